@@ -1,0 +1,31 @@
+"""tlx_xdsl: a pure-Python compiler for Triton's TLX (low-level extensions), built on xDSL.
+
+The names below are loaded when they are first used: importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.version import __version__
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.jit import Kernel, jit
+    from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+
+__all__ = ["CompilationError", "Kernel", "TensorDescriptor", "__version__", "jit"]
+
+_HOMES = {
+    "Kernel": "tlx_xdsl.runtime.jit",
+    "TensorDescriptor": "tlx_xdsl.runtime.tensor_descriptor",
+    "jit": "tlx_xdsl.runtime.jit",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tlx_xdsl' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,31 @@
+"""The backend: TTGIR text in, PTX and a device binary out, through the installed stock Triton.
+
+Importing this package imports neither Triton nor xDSL. `compile_ttgir` is the door; `stock_passes.py` is the
+list of stock passes that our text goes through, worth reading from top to bottom.
+"""
+
+from tlx_xdsl.backend.client import CLIENT
+from tlx_xdsl.backend.compile import compile_ttgir
+from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
+from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
+from tlx_xdsl.backend.result import BackendResult, KernelMetadata, KernelResources
+from tlx_xdsl.backend.version import installed_triton_version
+
+start_worker = CLIENT.start
+stop_worker = CLIENT.stop
+
+__all__ = [
+    "BackendError",
+    "BackendOptions",
+    "BackendResult",
+    "BackendTimeoutError",
+    "Isolation",
+    "KernelMetadata",
+    "KernelResources",
+    "OutOfResourcesError",
+    "UpTo",
+    "compile_ttgir",
+    "installed_triton_version",
+    "start_worker",
+    "stop_worker",
+]

@@ -1,0 +1,48 @@
+"""The errors of the backend: one helpful line, with the whole captured log behind it."""
+
+from __future__ import annotations
+
+from tlx_xdsl.errors import CompilationError, SourceLocation
+
+
+class BackendError(CompilationError):
+    """Stock Triton refused the module, or died over it.
+
+    `stage` is where: `start` (of the worker), `parse`, `passes`, `llir`, `ptx` or `cubin`. `log` is all that
+    Triton, LLVM and ptxas printed, which may hold the whole PTX: show it on request, never by default.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        location: SourceLocation | None = None,
+        *,
+        source_line: str | None = None,
+        notes: tuple[str, ...] = (),
+        stage: str = "",
+        log: str = "",
+    ):
+        super().__init__(message, location, source_line=source_line, notes=notes)
+        self.stage = stage
+        self.log = log
+
+
+class BackendTimeoutError(BackendError):
+    """The compile ran past its time limit; its worker was killed."""
+
+
+class OutOfResourcesError(BackendError):
+    """The kernel needs more of a resource than a CTA can have on the target.
+
+    `resource`, `required` and `limit` are what Triton's own OutOfResources carries: `shared memory` in bytes,
+    or `tensor memory` in columns.
+    """
+
+    # The defaults let the base class's pickling rebuild the error from its message; the state follows.
+    def __init__(
+        self, message: str, *, resource: str = "", required: int = 0, limit: int = 0, stage: str = ""
+    ):
+        super().__init__(message, stage=stage)
+        self.resource = resource
+        self.required = required
+        self.limit = limit

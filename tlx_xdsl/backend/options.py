@@ -1,0 +1,62 @@
+"""What a compile is asked for: the target and the launch-wide choices."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+UpTo: TypeAlias = Literal["ttgir", "llir", "ptx", "cubin"]
+"""The last product wanted: TTGIR after the stock passes, LLVM IR, PTX, or the device binary."""
+
+Isolation: TypeAlias = Literal["process", "none"]
+"""`process`: a worker process, which may die without hurting the caller. `none`: in the caller's process."""
+
+_TARGET = re.compile(r"sm_(?P<capability>\d{2,3})[af]?")
+
+_LOWEST_CAPABILITY = 80
+"""The pass list was only ever run for Ampere and later."""
+
+_MOST_REGISTERS = 255
+"""32-bit registers that a thread can have. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
+
+
+@dataclass(frozen=True)
+class BackendOptions:
+    """How stock Triton is to compile one module.
+
+    `target` is an `sm_` name. Stock always generates for the architecture-specific variant from capability 90
+    on, so `sm_90` and `sm_90a` give the same binary.
+
+    `num_warps` (warps of the default partition) and `num_ctas` (CTAs per cluster) must equal what the module
+    says in `ttg.num-warps` and `ttg.num-ctas`; a difference is an error, for one of the two would be wrong at
+    launch.
+
+    `maxnreg` caps the 32-bit registers per thread; None leaves what the module says. `enable_fp_fusion` lets
+    LLVM and ptxas contract `a * b + c` to a fused multiply-add.
+    """
+
+    target: str = "sm_90a"
+    num_warps: int = 4
+    num_ctas: int = 1
+    maxnreg: int | None = None
+    enable_fp_fusion: bool = True
+
+    def __post_init__(self):
+        """Refuse what stock Triton would only stumble over later."""
+        match = _TARGET.fullmatch(self.target)
+        if match is None:
+            raise ValueError(f"target: expected a name such as 'sm_90a', got '{self.target}'")
+        if self.capability < _LOWEST_CAPABILITY:
+            raise ValueError(f"target: expected sm_{_LOWEST_CAPABILITY} or later, got '{self.target}'")
+        if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
+            raise ValueError(f"num_warps: expected a power of two, got {self.num_warps}")
+        if self.num_ctas < 1:
+            raise ValueError(f"num_ctas: expected a positive integer, got {self.num_ctas}")
+        if self.maxnreg is not None and not 1 <= self.maxnreg <= _MOST_REGISTERS:
+            raise ValueError(f"maxnreg: expected 1 to {_MOST_REGISTERS}, got {self.maxnreg}")
+
+    @property
+    def capability(self) -> int:
+        """The compute capability as Triton writes it: 90 for `sm_90a`, 100 for `sm_100a`."""
+        return int("".join(c for c in self.target if c.isdigit()))

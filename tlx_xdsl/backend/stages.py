@@ -1,0 +1,202 @@
+"""One compile in the process that holds Triton: parse, passes, llir, ptx, cubin."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from pathlib import PurePath
+from typing import cast
+
+from tlx_xdsl.backend.capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
+from tlx_xdsl.backend.diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
+from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.backend.limits import check_resources
+from tlx_xdsl.backend.options import BackendOptions
+from tlx_xdsl.backend.protocol import Request
+from tlx_xdsl.backend.ptxas import parse_error, parse_resources, parse_warnings
+from tlx_xdsl.backend.result import BackendResult, KernelMetadata
+from tlx_xdsl.backend.stock_passes import stock_passes
+from tlx_xdsl.backend.triton_api import StockModule, import_triton, printing_ptxas_log
+
+Report = Callable[[str], None]
+"""Called with a stage's name when it begins."""
+
+_TARGET_ATTRIBUTE = re.compile(r'\bttg\.target"?\s*=\s*"cuda:(\d+)"')
+_CLUSTER = re.compile(r"^\s*\.reqnctapercluster\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
+
+
+def compile_request(request: Request, report: Report) -> BackendResult:
+    """Compile, with this process's standard output redirected; raises BackendError with what was printed."""
+    compilation = _Compilation(request, report)
+    try:
+        with captured(request.directory):
+            result = compilation.run()
+    except BackendError as error:
+        compilation.complete(error)
+        raise
+    except Exception as error:
+        raise compilation.failure(error) from error
+    return compilation.with_log(result)
+
+
+class _Compilation:
+    """The state of one compile: what is asked, where it stands, what it took."""
+
+    def __init__(self, request: Request, report: Report):
+        self._request = request
+        self._report = report
+        self._stage = "start"
+        self._version = ""
+        self._ptx = ""
+        self._times_ms: dict[str, float] = {}
+
+    def run(self) -> BackendResult:
+        """Run the stages, up to the one asked for."""
+        options, upto = self._request.options, self._request.upto
+        self._version = import_triton()
+        module, text = self._parse()
+        with self._timed("passes"):
+            module.run_passes(stock_passes(options.capability, text))
+            descriptors = module.descriptor_metadata()
+            ttgir = self._request.renamed(module.text())
+        facts: dict[str, object] = {"name": module.entry_name(), "tensordesc_meta": descriptors}
+        result = BackendResult(upto, self._version, ttgir, metadata=_metadata(facts, options))
+        if upto != "ttgir":
+            result = self._lower(module, facts, result)
+        return replace(result, times_ms=self._times_ms)
+
+    def failure(self, error: Exception) -> BackendError:
+        """Turn what Triton raised into the error that the user sees."""
+        log = self._printed()
+        failure = diagnose(log, stage=self._stage, exception=str(error), triton_version=self._version)
+        reason = parse_error(str(error), self._ptx) if self._stage == "cubin" else None
+        if reason is not None:
+            failure.message, failure.location = f"ptxas: {reason[0]}", reason[1]
+            failure.log = f"{error}\n{log}"
+        return failure
+
+    def complete(self, error: BackendError) -> None:
+        """Give an error that one of our own checks raised what the others have."""
+        error.log = error.log or self._printed()
+        error.notes = error.notes or (note_of_stage(error.stage, self._version),)
+
+    def with_log(self, result: BackendResult) -> BackendResult:
+        """Add what was captured: the log itself, the warnings in it, and ptxas's account."""
+        directory = self._request.directory
+        stdout = read_log(directory, STDOUT_NAME)
+        stderr = self._request.renamed(read_log(directory, STDERR_NAME))
+        return replace(
+            result,
+            warnings=find_warnings(stderr) + parse_warnings(stdout),
+            resources=parse_resources(stdout),
+            log=stderr + stdout,
+        )
+
+    def _printed(self) -> str:
+        return self._request.renamed(read_logs(self._request.directory))
+
+    @contextlib.contextmanager
+    def _timed(self, stage: str) -> Generator[None]:
+        self._stage = stage
+        self._report(stage)
+        start = time.perf_counter()
+        yield
+        self._times_ms[stage] = (time.perf_counter() - start) * 1e3
+
+    def _parse(self) -> tuple[StockModule, str]:
+        options = self._request.options
+        with self._timed("parse"):
+            module = StockModule(self._request.input_path, options)
+            text = self._request.input_path.read_text()
+            _check_agreement(module, text, options)
+            if options.maxnreg is not None:
+                module.set_int_attribute("ttg.maxnreg", options.maxnreg)
+        return module, text
+
+    def _lower(self, module: StockModule, facts: dict[str, object], result: BackendResult) -> BackendResult:
+        options, upto = self._request.options, self._request.upto
+        with self._timed("llir"):
+            llir = _rename_debug_file(module.to_llir(facts), self._request)
+            self._refuse_printed_error()
+        result = replace(result, llir=llir, metadata=_metadata(facts, options))
+        # Before the expensive rest, for a kernel that can never launch.
+        check_resources(result.metadata, options.capability)
+        if upto == "llir":
+            return result
+        with self._timed("ptx"):
+            self._ptx = module.to_ptx(llir, facts)
+            self._refuse_printed_error()
+        metadata = replace(_metadata(facts, options), cluster=_cluster(self._ptx))
+        result = replace(result, ptx=self._ptx, metadata=metadata)
+        if upto == "ptx":
+            return result
+        with self._timed("cubin"), printing_ptxas_log():
+            cubin = module.to_cubin(self._ptx, facts)
+        return replace(result, cubin=cubin)
+
+    def _refuse_printed_error(self) -> None:
+        """Fail where LLVM only printed an error: the code is wrong then (3.9, bad inline-asm constraint)."""
+        log = read_log(self._request.directory, STDERR_NAME)
+        if find_unlocated_error(log) is not None:
+            raise diagnose(log, stage=self._stage, triton_version=self._version)
+
+
+def _check_agreement(module: StockModule, text: str, options: BackendOptions) -> None:
+    """Refuse options that contradict the module, and a module without a kernel, over which stock aborts."""
+    if not module.entry_name():
+        raise BackendError("the module has no public function to compile", stage="parse")
+    target = _TARGET_ATTRIBUTE.search(text)
+    claims = (
+        ("ttg.num-warps", module.int_attribute("ttg.num-warps"), "num_warps", options.num_warps),
+        ("ttg.num-ctas", module.int_attribute("ttg.num-ctas"), "num_ctas", options.num_ctas),
+        ("ttg.target = cuda", int(target[1]) if target else None, "target", options.capability),
+    )
+    for attribute, said, option, asked in claims:
+        if said is not None and said != asked:
+            raise BackendError(
+                f"the module says {attribute}:{said}, but the option {option} says {asked}", stage="parse"
+            )
+
+
+def _metadata(facts: dict[str, object], options: BackendOptions) -> KernelMetadata:
+    """Read what stock's stages noted so far; what they did not note, or noted as None, has its default."""
+
+    def number(name: str, default: int) -> int:
+        return cast("int | None", facts.get(name)) or default
+
+    return KernelMetadata(
+        name=cast(str, facts["name"]),
+        shared=number("shared", 0),
+        num_warps=number("num_warps", options.num_warps),
+        num_ctas=options.num_ctas,
+        tmem_size=number("tmem_size", 0),
+        tensordesc_meta=cast("tuple[dict[str, object], ...]", facts["tensordesc_meta"]),
+        global_scratch_size=number("global_scratch_size", 0),
+        global_scratch_align=number("global_scratch_align", 1),
+        profile_scratch_size=number("profile_scratch_size", 0),
+        profile_scratch_align=number("profile_scratch_align", 1),
+    )
+
+
+def _rename_debug_file(llir: str, request: Request) -> str:
+    """Name the source, not our temporary file, in the debug information of functions without a location.
+
+    Besides being of more use, this makes the binary a function of text and options alone.
+    """
+    path, source = request.input_path, PurePath(request.source_name)
+    directory = "" if source.parent == PurePath(".") else str(source.parent)
+    return llir.replace(
+        f'filename: "{path.name}", directory: "{path.parent}"',
+        f'filename: "{source.name}", directory: "{directory}"',
+    )
+
+
+def _cluster(ptx: str) -> tuple[int, int, int] | None:
+    match = _CLUSTER.search(ptx)
+    if match is None:
+        return None
+    x, y, z = (int(extent) if extent else 1 for extent in match.groups())
+    return x, y, z

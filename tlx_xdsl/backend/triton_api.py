@@ -1,0 +1,114 @@
+"""The only place that touches Triton's untyped Python API; imported by the stages, never by the front door.
+
+Two rules of stock Triton hold here. The MLIR context must outlive the module, so both live in one object.
+After the lowering to LLVM IR the module is a husk, of which some questions abort the process: ask before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.backend.options import BackendOptions
+from tlx_xdsl.backend.stock_passes import StockPass
+
+
+def import_triton() -> str:
+    """Import Triton and its NVIDIA backend; return Triton's version. About 0.1 to 0.2 s the first time."""
+    import_module("triton.backends.nvidia.compiler")
+    return cast(str, import_module("triton").__version__)
+
+
+@contextlib.contextmanager
+def printing_ptxas_log() -> Generator[None]:
+    """Make stock print ptxas's `-v` output, which it otherwise throws away."""
+    knobs: Any = import_module("triton.knobs")
+    with knobs.nvidia.scope():
+        knobs.nvidia.dump_ptxas_log = True
+        yield
+
+
+class StockModule:
+    """A parsed module with its context, and stock Triton's stages for it."""
+
+    def __init__(self, path: Path, options: BackendOptions):
+        """Parse and verify the file; raises RuntimeError, with the reason on standard error."""
+        self._ir: Any = import_module("triton._C.libtriton").ir
+        compiler: Any = import_module("triton.backends.compiler")
+        nvidia: Any = import_module("triton.backends.nvidia.compiler")
+        backend = nvidia.CUDABackend(compiler.GPUTarget("cuda", options.capability, 32))
+        self._context: Any = self._ir.context()
+        self._ir.load_dialects(self._context)
+        backend.load_dialects(self._context)
+        self._module: Any = self._ir.parse_mlir_module(str(path), self._context)
+        # Stock's stages ask the module for its context, but the binding does not set it.
+        self._module.context = self._context
+        self._stages: dict[str, Any] = {}
+        stock_options = backend.parse_options(
+            {
+                "num_warps": options.num_warps,
+                "num_ctas": options.num_ctas,
+                "maxnreg": options.maxnreg,
+                # 3.9 warns, and later versions change the default, if it is left out.
+                "enable_fp_fusion": options.enable_fp_fusion,
+            }
+        )
+        backend.add_stages(self._stages, stock_options, compiler.Language.TRITON)
+
+    def text(self) -> str:
+        """Print the module, with locations."""
+        return str(self._module)
+
+    def entry_name(self) -> str:
+        """Return the name of the public function; empty if there is none."""
+        return cast(str, self._module.get_entry_func_name())
+
+    def int_attribute(self, name: str) -> int | None:
+        """Return a module attribute."""
+        return cast("int | None", self._module.get_int_attr(name))
+
+    def set_int_attribute(self, name: str, value: int) -> None:
+        """Set a module attribute to an i32."""
+        self._module.set_attr(name, self._ir.builder(self._context).get_int32_attr(value))
+
+    def descriptor_metadata(self) -> tuple[Mapping[str, object], ...]:
+        """Return one mapping per tensor descriptor argument. Only before the lowering to LLVM IR."""
+        entries = cast("Sequence[Mapping[str, object]]", self._module.get_tensordesc_metadata())
+        return tuple(dict(entry) for entry in entries)
+
+    def run_passes(self, passes: Sequence[StockPass]) -> None:
+        """Run passes in place; raises RuntimeError, with the reason on standard error."""
+        manager: Any = self._ir.pass_manager(self._context)
+        manager.enable_debug()
+        for stock_pass in passes:
+            add = _binding(stock_pass)
+            if add is not None:
+                add(manager, *stock_pass.arguments)
+        manager.run(self._module, "tlx_xdsl")
+
+    def to_llir(self, metadata: dict[str, object]) -> str:
+        """Lower the module to LLVM IR text, filling `metadata`; the module is of no further use."""
+        return str(self._stages["llir"](self._module, metadata))
+
+    def to_ptx(self, llir: str, metadata: dict[str, object]) -> str:
+        """Lower LLVM IR text to PTX, filling `metadata`."""
+        return str(self._stages["ptx"](llir, metadata))
+
+    def to_cubin(self, ptx: str, metadata: dict[str, object]) -> bytes:
+        """Assemble PTX with the ptxas that Triton brings."""
+        return bytes(self._stages["cubin"](ptx, metadata))
+
+
+def _binding(stock_pass: StockPass) -> Any | None:
+    """Return the function that adds a pass to a pass manager; None for an optional pass that is not there."""
+    libtriton: Any = import_module("triton._C.libtriton")
+    group: Any = libtriton.nvidia.passes if stock_pass.group.startswith("nvidia.") else libtriton.passes
+    group = getattr(group, stock_pass.group.removeprefix("nvidia."))
+    add: Any = getattr(group, f"add_{stock_pass.name}", None)
+    if add is None and not stock_pass.optional:
+        raise BackendError(f"this Triton has no pass {stock_pass.group}.{stock_pass.name}", stage="passes")
+    return add

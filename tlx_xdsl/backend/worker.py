@@ -1,0 +1,45 @@
+"""The worker: `python -m tlx_xdsl.backend.worker REQUESTS RESPONSES`, two inherited file descriptors.
+
+Answers one request after the other until its parent closes the pipe. Whatever kills it kills nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from typing import cast
+
+from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
+from tlx_xdsl.backend.stages import compile_request
+from tlx_xdsl.backend.triton_api import import_triton
+
+
+def main(arguments: list[str]) -> int:
+    """Serve requests; return the exit status."""
+    requests, responses = map(int, arguments)
+    for descriptor in (requests, responses):
+        # A ptxas that outlives us must not keep the parent waiting for the end of the pipe.
+        os.set_inheritable(descriptor, False)
+    # Dying is our business; a core dump of a process with LLVM in it is nobody's.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    # Now rather than with the first request, for the parent may have started us ahead of it.
+    import_triton()
+    try:
+        while True:
+            _answer(cast(Request, receive(requests)), responses)
+    except (EOFError, BrokenPipeError):
+        return 0
+
+
+def _answer(request: Request, responses: int) -> None:
+    try:
+        answer = compile_request(request, lambda stage: send(responses, StageStarted(stage)))
+    except BackendError as error:
+        answer = error
+    send(responses, answer)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,171 @@
+"""Types of `ttg`: memory descriptors and asynchronous tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import ArrayAttr, FixedBitwidthType, IntAttr, NoneAttr, UnitAttr
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.ttg.attrs import LayoutAttr
+from tlx_xdsl.layouts.shared import bytes_of
+
+
+def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
+    """`shape` as an attribute parameter."""
+    return ArrayAttr(IntAttr(size) for size in shape)
+
+
+def shape_of(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+    """The shape that an attribute parameter holds."""
+    return tuple(size.data for size in attr)
+
+
+def element_bits(element_type: Attribute) -> int:
+    """Bits of one element; a pointer has 64.
+
+    Raises TypeError for a type without a fixed width.
+    """
+    if isinstance(element_type, FixedBitwidthType):
+        return element_type.bitwidth
+    if isinstance(element_type, ParametrizedAttribute) and element_type.name == "tt.ptr":
+        return 64
+    raise TypeError(f"an element of type {element_type} has no fixed width")
+
+
+@irdl_attr_definition
+class MemDescType(ParametrizedAttribute, TypeAttribute):
+    """A view of a buffer in shared or tensor memory.
+
+    Syntax: `!ttg.memdesc<3x64x64xf16, #shared, #smem, mutable, 4x64x64>`: shape in elements, layout, memory space,
+    whether it may be written, and the shape of the allocation it is a part of when that differs from its own.
+    """
+
+    name = "ttg.memdesc"
+
+    shape_param: ArrayAttr[IntAttr] = param_def()
+    element_type: Attribute = param_def()
+    encoding: Attribute = param_def()
+    memory_space: Attribute = param_def()
+    mutable_param: Attribute = param_def()
+    """`unit` or `none`."""
+    alloc_shape_param: ArrayAttr[IntAttr] = param_def()
+
+    @staticmethod
+    def get(
+        shape: Sequence[int],
+        element_type: Attribute,
+        encoding: Attribute,
+        memory_space: Attribute,
+        *,
+        mutable: bool = True,
+        alloc_shape: Sequence[int] | None = None,
+    ) -> MemDescType:
+        """The type of a buffer view; `alloc_shape` defaults to `shape`."""
+        return MemDescType(
+            shape_attr(shape),
+            element_type,
+            encoding,
+            memory_space,
+            UnitAttr() if mutable else NoneAttr(),
+            shape_attr(shape if alloc_shape is None else alloc_shape),
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension; in a multi-buffered allocation the first one counts the buffers."""
+        return shape_of(self.shape_param)
+
+    @property
+    def alloc_shape(self) -> tuple[int, ...]:
+        """Shape of the allocation that this is a view of."""
+        return shape_of(self.alloc_shape_param)
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether the buffer may be written."""
+        return isinstance(self.mutable_param, UnitAttr)
+
+    @property
+    def element_bits(self) -> int:
+        """Bits of one element."""
+        return element_bits(self.element_type)
+
+    def bytes_of_trailing(self, rank: int) -> int:
+        """Bytes of the last `rank` dimensions."""
+        return bytes_of(prod(self.shape[len(self.shape) - rank :]), self.element_bits)
+
+    def with_shape(self, shape: Sequence[int]) -> MemDescType:
+        """The same buffer kind with another shape, as a whole allocation."""
+        return MemDescType.get(shape, self.element_type, self.encoding, self.memory_space, mutable=self.is_mutable)
+
+    def with_encoding(self, encoding: Attribute) -> MemDescType:
+        """The same view with another layout."""
+        return MemDescType(
+            self.shape_param,
+            self.element_type,
+            encoding,
+            self.memory_space,
+            self.mutable_param,
+            self.alloc_shape_param,
+        )
+
+    def verify(self) -> None:
+        """Check that the view stands inside its allocation."""
+        if not isinstance(self.encoding, LayoutAttr):
+            raise VerifyException(f"the layout of a memdesc must be a layout attribute, found {self.encoding}")
+        if len(self.alloc_shape) < len(self.shape):
+            raise VerifyException(
+                f"the allocation shape {list(self.alloc_shape)} has fewer dimensions than the view {list(self.shape)}"
+            )
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<shape x type, layout, space (, mutable)? (, alloc shape)?>`."""
+        with parser.in_angle_brackets():
+            shape, element_type = parser.parse_ranked_shape()
+            parser.parse_punctuation(",")
+            encoding = parser.parse_attribute()
+            parser.parse_punctuation(",")
+            space = parser.parse_attribute()
+            mutable: Attribute = NoneAttr()
+            alloc_shape: Sequence[int] = shape
+            while parser.parse_optional_punctuation(",") is not None:
+                if parser.parse_optional_keyword("mutable") is not None:
+                    mutable = UnitAttr()
+                else:
+                    alloc_shape = parser.parse_dimension_list()
+        return [shape_attr(shape), element_type, encoding, space, mutable, shape_attr(alloc_shape)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        with printer.in_angle_brackets():
+            print_shaped(printer, self.shape, self.element_type)
+            printer.print_string(", ")
+            printer.print_attribute(self.encoding)
+            printer.print_string(", ")
+            printer.print_attribute(self.memory_space)
+            if self.is_mutable:
+                printer.print_string(", mutable")
+            if self.alloc_shape != self.shape:
+                printer.print_string(", ")
+                printer.print_dimension_list(self.alloc_shape)
+
+
+def print_shaped(printer: Printer, shape: Sequence[int], element_type: Attribute) -> None:
+    """Print `3x64xf16`."""
+    printer.print_dimension_list(shape)
+    printer.print_string("x")
+    printer.print_attribute(element_type)
+
+
+@irdl_attr_definition
+class AsyncTokenType(ParametrizedAttribute, TypeAttribute):
+    """A handle on an asynchronous operation; it orders operations and holds no data."""
+
+    name = "ttg.async.token"

@@ -1,0 +1,134 @@
+"""Insertion of located operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    TensorType,
+    UnknownLoc,
+)
+from xdsl.dialects.arith import ConstantOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+@dataclass
+class _Frame:
+    """A stretch of code whose constants stand together at its start: a function or a partition."""
+
+    block: Block
+    constants: dict[tuple[Attribute, Attribute], SSAValue] = field(
+        default_factory=dict[tuple[Attribute, Attribute], SSAValue]
+    )
+    last: Operation | None = None
+
+
+class Builder:
+    """Appends operations to a block; each gets the current location."""
+
+    def __init__(self) -> None:
+        self.location: LocationAttr = UnknownLoc()
+        self._block: Block | None = None
+        self._frames: list[_Frame] = []
+
+    @property
+    def block(self) -> Block:
+        """The block that operations are appended to."""
+        assert self._block is not None, "no insertion point"
+        return self._block
+
+    @contextmanager
+    def at_end_of(self, block: Block) -> Generator[None]:
+        """Append to `block` inside the `with`."""
+        outer, self._block = self._block, block
+        try:
+            yield
+        finally:
+            self._block = outer
+
+    @contextmanager
+    def frame(self, block: Block) -> Generator[None]:
+        """Append to `block`, which also takes the constants of the code inside the `with`."""
+        self._frames.append(_Frame(block))
+        try:
+            with self.at_end_of(block):
+                yield
+        finally:
+            self._frames.pop()
+
+    def insert(self, op: OpT) -> OpT:
+        """Append `op` at the current location."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def constant(self, value: int | float | bool, type_: Attribute) -> SSAValue:
+        """The scalar or splat constant `value` of type `type_`; equal constants of a frame are one operation."""
+        attribute = constant_attr(value, type_)
+        frame = self._frames[-1]
+        key = (attribute, type_)
+        if (known := frame.constants.get(key)) is not None:
+            return known
+        op = ConstantOp(attribute, type_)
+        op.location = self.location
+        op.result.name_hint = _constant_hint(value, type_)
+        if frame.last is not None:
+            frame.block.insert_op_after(op, frame.last)
+        elif frame.block.first_op is not None:
+            frame.block.insert_op_before(op, frame.block.first_op)
+        else:
+            frame.block.add_op(op)
+        frame.last = op
+        frame.constants[key] = op.result
+        return op.result
+
+
+def constant_attr(value: int | float | bool, type_: Attribute) -> Attribute:
+    """The attribute of the constant `value` of a scalar or tensor type."""
+    if isinstance(type_, TensorType):
+        element = type_.element_type
+        if isinstance(element, AnyFloat):
+            return DenseIntOrFPElementsAttr.from_list(type_, [float(value)])  # pyright: ignore
+        return DenseIntOrFPElementsAttr.from_list(type_, [int(value)])  # pyright: ignore
+    if isinstance(type_, AnyFloat):
+        return FloatAttr(float(value), type_)
+    assert isinstance(type_, IntegerType)
+    return IntegerAttr(int(value), type_, truncate_bits=True)
+
+
+def _constant_hint(value: int | float | bool, type_: Attribute) -> str:
+    if type_ == IntegerType(1):
+        return "true" if value else "false"
+    if isinstance(type_, TensorType) or isinstance(value, float):
+        return "cst"
+    return f"c{value}" if value >= 0 else f"cm{-value}"
+
+
+_SUFFIXES = re.compile(r"(_\d+)+$")
+
+
+def hint(value: SSAValue, name: str) -> None:
+    """Let `value` print as `name` unless it has a name already.
+
+    A numeric ending is dropped: it is how the printer tells values of one name apart.
+    """
+    if value.name_hint is None and (stem := _SUFFIXES.sub("", name)):
+        value.name_hint = stem
+
+
+def hint_all(values: Sequence[SSAValue], names: Sequence[str]) -> None:
+    """`hint` for each value."""
+    for value, name in zip(values, names, strict=True):
+        hint(value, name)

@@ -1,0 +1,191 @@
+"""Calls of the language's functions: binding arguments, and reading them with errors that name them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+
+from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
+from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.language.core import constexpr, dtype, int1, int32, pointer_type
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+V = TypeVar("V")
+E = TypeVar("E", bound=Enum)
+
+
+@dataclass
+class Call:
+    """One call of a function of the language, with its arguments by parameter name."""
+
+    visitor: Visitor
+    node: ast.Call
+    name: str
+    """Qualified name, such as `tlx.local_alloc`."""
+    args: dict[str, Value]
+    nodes: dict[str, ast.expr]
+    """Where each argument stands; absent for defaults."""
+
+    @property
+    def builder(self) -> Builder:
+        """The builder to emit with."""
+        return self.visitor.builder
+
+    def fail(self, parameter: str | None, message: str) -> NoReturn:
+        """Raise the located error `message` about `parameter`, or about the call."""
+        node = self.nodes.get(parameter, self.node) if parameter is not None else self.node
+        raise self.visitor.error(node, f"{self.name}: {message}")
+
+    def expected(self, parameter: str, what: str) -> NoReturn:
+        """Raise the error that `parameter` is not `what`."""
+        self.fail(parameter, f"'{parameter}' must be {what}, found {self.args[parameter].describe()}")
+
+    def given(self, parameter: str) -> bool:
+        """Whether the argument is something else than None."""
+        value = self.args[parameter]
+        return not (isinstance(value, Constexpr) and value.value is None)
+
+    def of(self, parameter: str, kind: type[V], what: str) -> V:
+        """The argument, which must be a value of class `kind`."""
+        value = self.args[parameter]
+        if not isinstance(value, kind):
+            self.expected(parameter, what)
+        return value
+
+    def python(self, parameter: str, what: str) -> Any:
+        """The argument's compile-time value."""
+        value = self.args[parameter]
+        if isinstance(value, TupleValue):
+            return tuple(self._item(parameter, item, what) for item in value.items)
+        return self._item(parameter, value, what)
+
+    def _item(self, parameter: str, value: Value, what: str) -> Any:
+        if not isinstance(value, Constexpr):
+            self.expected(parameter, what)
+        return value.value.value if isinstance(value.value, constexpr) else value.value
+
+    def integer(self, parameter: str, *, minimum: int | None = None) -> int:
+        """The argument, which must be a compile-time integer of at least `minimum`."""
+        what = "a constexpr integer" if minimum is None else f"a constexpr integer of at least {minimum}"
+        value = self.python(parameter, what)
+        if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
+            self.expected(parameter, what)
+        return value
+
+    def integers(self, parameter: str) -> tuple[int, ...]:
+        """The argument, which must be a tuple of compile-time integers."""
+        value = self.python(parameter, "a tuple of constexpr integers")
+        if not isinstance(value, tuple | list):
+            self.expected(parameter, "a tuple of constexpr integers")
+        items: list[Any] = [item.value if isinstance(item, constexpr) else item for item in value]  # pyright: ignore
+        if not all(isinstance(item, int) for item in items):
+            self.expected(parameter, "a tuple of constexpr integers")
+        return tuple(items)
+
+    def shape(self, parameter: str = "shape") -> tuple[int, ...]:
+        """The argument, which must be a tuple of positive powers of two."""
+        shape = self.integers(parameter)
+        if not shape or any(size < 1 or size & (size - 1) for size in shape):
+            self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(shape)}")
+        return shape
+
+    def dtype(self, parameter: str = "dtype") -> dtype:
+        """The argument, which must be an element type."""
+        value = self.python(parameter, "an element type")
+        if not isinstance(value, dtype):
+            self.expected(parameter, "an element type")
+        return value
+
+    def enum(self, parameter: str, kind: type[E]) -> E:
+        """The argument, which must be a member of `kind`."""
+        value = self.python(parameter, f"a {kind.__name__}")
+        if not isinstance(value, kind):
+            self.expected(parameter, f"a {kind.__name__}")
+        return value
+
+    def tensor(self, parameter: str) -> Tensor:
+        """The argument as a runtime value."""
+        try:
+            return to_tensor(self.builder, self.args[parameter])
+        except SemanticError:
+            self.expected(parameter, "a number or a block")
+
+    def scalar(self, parameter: str, element: dtype) -> Tensor:
+        """The argument as a runtime scalar of type `element`."""
+        return self.as_scalar(parameter, self.args[parameter], element)
+
+    def as_scalar(self, parameter: str, value: Value, element: dtype) -> Tensor:
+        """`value`, which belongs to the argument `parameter`, as a runtime scalar of type `element`."""
+        if isinstance(value, Constexpr) and isinstance(value.value, bool | int):
+            from tlx_xdsl.frontend.types import ir_type
+
+            return Tensor(self.builder.constant(value.value, ir_type(element)), element)
+        if not isinstance(value, Tensor) or value.shape or isinstance(value.dtype, pointer_type):
+            self.fail(parameter, f"'{parameter}' must be a scalar {element}, found {value.describe()}")
+        if not value.dtype.is_int():
+            self.fail(parameter, f"'{parameter}' must be an integer, found {value.describe()}")
+        return cast(self.builder, value, element)
+
+    def predicate(self, parameter: str = "pred") -> Tensor:
+        """The argument as an int1; None means true."""
+        if not self.given(parameter):
+            return self.as_scalar(parameter, Constexpr(True), int1)
+        return self.scalar(parameter, int1)
+
+    def coordinates(self, parameter: str, rank: int) -> list[Tensor]:
+        """The argument, which must be a tuple of `rank` int32 scalars."""
+        value = self.args[parameter]
+        if isinstance(value, Constexpr) and isinstance(value.value, tuple | list):
+            value = TupleValue(tuple(Constexpr(item) for item in value.value))  # pyright: ignore
+        if not isinstance(value, TupleValue) or len(value.items) != rank:
+            self.expected(parameter, f"a tuple of {rank} offsets")
+        return [self.as_scalar(parameter, item, int32) for item in value.items]
+
+
+Handler: TypeAlias = Callable[[Call], Value | None]
+
+HANDLERS: dict[str, Handler] = {}
+"""What each function of the language becomes, by qualified name."""
+
+
+def lowers(name: str) -> Callable[[Handler], Handler]:
+    """Register the meaning of the function `name`."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+def bind(
+    visitor: Visitor,
+    node: ast.Call,
+    name: str,
+    signature: inspect.Signature,
+    positional: list[tuple[ast.expr, Value]],
+    keywords: dict[str, tuple[ast.expr, Value]],
+) -> Call:
+    """Match arguments to parameters as Python does; wrong counts and names are located errors."""
+    try:
+        bound = signature.bind(*positional, **keywords)
+    except TypeError as error:
+        raise visitor.error(node, f"{name}: {error}, expected {name}{signature}") from error
+    args: dict[str, Value] = {}
+    nodes: dict[str, ast.expr] = {}
+    for parameter in signature.parameters.values():
+        given: Any = bound.arguments.get(parameter.name)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            args[parameter.name] = TupleValue(tuple(value for _, value in given or ()))
+        elif given is not None:
+            nodes[parameter.name], args[parameter.name] = given
+        else:
+            args[parameter.name] = NONE if parameter.default is None else Constexpr(parameter.default)
+    return Call(visitor, node, name, args, nodes)

@@ -1,0 +1,122 @@
+"""The Python source of a kernel: its syntax tree, parameters and the names that it can see."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.language.core import constexpr
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel."""
+
+    name: str
+    is_constexpr: bool
+    default: Any
+    """`inspect.Parameter.empty` when there is none."""
+    node: ast.arg
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel as it was written."""
+
+    fn: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.fn.__name__
+
+    @cached_property
+    def filename(self) -> str:
+        """The file that defines the function, as Python knows it."""
+        return self.fn.__code__.co_filename
+
+    @cached_property
+    def _lines(self) -> tuple[list[str], int]:
+        try:
+            return inspect.getsourcelines(self.fn)
+        except OSError as error:
+            raise CompilationError(
+                f"the source of '{self.name}' is not available: a kernel must be defined in a file or a notebook cell",
+                SourceLocation(self.filename, self.fn.__code__.co_firstlineno),
+            ) from error
+
+    @cached_property
+    def indentation(self) -> int:
+        """Columns that the definition is indented by, which the syntax tree does not count."""
+        first = self._lines[0][0]
+        return len(first) - len(first.lstrip())
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        """The function's syntax tree, with the line numbers of the file."""
+        lines, first_line = self._lines
+        module = ast.parse(textwrap.dedent("".join(lines)))
+        node = module.body[0]
+        if not isinstance(node, ast.FunctionDef):
+            raise CompilationError(
+                "a kernel must be a plain function", SourceLocation(self.filename, first_line), source_line=lines[0]
+            )
+        ast.increment_lineno(module, first_line - 1)
+        return node
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters in order."""
+        signature = inspect.signature(self.fn)
+        nodes = {node.arg: node for node in (*self.tree.args.args, *self.tree.args.kwonlyargs)}
+        result: list[Parameter] = []
+        for name, parameter in signature.parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise self.error(self.tree, f"a kernel can't take '*{name}': give each argument a name")
+            result.append(Parameter(name, _is_constexpr(parameter.annotation), parameter.default, nodes[name]))
+        return tuple(result)
+
+    def lookup(self, name: str) -> tuple[bool, Any]:
+        """The object that the function sees under `name` outside of itself: (True, object) or (False, None)."""
+        closure = inspect.getclosurevars(self.fn).nonlocals
+        if name in closure:
+            return True, closure[name]
+        if name in self.fn.__globals__:
+            return True, self.fn.__globals__[name]
+        return False, None
+
+    def visible_names(self) -> set[str]:
+        """Names that the function sees outside of itself."""
+        return set(self.fn.__globals__) | set(self.fn.__code__.co_freevars)
+
+    def is_constexpr_global(self, name: str) -> bool:
+        """Whether the module declares `name: tl.constexpr = ...`."""
+        annotations = self.fn.__globals__.get("__annotations__", {})
+        return _is_constexpr(annotations.get(name))
+
+    def location(self, node: ast.AST) -> SourceLocation:
+        """Where `node` stands; columns count from 1."""
+        line = getattr(node, "lineno", self.fn.__code__.co_firstlineno)
+        column = getattr(node, "col_offset", 0)
+        return SourceLocation(self.filename, line, column + self.indentation + 1)
+
+    def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
+        """The error `message` at `node`, with its source line."""
+        lines, first_line = self._lines
+        location = self.location(node)
+        index = location.line - first_line
+        line = lines[index].rstrip("\n") if 0 <= index < len(lines) else None
+        return CompilationError(message, location, source_line=line, notes=notes)
+
+
+def _is_constexpr(annotation: Any) -> bool:
+    """Whether an annotation says `constexpr`, as an object or (postponed) as text."""
+    if isinstance(annotation, str):
+        return annotation.split(".")[-1] == "constexpr"
+    return annotation is constexpr or getattr(annotation, "__qualname__", None) == "constexpr"

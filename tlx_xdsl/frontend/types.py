@@ -1,0 +1,102 @@
+"""Between the language's element types, their spelling in signatures, and IR types."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    TensorType,
+)
+from xdsl.ir import Attribute
+
+from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
+
+_FLOATS: dict[str, Attribute] = {
+    "fp8e4nv": Float8E4M3FNType(),
+    "fp8e5": Float8E5M2Type(),
+    "fp16": Float16Type(),
+    "bf16": BFloat16Type(),
+    "fp32": Float32Type(),
+    "fp64": Float64Type(),
+}
+_INTEGERS: dict[int, Attribute] = {width: IntegerType(width) for width in (1, 8, 16, 32, 64)}
+_BY_NAME = {ty.name: ty for ty in ALL_DTYPES}
+
+
+def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attribute:
+    """The IR type of a scalar, or of a block of `shape` elements without a layout."""
+    if isinstance(element, pointer_type):
+        scalar: Attribute = PointerType.get(ir_type(element.element_ty))
+    elif element.is_floating():
+        scalar = _FLOATS[element.name]
+    else:
+        scalar = _INTEGERS[element.primitive_bitwidth]
+    return TensorType(scalar, shape) if shape else scalar
+
+
+@dataclass(frozen=True)
+class ArgumentType:
+    """The type of a kernel's argument, as a signature states it."""
+
+    element: dtype | pointer_type
+    block_shape: tuple[int, ...] = ()
+    """Block of a tensor descriptor, in elements; empty for pointers and scalars."""
+    divisibility: int = 1
+    """What the address (in bytes) or the integer is known to be a multiple of."""
+
+    @property
+    def is_descriptor(self) -> bool:
+        """Whether this is a tensor descriptor."""
+        return bool(self.block_shape)
+
+    def __str__(self) -> str:
+        """Return Triton's spelling, without the divisibility."""
+        if self.is_descriptor:
+            return f"tensordesc<{self.element}[{', '.join(map(str, self.block_shape))}]>"
+        return str(self.element)
+
+
+_DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[([\d\s,]*)\]\s*(?:,.*)?>")
+
+
+def parse_argument_type(text: str) -> ArgumentType:
+    """The type that a signature spells `*fp16`, `*fp16:16`, `i32`, `tensordesc<fp16[128, 64]>`.
+
+    Raises ValueError, with what was expected, for any other text.
+    """
+    spelled, _, suffix = text.strip().partition(":")
+    divisibility = 1
+    if suffix:
+        if not suffix.isdigit() or not int(suffix):
+            raise ValueError(f"expected a divisibility such as ':16' after the type, found ':{suffix}'")
+        divisibility = int(suffix)
+    if (match := _DESCRIPTOR.fullmatch(spelled)) is not None:
+        block = tuple(int(size) for size in match[2].split(",") if size.strip())
+        if not 1 <= len(block) <= 5 or any(size < 1 or size & (size - 1) for size in block):
+            raise ValueError(f"expected a descriptor block of 1 to 5 powers of two, found '{spelled}'")
+        if prod(block) == 1:
+            raise ValueError(f"a descriptor block needs more than one element, found '{spelled}'")
+        return ArgumentType(_element(match[1], text), block)
+    if spelled.startswith("*"):
+        # `*k` marks a pointer to constant memory; it makes no difference to the code.
+        return ArgumentType(pointer_type(_element(spelled[1:].removeprefix("k"), text)), (), divisibility)
+    return ArgumentType(_element(spelled, text), (), divisibility)
+
+
+def _element(name: str, text: str) -> dtype:
+    if name not in _BY_NAME:
+        raise ValueError(
+            f"unknown type '{text}': expected a pointer such as '*fp16', one of {', '.join(_BY_NAME)}, "
+            "or a descriptor such as 'tensordesc<fp16[128, 64]>'"
+        )
+    return _BY_NAME[name]

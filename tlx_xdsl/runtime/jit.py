@@ -1,0 +1,67 @@
+"""`@tlx_xdsl.jit` without Triton: a kernel with its source, ready to be compiled to text."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from tlx_xdsl.frontend.source import KernelSource
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.compilation import CompiledText
+
+
+class Kernel:
+    """A function that is compiled by tlx_xdsl; `source` is what was written."""
+
+    def __init__(self, fn: Callable[..., Any]):
+        functools.update_wrapper(self, fn)
+        self.source = KernelSource(fn)
+
+    def compile(
+        self,
+        signature: Mapping[str, str],
+        constexprs: Mapping[str, Any] | None = None,
+        *,
+        target: str = "sm_90a",
+        num_warps: int = 4,
+        num_ctas: int = 1,
+        triton_version: str | None = None,
+    ) -> CompiledText:
+        """Compile the kernel to text, without Triton or a GPU.
+
+        `signature` gives the type of each runtime argument in Triton's spelling (`*fp16`, `i32`,
+        `tensordesc<fp16[128, 64]>`), `constexprs` the value of each compile-time one.
+
+        Raises CompilationError, located in the kernel, for every fault in it.
+        """
+        from tlx_xdsl.runtime.compilation import Specialization, compile_text
+
+        wanted = Specialization(signature, constexprs or {}, target, num_warps, num_ctas)
+        return compile_text(self.source, wanted, triton_version=triton_version)
+
+    def compile_text(
+        self,
+        signature: Mapping[str, str],
+        constexprs: Mapping[str, Any] | None = None,
+        *,
+        stage: Literal["ttir", "ttgir"] = "ttgir",
+        **options: Any,
+    ) -> str:
+        """The text of one stage; the arguments are those of `compile`."""
+        compiled = self.compile(signature, constexprs, **options)
+        return compiled.ttir if stage == "ttir" else compiled.ttgir
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: a kernel is compiled and launched, not called."""
+        raise RuntimeError(f"the kernel '{self.source.name}' can't be called like a Python function")
+
+    def __repr__(self) -> str:
+        """Return the kernel's name and file."""
+        return f"<tlx_xdsl.Kernel {self.source.name} of {self.source.filename}>"
+
+
+def jit(fn: Callable[..., Any]) -> Kernel:
+    """Mark `fn` as a kernel."""
+    return Kernel(fn)

@@ -1,0 +1,69 @@
+"""Reading MLIR text: xDSL's parser plus what Triton's text needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser as XDSLParser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import parse_error
+
+_ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
+
+
+class Parser(XDSLParser):
+    """A parser that lets an alias be used before its definition.
+
+    Triton prints most location aliases behind the module. Their definitions are found by one scan of the text and
+    parsed when they are first used.
+    """
+
+    def __init__(self, ctx: Context, input: str | bytes, name: str = "<unknown>"):
+        super().__init__(ctx, input, name)
+        text = input.decode("utf-8") if isinstance(input, bytes) else input
+        self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(text)}
+        self._seen: set[str] = set()
+
+    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
+        self._define(("!" if is_type else "#") + attr_or_dialect_name)
+        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+
+    def _define(self, alias: str) -> None:
+        """Parse the definition of `alias` unless that was done, or there is none."""
+        start = self._definitions.get(alias)
+        if start is None or alias in self.attribute_aliases:
+            return
+        resume_at = self.pos
+        self._resume_from(start)
+        self.attribute_aliases[alias] = self.parse_attribute()
+        self._resume_from(resume_at)
+
+    def _parse_alias_def(self) -> None:
+        position = self.pos
+        name = self._current_token.text
+        if name in self._seen:
+            self.raise_error(f"re-declaration of alias '{name}'", position)
+        self._seen.add(name)
+        # A forward use may have defined it; the definition is still read, so that its text is checked once.
+        self.attribute_aliases.pop(name, None)
+        super()._parse_alias_def()
+
+
+def parse_module(text: str, *, filename: str = "<input>", context: Context | None = None) -> ModuleOp:
+    """The module in `text`, in any Triton version's spelling.
+
+    Raises CompilationError, located in `filename`, for text that is not in the language.
+    """
+    try:
+        return Parser(make_context() if context is None else context, text, filename).parse_module()
+    except ParseError as error:
+        raise parse_error(error) from error
+    except VerifyException as error:
+        # Constructors of attributes and types check their parameters as they are parsed.
+        raise CompilationError(str(error)) from error

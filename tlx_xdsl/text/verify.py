@@ -1,0 +1,74 @@
+"""Verification of a module with located errors, dominance included.
+
+xDSL verifies operations but not that a value is defined before it is used.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.irdl.dominance import DominanceInfo
+from xdsl.traits import NoTerminator
+from xdsl.utils.exceptions import DiagnosticException, VerifyException
+
+from tlx_xdsl.text.diagnostics import error_at
+
+
+def verify_module(module: ModuleOp) -> None:
+    """Check every operation of `module`, and that every value is defined where it is used; linear in their number.
+
+    Raises CompilationError at the first fault.
+    """
+    _verify_op(module, set())
+
+
+def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
+    for index, operand in enumerate(op.operands):
+        if operand not in defined:
+            name = f" '%{operand.name_hint}'" if operand.name_hint else ""
+            raise error_at(op, f"operand {index}{name} of '{op.name}' is used where it is not defined")
+    try:
+        op.verify(verify_nested_ops=False)
+    except (DiagnosticException, VerifyException, ValueError) as error:
+        raise error_at(op, f"'{op.name}' {_message(error)}") from error
+    for region in op.regions:
+        _verify_region(op, region, defined)
+    defined.update(op.results)
+
+
+def _message(error: Exception) -> str:
+    """What the verifier said, without the dump of the operation that xDSL wraps around it."""
+    cause = error.__cause__
+    while isinstance(cause, VerifyException):
+        error, cause = cause, cause.__cause__
+    return str(error).strip().splitlines()[-1]
+
+
+def _verify_region(op: Operation, region: Region, defined: set[SSAValue]) -> None:
+    """Check the operations of a region; what they define ends with it."""
+    if not region.blocks:
+        return
+    if len(region.blocks) == 1:
+        _verify_block(op, region.blocks[0], defined)
+        return
+    dominance = DominanceInfo(region)
+    inside: dict[Block, set[SSAValue]] = {block: _definitions(block) for block in region.blocks}
+    for block in region.blocks:
+        known = set(defined)
+        for other in region.blocks:
+            if other is not block and dominance.dominates(other, block):
+                known |= inside[other]
+        _verify_block(op, block, known)
+
+
+def _definitions(block: Block) -> set[SSAValue]:
+    return {*block.args, *(result for op in block.ops for result in op.results)}
+
+
+def _verify_block(parent: Operation, block: Block, defined: set[SSAValue]) -> None:
+    if block.first_op is None and not parent.has_trait(NoTerminator):
+        raise error_at(parent, f"'{parent.name}' has an empty block, which needs at least a terminator")
+    defined.update(block.args)
+    for op in block.ops:
+        _verify_op(op, defined)
+    defined.difference_update(_definitions(block))

@@ -1,0 +1,1 @@
+"""What NVIDIA hardware asks for: the life of barriers."""

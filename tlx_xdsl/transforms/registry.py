@@ -1,0 +1,34 @@
+"""The passes that our tools know, by name; each is imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from xdsl.passes import ModulePass
+
+_HOMES: dict[str, tuple[str, str]] = {
+    "convert-triton-to-tritongpu": ("tritongpu.convert", "ConvertTritonToTritonGPUPass"),
+    "tlx-barrier-lifecycle": ("nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
+    "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
+    "tlx-rewrite-local-alias": ("storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
+    "tlx-storage-alias-allocation": ("storage_alias.allocation", "StorageAliasAllocationPass"),
+    "tlx-storage-alias-lowering": ("storage_alias.lowering", "StorageAliasLoweringPass"),
+    "tlx-storage-alias-size-definition": ("storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
+    "triton-tlx-fixup": ("tritongpu.fixup", "TritonTLXFixupPass"),
+}
+"""Module below `tlx_xdsl.transforms` and class of each pass."""
+
+
+def _loader(module: str, name: str) -> Callable[[], type[ModulePass]]:
+    def load() -> type[ModulePass]:
+        return cast(type[ModulePass], getattr(import_module(f"tlx_xdsl.transforms.{module}"), name))
+
+    return load
+
+
+ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
+    name: _loader(module, class_name) for name, (module, class_name) in _HOMES.items()
+}
+"""Every pass of ours."""

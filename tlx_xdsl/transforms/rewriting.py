@@ -1,0 +1,37 @@
+"""Small rewriting steps that keep locations, shared by the passes."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def retype(value: SSAValue, type_: Attribute) -> None:
+    """Give `value` another type in place.
+
+    xDSL's way makes a new value, which loses the location of a block argument and every table that is keyed by
+    the value; the type is no part of a value's identity.
+    """
+    value._type = type_  # pyright: ignore[reportPrivateUsage]
+
+
+def insert_before(anchor: Operation, op: OpT, *, located_at: Operation | None = None) -> OpT:
+    """Insert `op` before `anchor`, with the location of `located_at` (of `anchor` by default)."""
+    op.location = (anchor if located_at is None else located_at).location
+    block = anchor.parent_block()
+    assert block is not None, "the anchor must stand in a block"
+    block.insert_op_before(op, anchor)
+    return op
+
+
+def replace(op: Operation, new_op: OpT) -> OpT:
+    """Put `new_op` in the place of `op`: same location, its results take over all uses and names."""
+    insert_before(op, new_op)
+    for old, new in zip(op.results, new_op.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
+    return new_op

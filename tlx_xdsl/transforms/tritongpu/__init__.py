@@ -1,0 +1,1 @@
+"""From tensors without layouts to TTGIR that stock Triton takes."""
