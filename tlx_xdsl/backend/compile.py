@@ -41,9 +41,7 @@ def compile_ttgir(
     launch on the target, BackendTimeoutError.
     """
     if find_spec("triton") is None:
-        raise BackendError(
-            "stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)", stage="start"
-        )
+        raise BackendError("stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)", stage="start")
     try:
         if isolation == "process":
             return CLIENT.compile(text, options, stages, source_name, timeout_s)

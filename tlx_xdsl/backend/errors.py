@@ -39,9 +39,7 @@ class OutOfResourcesError(BackendError):
     """
 
     # The defaults let the base class's pickling rebuild the error from its message; the state follows.
-    def __init__(
-        self, message: str, *, resource: str = "", required: int = 0, limit: int = 0, stage: str = ""
-    ):
+    def __init__(self, message: str, *, resource: str = "", required: int = 0, limit: int = 0, stage: str = ""):
         super().__init__(message, stage=stage)
         self.resource = resource
         self.required = required

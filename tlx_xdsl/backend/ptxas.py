@@ -87,7 +87,5 @@ def _files(lines: list[str]) -> dict[int, str]:
     table: dict[int, str] = {}
     for match in filter(None, map(_FILE.match, lines)):
         second = match["second"]
-        table[int(match["number"])] = (
-            match["first"] if second is None else str(PurePath(match["first"], second))
-        )
+        table[int(match["number"])] = match["first"] if second is None else str(PurePath(match["first"], second))
     return table

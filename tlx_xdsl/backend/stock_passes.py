@@ -46,29 +46,19 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
         StockPass("gluon", "inliner", "calls that our frontend kept are bodies from here on"),
         *(_COALESCE if runs_coalesce(module_text) else ()),
         StockPass("ttgpuir", "f32_dot_tc", "f32 tt.dot on tensor cores as its precision asks", (True,)),
-        StockPass(
-            "ttgpuir", "remove_layout_conversions", "default layouts give way to those of loads and dots"
-        ),
+        StockPass("ttgpuir", "remove_layout_conversions", "default layouts give way to those of loads and dots"),
         StockPass("ttgpuir", "optimize_thread_locality", "reductions stay inside a thread where they can"),
         StockPass("ttgpuir", "accelerate_matmul", "a tt.dot next to TLX ops gets its MMA layout"),
         StockPass("ttgpuir", "remove_layout_conversions", "carry that MMA layout through the loops"),
-        StockPass(
-            "ttgpuir", "optimize_dot_operands", "operands of such a dot come straight from memory", (True,)
-        ),
-        StockPass(
-            "nvidia.ttnvgpuir", "optimize_descriptor_encoding", "un-encoded tensor descriptors get a layout"
-        ),
+        StockPass("ttgpuir", "optimize_dot_operands", "operands of such a dot come straight from memory", (True,)),
+        StockPass("nvidia.ttnvgpuir", "optimize_descriptor_encoding", "un-encoded tensor descriptors get a layout"),
         StockPass("ttir", "loop_aware_cse", "index arithmetic that the inlined calls repeat"),
         StockPass("ttir", "triton_licm", "loop-invariant index arithmetic leaves the loop"),
         StockPass("common", "canonicalizer", "fold what the passes above left over"),
         StockPass("ttgpuir", "combine_tensor_select_and_if", "a tensor select beside an scf.if joins it"),
         StockPass("ttgpuir", "coalesce_async_copy", "cp.async copies as wide as the layout allows"),
-        StockPass(
-            "nvidia.ttnvgpuir", "optimize_tmem_layouts", "tensor memory loads in the consumer's layout"
-        ),
-        StockPass(
-            "nvidia.ttnvgpuir", "tmem_load_reduce", "reductions done by the load (sm_103)", optional=True
-        ),
+        StockPass("nvidia.ttnvgpuir", "optimize_tmem_layouts", "tensor memory loads in the consumer's layout"),
+        StockPass("nvidia.ttnvgpuir", "tmem_load_reduce", "reductions done by the load (sm_103)", optional=True),
         StockPass(
             "nvidia.ttnvgpuir",
             "tma_lowering",
@@ -83,9 +73,7 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
             from_capability=100,
         ),
         StockPass("ttgpuir", "remove_layout_conversions", "conversions that the lowerings above introduced"),
-        StockPass(
-            "ttgpuir", "reduce_data_duplication", "conversions to dot operands go through shared memory"
-        ),
+        StockPass("ttgpuir", "reduce_data_duplication", "conversions to dot operands go through shared memory"),
         StockPass("ttir", "loop_aware_cse", "what became equal since"),
         StockPass("common", "symbol_dce", "functions that inlining left without a caller"),
         StockPass(
@@ -96,9 +84,7 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
         ),
         StockPass("nvidia.ttnvgpuir", "lower_mma", "tcgen05 MMAs get their completion barriers"),
         # 3.9 runs this one nowhere else, and later stages read the module attribute that it leaves.
-        StockPass(
-            "nvidia.ttnvgpuir", "check_matmul_two_cta", "all MMAs use one CTA or all two", optional=True
-        ),
+        StockPass("nvidia.ttnvgpuir", "check_matmul_two_cta", "all MMAs use one CTA or all two", optional=True),
         StockPass("common", "sccp", "constants through regions and branches"),
         StockPass("common", "cse", "what became equal since"),
         StockPass("common", "canonicalizer", "fold and drop dead code before LLVM sees it"),
@@ -106,6 +92,4 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
     return tuple(p for p in passes if capability >= p.from_capability)
 
 
-_COALESCE = (
-    StockPass("ttgpuir", "coalesce", "global loads and stores in vectors along the contiguous axis"),
-)
+_COALESCE = (StockPass("ttgpuir", "coalesce", "global loads and stores in vectors along the contiguous axis"),)

@@ -7,6 +7,7 @@ registered by our own tools only, never for other people's `xdsl-opt`.
 
 from __future__ import annotations
 
+from types import UnionType
 from typing import ClassVar, Self
 
 from xdsl.dialects import arith as upstream
@@ -19,6 +20,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.tt.ops import scalar_type, with_element_type
+from tlx_xdsl.dialects.ttg.types import element_bits
 
 CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 """Names of the integer comparisons, in the order of their numbers (ArithBase.td)."""
@@ -163,8 +165,8 @@ class _CastOp(IRDLOperation):
     traits = traits_def(Pure())
     assembly_format = "$input attr-dict `:` type($input) `to` type($result)"
 
-    SOURCE_KIND: ClassVar[type] = IntegerType
-    RESULT_KIND: ClassVar[type] = IntegerType
+    SOURCE_KIND: ClassVar[type | UnionType] = IntegerType
+    RESULT_KIND: ClassVar[type | UnionType] = IntegerType
     GROWTH: ClassVar[int] = 0
     """1: the result is wider than the source; -1: narrower; 0: any width."""
 
@@ -175,7 +177,9 @@ class _CastOp(IRDLOperation):
         """Shape and layout stay, and the element types are those of this cast."""
         source, result = scalar_type(self.input.type), scalar_type(self.result.type)
         if with_element_type(self.input.type, result) != self.result.type:
-            raise VerifyException(f"cannot change the shape or the layout: from {self.input.type} to {self.result.type}")
+            raise VerifyException(
+                f"cannot change the shape or the layout: from {self.input.type} to {self.result.type}"
+            )
         if not isinstance(source, self.SOURCE_KIND) or not isinstance(result, self.RESULT_KIND):
             raise VerifyException(f"cannot cast {source} to {result}")
         if self.GROWTH and (_width(result) - _width(source)) * self.GROWTH <= 0:
@@ -184,11 +188,10 @@ class _CastOp(IRDLOperation):
 
 
 def _width(type_: Attribute) -> int:
-    if isinstance(type_, IntegerType):
-        return type_.width.data
-    if isinstance(type_, AnyFloat):
-        return type_.bitwidth
-    raise VerifyException(f"{type_} has no width")
+    try:
+        return element_bits(type_)
+    except TypeError as error:
+        raise VerifyException(str(error)) from error
 
 
 @irdl_op_definition
@@ -220,8 +223,8 @@ class ExtFOp(_CastOp):
     """Widen floats, exactly."""
 
     name = "arith.extf"
-    SOURCE_KIND: ClassVar[type] = AnyFloat
-    RESULT_KIND: ClassVar[type] = AnyFloat
+    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
+    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
     GROWTH: ClassVar[int] = 1
 
 
@@ -230,8 +233,8 @@ class TruncFOp(_CastOp):
     """Narrow floats, rounding to nearest even."""
 
     name = "arith.truncf"
-    SOURCE_KIND: ClassVar[type] = AnyFloat
-    RESULT_KIND: ClassVar[type] = AnyFloat
+    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
+    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
     GROWTH: ClassVar[int] = -1
 
 
@@ -240,7 +243,7 @@ class SIToFPOp(_CastOp):
     """Convert signed integers to floats."""
 
     name = "arith.sitofp"
-    RESULT_KIND: ClassVar[type] = AnyFloat
+    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
 
 
 @irdl_op_definition
@@ -248,7 +251,7 @@ class UIToFPOp(_CastOp):
     """Convert unsigned integers to floats."""
 
     name = "arith.uitofp"
-    RESULT_KIND: ClassVar[type] = AnyFloat
+    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
 
 
 @irdl_op_definition
@@ -256,7 +259,7 @@ class FPToSIOp(_CastOp):
     """Convert floats to signed integers, rounding towards zero."""
 
     name = "arith.fptosi"
-    SOURCE_KIND: ClassVar[type] = AnyFloat
+    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
 
 
 @irdl_op_definition
@@ -264,7 +267,7 @@ class FPToUIOp(_CastOp):
     """Convert floats to unsigned integers, rounding towards zero."""
 
     name = "arith.fptoui"
-    SOURCE_KIND: ClassVar[type] = AnyFloat
+    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
 
 
 @irdl_op_definition
@@ -315,4 +318,3 @@ Arith = Dialect(
     list(upstream.Arith.attributes),
     [upstream.ArithConstantMaterializationInterface()],
 )
-

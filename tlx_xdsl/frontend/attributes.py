@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.ttg.ops import memdesc_type
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.semantic import SemanticError
@@ -39,9 +38,9 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
     match value, name:
         case Constexpr(), _:
             return _python_attribute(visitor, node, value)
-        case (Tensor() | BufferedTensor() | TensorDescriptor()), "dtype":
+        case ((Tensor() | BufferedTensor() | TensorDescriptor()), "dtype"):
             return Constexpr(value.dtype)
-        case (Tensor() | BufferedTensor()), "shape":
+        case ((Tensor() | BufferedTensor()), "shape"):
             return Constexpr(value.shape)
         case TensorDescriptor(), "block_shape":
             return Constexpr(value.block_shape)

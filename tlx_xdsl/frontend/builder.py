@@ -6,8 +6,9 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     AnyFloat,
     DenseIntOrFPElementsAttr,
@@ -18,8 +19,9 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnknownLoc,
 )
-from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tlx_xdsl.dialects.ttg.types import as_tensor
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -81,7 +83,7 @@ class Builder:
         key = (attribute, type_)
         if (known := frame.constants.get(key)) is not None:
             return known
-        op = ConstantOp(attribute, type_)
+        op = ConstantOp.create(properties={"value": attribute}, result_types=[type_])
         op.location = self.location
         op.result.name_hint = _constant_hint(value, type_)
         if frame.last is not None:
@@ -97,15 +99,12 @@ class Builder:
 
 def constant_attr(value: int | float | bool, type_: Attribute) -> Attribute:
     """The attribute of the constant `value` of a scalar or tensor type."""
-    if isinstance(type_, TensorType):
-        element = type_.element_type
-        if isinstance(element, AnyFloat):
-            return DenseIntOrFPElementsAttr.from_list(type_, [float(value)])  # pyright: ignore
-        return DenseIntOrFPElementsAttr.from_list(type_, [int(value)])  # pyright: ignore
+    if (tensor := as_tensor(type_)) is not None:
+        number = float(value) if isinstance(tensor.element_type, AnyFloat) else int(value)
+        return DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [number])
     if isinstance(type_, AnyFloat):
         return FloatAttr(float(value), type_)
-    assert isinstance(type_, IntegerType)
-    return IntegerAttr(int(value), type_, truncate_bits=True)
+    return IntegerAttr(int(value), cast(IntegerType, type_), truncate_bits=True)
 
 
 def _constant_hint(value: int | float | bool, type_: Attribute) -> str:

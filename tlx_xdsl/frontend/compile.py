@@ -103,7 +103,8 @@ def _check_names(source: KernelSource, signature: Mapping[str, str], constexprs:
     for name in signature:
         if known[name].is_constexpr:
             raise source.error(
-                known[name].node, f"'{name}' is a constexpr: give it a value, not the type '{signature[name]}'"
+                known[name].node,
+                f"'{name}' is a constexpr: give it a value, not the type '{signature[name]}'",
             )
         if name in constexprs:
             raise source.error(known[name].node, f"'{name}' has both the type '{signature[name]}' and a value")

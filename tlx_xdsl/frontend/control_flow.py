@@ -98,9 +98,7 @@ def _emit_for(visitor: Visitor, node: ast.For, target: ast.Name, values: list[Va
     start, stop, step = (_loop_bound(visitor, node, value) for value in values)
     outer = dict(visitor.names)
     carried = [
-        name
-        for name in assigned_names(node.body)
-        if name in outer and name != target.id and is_numeric(outer[name])
+        name for name in assigned_names(node.body) if name in outer and name != target.id and is_numeric(outer[name])
     ]
     initial = [_as_tensor(visitor, node, outer[name]) for name in carried]
     block = Block(arg_types=[i32, *(value.ssa.type for value in initial)])
@@ -216,6 +214,9 @@ def _merged(
         if then[name] is other[name]:
             continue
         if not is_numeric(then[name]) or not is_numeric(other[name]):
-            raise visitor.error(node, f"'{name}' is {then[name].describe()} on one side, {other[name].describe()} on the other")
+            raise visitor.error(
+                node,
+                f"'{name}' is {then[name].describe()} on one side, {other[name].describe()} on the other",
+            )
         like = next((v for v in (then[name], other[name], outer.get(name)) if isinstance(v, Tensor)), None)
         yield name, like if like is not None else _as_tensor(visitor, node, then[name])

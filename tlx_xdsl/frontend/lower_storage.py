@@ -9,8 +9,7 @@ from tlx_xdsl.dialects import tlx as tlx_dialect
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
 from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr, layout_attr
-from tlx_xdsl.dialects.ttg.ops import memdesc_type
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.types import ir_type
@@ -72,7 +71,10 @@ def _spec_to_reuse(call: Call, storage: tlx.storage_kind) -> StorageAliasSpec | 
         return None
     reuse = call.args["reuse"]
     if isinstance(reuse, BufferedTensor):
-        call.fail("reuse", "reuse of a buffered_tensor is not supported yet: allocate both from one storage_alias_spec")
+        call.fail(
+            "reuse",
+            "reuse of a buffered_tensor is not supported yet: allocate both from one storage_alias_spec",
+        )
     if not isinstance(reuse, StorageAliasSpec):
         call.fail("reuse", f"reuse must be a buffered_tensor or storage_alias_spec, got {reuse.describe()}")
     spec_type = reuse.ssa.type

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, i32
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.func import AXES
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.types import ir_type
@@ -14,7 +15,7 @@ from tlx_xdsl.language.core import dtype, int1, int32, pointer_type
 
 def _axis(call: Call) -> int:
     axis = call.integer("axis", minimum=0)
-    if axis >= len(tt.func.AXES):
+    if axis >= len(AXES):
         call.fail("axis", f"the grid has axes 0, 1 and 2, found {axis}")
     return axis
 

@@ -32,15 +32,11 @@ def _alloc_barriers(call: Call) -> Value:
     count = call.integer("arrive_count", minimum=1)
     # Stock Triton wants a rank-2 array, whose first dimension may be any number.
     type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
-    barriers = MBarriers(
-        call.builder.insert(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result, num
-    )
+    barriers = MBarriers(call.builder.insert(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result, num)
     for index in range(num):
         one = view(call.visitor, call.node, barriers, Constexpr(index))
         assert isinstance(one, MBarriers)
-        call.builder.insert(
-            ttng.InitBarrierOp(operands=[one.ssa], properties={"count": IntegerAttr(count, i32)})
-        )
+        call.builder.insert(ttng.InitBarrierOp(operands=[one.ssa], properties={"count": IntegerAttr(count, i32)}))
     return barriers
 
 
@@ -157,7 +153,10 @@ def _accumulator(call: Call, shape: tuple[int, int]) -> Tensor:
         return semantic.full(call.builder, shape, Constexpr(0), float32)
     accumulator = call.of("acc", Tensor, "a block")
     if (accumulator.dtype, accumulator.shape) != (float32, shape):
-        call.fail("acc", f"'acc' must be a block of type fp32[{shape[0]}, {shape[1]}], found {accumulator.describe()}")
+        call.fail(
+            "acc",
+            f"'acc' must be a block of type fp32[{shape[0]}, {shape[1]}], found {accumulator.describe()}",
+        )
     return accumulator
 
 

@@ -6,7 +6,6 @@ a kind the wider type wins, and a compile-time number takes the other operand's 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -62,24 +61,24 @@ _COMPARISONS: dict[str, tuple[str, str, str]] = {
 """The predicates for signed integers, unsigned integers (and pointers) and floats."""
 
 PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "**": lambda a, b: a ** b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
 }
 """What the operators mean between compile-time values: what they mean in Python."""
 
@@ -246,9 +245,11 @@ def _number_like(builder: Builder, number: Constexpr, other: Tensor) -> Tensor:
         raise SemanticError(f"expected a number or a block, found {number.describe()}")
     natural = natural_dtype(value)
     element = other.dtype
-    if isinstance(element, pointer_type):
-        element = natural
-    elif (natural.is_floating() and not element.is_floating()) or (element == int1 and natural != int1):
+    if (
+        isinstance(element, pointer_type)
+        or (natural.is_floating() and not element.is_floating())
+        or (element == int1 and natural != int1)
+    ):
         element = natural
     elif element.is_int() and not _fits(int(value), element):
         if natural.primitive_bitwidth <= element.primitive_bitwidth:

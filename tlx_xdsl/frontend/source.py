@@ -65,7 +65,9 @@ class KernelSource:
         node = module.body[0]
         if not isinstance(node, ast.FunctionDef):
             raise CompilationError(
-                "a kernel must be a plain function", SourceLocation(self.filename, first_line), source_line=lines[0]
+                "a kernel must be a plain function",
+                SourceLocation(self.filename, first_line),
+                source_line=lines[0],
             )
         ast.increment_lineno(module, first_line - 1)
         return node

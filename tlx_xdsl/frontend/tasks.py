@@ -72,7 +72,10 @@ def _tasks(visitor: Visitor, body: Sequence[ast.stmt]) -> list[Task]:
         if isinstance(statement, ast.If):
             test = visitor.expression(statement.test)
             if not isinstance(test, Constexpr):
-                raise visitor.error(statement.test, f"tasks can't depend on {test.describe()}: the condition must be a constexpr")
+                raise visitor.error(
+                    statement.test,
+                    f"tasks can't depend on {test.describe()}: the condition must be a constexpr",
+                )
             tasks.extend(_tasks(visitor, statement.body if test.value else statement.orelse))
             continue
         if isinstance(statement, ast.Pass) or _is_docstring(statement):
@@ -160,9 +163,7 @@ def _emit(visitor: Visitor, node: ast.With, default: Task, others: Sequence[Task
     if registers:
         attributes["requestedRegisters"] = DenseArrayBase.from_list(i32, registers)
     builder.location = location
-    op = ttg.WarpSpecializeOp.build_with(
-        captures, num_warps, Region(default_block), regions, attributes=attributes
-    )
+    op = ttg.WarpSpecializeOp.build_with(captures, num_warps, Region(default_block), regions, attributes=attributes)
     op.partitions.location = location
     builder.insert(op)
 
@@ -213,5 +214,3 @@ def _outer_uses(region: Region) -> list[tuple[SSAValue, Any]]:
             if id(block) not in blocks:
                 uses.append((operand, op))
     return uses
-
-

@@ -8,7 +8,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 
@@ -117,9 +117,7 @@ class Visitor:
             known = self.names.get(target.id)
             if isinstance(known, Constexpr) and isinstance(known.value, constexpr):
                 raise self.error(target, f"'{target.id}' is a constexpr and can't be assigned again")
-            if isinstance(value, Tensor):
-                hint(value.ssa, target.id)
-            elif not isinstance(value, Constexpr | TupleValue | Method):
+            if isinstance(value, Tensor) or not isinstance(value, Constexpr | TupleValue | Method):
                 hint(value.ssa, target.id)
             self.names[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
@@ -136,9 +134,10 @@ class Visitor:
         """The items of a tuple, or None for anything else."""
         if isinstance(value, TupleValue):
             return value.items
-        if isinstance(value, Constexpr) and isinstance(value.value, tuple | list):
-            items: Sequence[Any] = value.value  # pyright: ignore[reportUnknownVariableType]
-            return tuple(Constexpr(item) for item in items)
+        if isinstance(value, Constexpr):
+            items: Any = value.value
+            if isinstance(items, tuple | list):
+                return tuple(Constexpr(item) for item in cast(Sequence[Any], items))
         return None
 
     def _annotated_assign(self, node: ast.AnnAssign) -> None:
@@ -148,9 +147,7 @@ class Visitor:
         annotation = self.expression(node.annotation)
         if isinstance(annotation, Constexpr) and annotation.value is constexpr:
             if not isinstance(value, Constexpr | TupleValue):
-                raise self.error(
-                    node.value, f"'{node.target.id}' is declared constexpr, found {value.describe()}"
-                )
+                raise self.error(node.value, f"'{node.target.id}' is declared constexpr, found {value.describe()}")
             if node.target.id in self.names:
                 raise self.error(node, f"the constexpr '{node.target.id}' is already defined")
         self.assign(node.target, value)

@@ -101,7 +101,7 @@ def builtin(namespace: str) -> Callable[[F], F]:
             raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
 
         setattr(outside, BUILTIN_NAME, qualified)
-        setattr(outside, "__signature__", inspect.signature(fn))
+        outside.__signature__ = inspect.signature(fn)
         return outside  # pyright: ignore[reportReturnType]
 
     return mark

@@ -60,9 +60,7 @@ def storage_alias_spec(storage: storage_kind = storage_kind.smem, buffer_size_by
 
 
 @_tlx
-def reuse_group(
-    *args: Any, group_type: reuse_group_type = reuse_group_type.shared, group_size: int = 1
-) -> Any:
+def reuse_group(*args: Any, group_type: reuse_group_type = reuse_group_type.shared, group_size: int = 1) -> Any:
     """A node of an overlap tree over allocations and other groups.
 
     With `group_size` K, K consecutive buffers of a member count as one.

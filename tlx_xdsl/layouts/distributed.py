@@ -55,4 +55,3 @@ def wgmma_accumulator_layout(shape: Ints, operand_bits: int, num_warps: int) -> 
     if not instr_n:
         raise ValueError(f"wgmma needs N to be a multiple of 8, found an accumulator of {m}x{n}")
     return NvidiaMmaLayout(3, 0, (num_warps, 1), (), (16, instr_n, 256 // operand_bits))
-

@@ -298,9 +298,7 @@ class CudaDriver:
         symbol, text = ctypes.c_char_p(), ctypes.c_char_p()
         self._entry("cuGetErrorName")(code, ctypes.byref(symbol))
         self._entry("cuGetErrorString")(code, ctypes.byref(text))
-        reason = (
-            f"{(symbol.value or b'unknown error').decode()} ({code}): {(text.value or b'no text').decode()}"
-        )
+        reason = f"{(symbol.value or b'unknown error').decode()} ({code}): {(text.value or b'no text').decode()}"
         return CudaDriverError(name, f"{reason}; {detail}" if detail else reason, code=code)
 
     # --- context and device -------------------------------------------------------------------------------
@@ -355,9 +353,7 @@ class CudaDriver:
         """Return the address by which kernels reach `address`; None for ordinary host memory."""
         self._initialise()
         result = ctypes.c_uint64()
-        code = self._entry("cuPointerGetAttribute")(
-            ctypes.byref(result), _POINTER_ATTRIBUTE_DEVICE_POINTER, address
-        )
+        code = self._entry("cuPointerGetAttribute")(ctypes.byref(result), _POINTER_ATTRIBUTE_DEVICE_POINTER, address)
         if code == _ERROR_INVALID_VALUE:
             return None
         self._check("cuPointerGetAttribute", code)
@@ -385,9 +381,7 @@ class CudaDriver:
     def get_function(self, module: int, name: str) -> int:
         """Return the kernel `name` of a loaded module."""
         function = ctypes.c_void_p()
-        self._call(
-            "cuModuleGetFunction", ctypes.byref(function), module, name.encode(), detail=f"kernel {name!r}"
-        )
+        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode(), detail=f"kernel {name!r}")
         return function.value or 0
 
     def set_function_attribute(self, function: int, attribute: FunctionAttribute, value: int) -> None:

@@ -115,9 +115,7 @@ class _Integer:
             raise _wrong_type(where, f"an integer ({self.name})", value)
         number = operator.index(value)
         if not self.minimum <= number <= self.maximum:
-            raise OverflowError(
-                f"{where}: expected {self.minimum} to {self.maximum} ({self.name}), got {number}"
-            )
+            raise OverflowError(f"{where}: expected {self.minimum} to {self.maximum} ({self.name}), got {number}")
         _store(addresses[0], struct.pack("<" + self.code, number))
 
 
@@ -206,9 +204,7 @@ class _Descriptor:
         if not all(hasattr(value, field) for field in ("base", "shape", "strides", "block_shape")):
             raise _wrong_type(where, f"a TensorDescriptor ({self.name})", value)
         if tuple(value.block_shape) != self.block:
-            raise TypeError(
-                f"{where}: expected block_shape {list(self.block)}, got {list(value.block_shape)}"
-            )
+            raise TypeError(f"{where}: expected block_shape {list(self.block)}, got {list(value.block_shape)}")
         _check_dtype(value.base, self.element, where)
         size = element_size(value.base)
         if size != self.format.element_bytes:
@@ -338,8 +334,7 @@ def _read_arguments(
             parameters.append(_SCALARS[spec.type])
         else:
             raise ValueError(
-                f"{where}: expected the type *..., tensordesc<...> or one of {', '.join(_SCALARS)}; "
-                f"got {spec.type!r}"
+                f"{where}: expected the type *..., tensordesc<...> or one of {', '.join(_SCALARS)}; got {spec.type!r}"
             )
     return parameters
 
@@ -359,9 +354,7 @@ def _read_descriptor(type_text: str, meta: Mapping[str, Any], where: str) -> _De
 
 
 def _read_tensor_map_format(meta: Mapping[str, Any], where: str) -> _TensorMapFormat:
-    missing = [
-        key for key in ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded") if key not in meta
-    ]
+    missing = [key for key in ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded") if key not in meta]
     if missing:
         raise ValueError(f"{where}: tensordesc_meta lacks {', '.join(missing)}")
     if meta.get("is_im2col", False):
@@ -369,9 +362,7 @@ def _read_tensor_map_format(meta: Mapping[str, Any], where: str) -> _TensorMapFo
     if meta["elem_type"] not in _ELEMENT_TYPES:
         raise ValueError(f"{where}: expected elem_type 0 to 15, got {meta['elem_type']}")
     if meta["swizzle"] not in range(4):
-        raise ValueError(
-            f"{where}: expected swizzle 0 (none), 1, 2 or 3 (32, 64, 128 B), got {meta['swizzle']}"
-        )
+        raise ValueError(f"{where}: expected swizzle 0 (none), 1, 2 or 3 (32, 64, 128 B), got {meta['swizzle']}")
     box = tuple(int(extent) for extent in meta["block_size"])
     if not all(1 <= extent <= MAX_BOX for extent in box):
         raise ValueError(f"{where}: expected block_size entries of 1 to {MAX_BOX}, got {list(box)}")
@@ -533,8 +524,7 @@ class Launcher:
         for kind, size in (("global", global_scratch_size), ("profile", profile_scratch_size)):
             if size > 0:
                 raise NotImplementedError(
-                    f"{kernel} needs {size} bytes of {kind} scratch memory per CTA; "
-                    "Launcher cannot allocate it yet"
+                    f"{kernel} needs {size} bytes of {kind} scratch memory per CTA; Launcher cannot allocate it yet"
                 )
 
     def _check_grid(self, grid: int | Sequence[int]) -> tuple[int, int, int]:
@@ -545,9 +535,7 @@ class Launcher:
         dims = (x, y, z)
         for axis, extent, limit, cluster in zip("xyz", dims, MAX_GRID, self.cluster, strict=True):
             if not 0 <= extent <= limit:
-                raise ValueError(
-                    f"kernel {self.name!r}: expected a grid of 0 to {limit} in {axis}, got {extent}"
-                )
+                raise ValueError(f"kernel {self.name!r}: expected a grid of 0 to {limit} in {axis}, got {extent}")
             if extent % cluster:
                 raise ValueError(
                     f"kernel {self.name!r}: expected a grid that is a multiple of the cluster's "
@@ -581,9 +569,7 @@ class Launcher:
         self._check_signature(function)
         if self.shared > DEFAULT_SHARED_LIMIT:
             driver.prefer_shared_memory(function)
-            driver.set_function_attribute(
-                function, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared
-            )
+            driver.set_function_attribute(function, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared)
         if math.prod(self.cluster) > PORTABLE_CLUSTER_SIZE:
             driver.set_function_attribute(function, FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
         return function
@@ -628,14 +614,10 @@ def _launch_attributes(
     attributes: list[LaunchAttribute] = []
     if launch_pdl:
         attributes.append(
-            LaunchAttribute(
-                id=LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION, value=LaunchAttributeValue(flag=1)
-            )
+            LaunchAttribute(id=LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION, value=LaunchAttributeValue(flag=1))
         )
     if launch_cooperative_grid:
-        attributes.append(
-            LaunchAttribute(id=LaunchAttributeId.COOPERATIVE, value=LaunchAttributeValue(flag=1))
-        )
+        attributes.append(LaunchAttribute(id=LaunchAttributeId.COOPERATIVE, value=LaunchAttributeValue(flag=1)))
     if math.prod(cluster) > 1:
         dimension = ClusterDimension(*cluster)
         attributes.append(

@@ -115,9 +115,7 @@ class TensorDescriptor:
             strides = list(tensor.stride())
         else:  # numpy counts strides in bytes
             strides = [stride // element_size(tensor) for stride in tensor.strides]
-        return TensorDescriptor(
-            tensor, list(tensor.shape), strides, list(block_shape), padding, round_f32_to_tf32
-        )
+        return TensorDescriptor(tensor, list(tensor.shape), strides, list(block_shape), padding, round_f32_to_tf32)
 
     def _check_options(self) -> None:
         if self.padding not in ("zero", "nan"):
@@ -153,8 +151,7 @@ def _check_block_shape(block_shape: Sequence[int]) -> None:
     elements = math.prod(block_shape)
     if elements > MAX_BLOCK_ELEMENTS:
         raise ValueError(
-            f"block_shape: expected at most {MAX_BLOCK_ELEMENTS} elements, "
-            f"got {elements} in {list(block_shape)}"
+            f"block_shape: expected at most {MAX_BLOCK_ELEMENTS} elements, got {elements} in {list(block_shape)}"
         )
 
 

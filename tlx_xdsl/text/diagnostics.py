@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import ParseError
 
@@ -21,8 +23,8 @@ def source_location(location: Attribute) -> SourceLocation | None:
             return source_location(location.location)
         case CallSiteLoc():
             return source_location(location.callee) or source_location(location.caller)
-        case FusedLoc(locations=locations):
-            found = (source_location(part) for part in locations)  # pyright: ignore[reportUnknownVariableType]
+        case FusedLoc():
+            found = (source_location(part) for part in cast(ArrayAttr[Attribute], location.locations))
             return next((place for place in found if place is not None), None)
         case _:
             return None
@@ -62,3 +64,9 @@ def parse_error(error: ParseError) -> CompilationError:
     line = error.span.input.content.split(error.span.input.newline)[at.line - 1 - error.span.line_offset]  # pyright: ignore
     text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
     return CompilationError(error.msg.strip(), SourceLocation(at.file, at.line, at.col), source_line=text)
+
+
+def report_warning(op: Operation, message: str) -> None:
+    """Print `file:line:col: warning: message` for the place of `op` to standard error."""
+    place = source_location(op.location)
+    print(f"{'' if place is None else f'{place}: '}warning: {message}", file=sys.stderr)

@@ -172,9 +172,7 @@ def _growing(table: dict[Attribute, str]) -> Iterable[Attribute]:
         done = len(keys)
 
 
-def print_module(
-    module: ModuleOp, *, profile: Profile = NEUTRAL, locations: bool = True, generic: bool = False
-) -> str:
+def print_module(module: ModuleOp, *, profile: Profile = NEUTRAL, locations: bool = True, generic: bool = False) -> str:
     """The text of `module` in the spelling of `profile`, with a final newline.
 
     Raises CompilationError when the version can't express the module.
@@ -184,5 +182,3 @@ def print_module(
     printer.print_op(module)
     body.write("\n")
     return printer.header() + body.getvalue() + printer.footer()
-
-

@@ -36,7 +36,7 @@ from tlx_xdsl.dialects.tlx.types import (
     StorageKind,
     StorageKindAttr,
 )
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 
 @irdl_op_definition
@@ -248,5 +248,5 @@ class LocalAliasOp(IRDLOperation):
 
     def verify_(self) -> None:
         """The memory space stays."""
-        if self.src.type.memory_space != self.result.type.memory_space:
+        if memdesc_type(self.src.type).memory_space != memdesc_type(self.result.type).memory_space:
             raise VerifyException("requires the same memory space for all operands and results")

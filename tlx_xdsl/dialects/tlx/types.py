@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import IntAttr, NoneAttr
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
@@ -61,7 +63,8 @@ class StorageAliasSpecType(ParametrizedAttribute, TypeAttribute):
     @property
     def size_bytes(self) -> int | None:
         """The explicit size in bytes, or None."""
-        return self.size.data if isinstance(self.size, IntAttr) else None
+        size: Attribute = self.size
+        return None if isinstance(size, NoneAttr) else cast(IntAttr[int], size).data
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:

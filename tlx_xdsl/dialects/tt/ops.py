@@ -25,18 +25,20 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.tt.shape_ops import shape_of_tensor
 from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.ttg.types import as_tensor
 
 
 def scalar_type(type_: Attribute) -> Attribute:
     """The element type of a tensor, or the type itself."""
-    return type_.element_type if isinstance(type_, TensorType) else type_
+    tensor = as_tensor(type_)
+    return type_ if tensor is None else tensor.element_type
 
 
 def with_element_type(type_: Attribute, element_type: Attribute) -> Attribute:
     """`type_` with another element type: tensors keep shape and layout, a scalar becomes `element_type`."""
-    if isinstance(type_, TensorType):
-        return TensorType(element_type, type_.get_shape(), type_.encoding)
-    return element_type
+    if (tensor := as_tensor(type_)) is None:
+        return element_type
+    return TensorType(element_type, tensor.get_shape(), tensor.encoding)
 
 
 @irdl_op_definition

@@ -21,15 +21,15 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.ttg.types import tensor_type
+
 
 def shape_of_tensor(type_: Attribute) -> tuple[int, ...]:
     """The shape of a tensor type, in elements.
 
     Raises VerifyException for any other type.
     """
-    if not isinstance(type_, TensorType):
-        raise VerifyException(f"expected a ranked tensor, found {type_}")
-    return type_.get_shape()
+    return tensor_type(type_).get_shape()
 
 
 @irdl_op_definition
@@ -113,7 +113,9 @@ class SplitOp(IRDLOperation):
         parser.parse_punctuation("->")
         half = parser.parse_type()
         return cls(
-            operands=[parser.resolve_operand(operand, source)], attributes=attributes, result_types=[half, half]
+            operands=[parser.resolve_operand(operand, source)],
+            attributes=attributes,
+            result_types=[half, half],
         )
 
     def verify_(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.ttg.types import element_bits, print_shaped, shape_attr, shape_of
+from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, print_shaped, shape_attr, shape_of
 
 GLOBAL_ADDRESS_SPACE = 1
 """The address space of a pointer that names none."""
@@ -83,9 +83,9 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
         """Parse `<64x64xf16 (, layout)?>` or `<tensor<64x64xf16 (, layout)?>>`."""
         with parser.in_angle_brackets():
             if (wrapped := parser.parse_optional_type()) is not None:
-                if not isinstance(wrapped, TensorType):
+                if (tensor := as_tensor(wrapped)) is None:
                     parser.raise_error(f"expected a tensor type in a tensordesc, found {wrapped}")
-                return [shape_attr(wrapped.get_shape()), wrapped.element_type, wrapped.encoding]
+                return [shape_attr(tensor.get_shape()), tensor.element_type, tensor.encoding]
             shape, element_type = parser.parse_ranked_shape()
             encoding: Attribute = NoneAttr()
             if parser.parse_optional_punctuation(",") is not None:

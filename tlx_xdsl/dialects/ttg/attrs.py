@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
@@ -174,7 +174,7 @@ _ATTR_OF_LAYOUT: dict[type[Any], type[LayoutAttr]] = {attr.layout_class: attr fo
 @cache
 def layout_attr(layout: Layout) -> LayoutAttr:
     """The attribute that carries `layout`; equal layouts share one attribute object."""
-    return cast(LayoutAttr, _ATTR_OF_LAYOUT[type(layout)](layout))
+    return _ATTR_OF_LAYOUT[type(layout)](layout)
 
 
 def layout_of(encoding: Attribute) -> Layout | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -19,7 +18,8 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType
+from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type, tensor_type
+
 
 @irdl_op_definition
 class ConvertLayoutOp(IRDLOperation):
@@ -38,15 +38,9 @@ class ConvertLayoutOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Shape and element type must stay."""
-        source, result = _tensor(self.src.type), _tensor(self.result.type)
+        source, result = tensor_type(self.src.type), tensor_type(self.result.type)
         if source.get_shape() != result.get_shape() or source.element_type != result.element_type:
             raise VerifyException(f"changes more than the layout: from {source} to {result}")
-
-
-def _tensor(type_: Attribute) -> TensorType[Attribute]:
-    if not isinstance(type_, TensorType):
-        raise VerifyException(f"expected a ranked tensor, found {type_}")
-    return type_
 
 
 @irdl_op_definition
@@ -71,16 +65,6 @@ class LocalAllocOp(IRDLOperation):
         """A buffer without an initial value must be mutable."""
         if self.src is None and not memdesc_type(self.result.type).is_mutable:
             raise VerifyException("a buffer without an initial value must be mutable")
-
-
-def memdesc_type(type_: Attribute) -> MemDescType:
-    """`type_` as a memdesc type.
-
-    Raises VerifyException for any other type.
-    """
-    if not isinstance(type_, MemDescType):
-        raise VerifyException(f"expected a memdesc, found {type_}")
-    return type_
 
 
 @irdl_op_definition
@@ -195,7 +179,7 @@ class LocalLoadOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Tensor and buffer agree in shape and element type."""
-        _same_elements(memdesc_type(self.src.type), _tensor(self.result.type))
+        _same_elements(memdesc_type(self.src.type), tensor_type(self.result.type))
 
 
 @irdl_op_definition
@@ -215,7 +199,7 @@ class LocalStoreOp(IRDLOperation):
         buffer = memdesc_type(self.dst.type)
         if not buffer.is_mutable:
             raise VerifyException("cannot store into an immutable buffer")
-        _same_elements(buffer, _tensor(self.src.type))
+        _same_elements(buffer, tensor_type(self.src.type))
 
 
 def _same_elements(buffer: MemDescType, tensor: TensorType[Attribute]) -> None:

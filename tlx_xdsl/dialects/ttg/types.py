@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, FixedBitwidthType, IntAttr, NoneAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, FixedBitwidthType, IntAttr, NoneAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -24,6 +25,31 @@ def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
 def shape_of(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
     """The shape that an attribute parameter holds."""
     return tuple(size.data for size in attr)
+
+
+def as_tensor(type_: Attribute) -> TensorType[Attribute] | None:
+    """`type_` when it is a ranked tensor, else None."""
+    return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
+
+
+def tensor_type(type_: Attribute) -> TensorType[Attribute]:
+    """`type_` as a ranked tensor.
+
+    Raises VerifyException for any other type.
+    """
+    if (tensor := as_tensor(type_)) is None:
+        raise VerifyException(f"expected a ranked tensor, found {type_}")
+    return tensor
+
+
+def memdesc_type(type_: Attribute) -> MemDescType:
+    """`type_` as a memdesc.
+
+    Raises VerifyException for any other type.
+    """
+    if not isinstance(type_, MemDescType):
+        raise VerifyException(f"expected a memdesc, found {type_}")
+    return type_
 
 
 def element_bits(element_type: Attribute) -> int:

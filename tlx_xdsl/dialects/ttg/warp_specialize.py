@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, i32
@@ -79,9 +79,7 @@ class WarpSpecializeOp(IRDLOperation):
             if count < 1 or count & (count - 1):
                 raise VerifyException(f"a partition needs a power of two of warps, found {count}")
         if self.requested_registers is not None and len(self.requested_registers) != len(regions):
-            raise VerifyException(
-                f"has {len(regions)} partitions but {len(self.requested_registers)} register counts"
-            )
+            raise VerifyException(f"has {len(regions)} partitions but {len(self.requested_registers)} register counts")
         captured = [capture.type for capture in partitions.explicit_captures]
         for index, region in enumerate(regions):
             found = [argument.type for argument in region.blocks[0].args]
@@ -93,17 +91,13 @@ class WarpSpecializeOp(IRDLOperation):
         partitions = self.partitions
         printer.print_operands(partitions.explicit_captures)
         shown = {
-            name: value
-            for name, value in (self.properties | self.attributes).items()
-            if name != "partitionNumWarps"
+            name: value for name, value in (self.properties | self.attributes).items() if name != "partitionNumWarps"
         }
         if shown:
             printer.print_op_attributes(shown, print_keyword=True)
         self._print_header(printer, "default ")
         printer.print_region(self.default_region, print_entry_block_args=False)
-        for index, (region, count) in enumerate(
-            zip(partitions.partition_regions, self.num_warps, strict=True)
-        ):
+        for index, (region, count) in enumerate(zip(partitions.partition_regions, self.num_warps, strict=True)):
             self._print_header(printer, f"partition{index}")
             with printer.in_parens():
                 printer.print_list(region.blocks[0].args, printer.print_block_argument)
@@ -123,18 +117,14 @@ class WarpSpecializeOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse what `print` writes."""
-        captures = parser.parse_comma_separated_list(
-            parser.Delimiter.PAREN, parser.parse_unresolved_operand
-        )
+        captures = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         parser.parse_keyword("default")
         default_region = parser.parse_region()
         regions: list[Region] = []
         counts: list[int] = []
         while parser.parse_optional_keyword(f"partition{len(regions)}") is not None:
-            arguments = parser.parse_comma_separated_list(
-                parser.Delimiter.PAREN, lambda: _parse_argument(parser)
-            )
+            arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_argument(parser))
             parser.parse_keyword("num_warps")
             with parser.in_parens():
                 counts.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
@@ -144,7 +134,7 @@ class WarpSpecializeOp(IRDLOperation):
         types = parser.parse_function_type()
         operands = parser.resolve_operands(captures, types.inputs.data, position)
         return cls.build_with(
-            operands, counts, default_region, regions, types, {} if attributes is None else attributes.data
+            operands, counts, default_region, regions, types, None if attributes is None else attributes.data
         )
 
     @classmethod
@@ -155,7 +145,7 @@ class WarpSpecializeOp(IRDLOperation):
         default_region: Region,
         regions: Sequence[Region],
         types: FunctionType | None = None,
-        attributes: dict[str, Attribute] | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
     ) -> Self:
         """Build the operation and the `ttg.warp_specialize.partitions` inside it."""
         partitions = WarpSpecializePartitionsOp(operands=[captures], regions=[list(regions)])
@@ -212,4 +202,3 @@ class WarpReturnOp(IRDLOperation):
 
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(WarpSpecializePartitionsOp), Pure()))
     assembly_format = "attr-dict"
-

@@ -6,7 +6,6 @@ operations here touch the barrier's memory, so no pass may merge, move or erase 
 
 from __future__ import annotations
 
-
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -23,8 +22,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.ttg.ops import memdesc_type
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 
 def _verify_barrier(type_: Attribute) -> None:
@@ -110,9 +108,7 @@ class WaitBarrierOp(IRDLOperation):
 
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = (
-        "$alloc `,` $phase (`,` $pred^)? (`deps` $deps^)? attr-dict `:` type($alloc) (`,` type($deps)^)?"
-    )
+    assembly_format = "$alloc `,` $phase (`,` $pred^)? (`deps` $deps^)? attr-dict `:` type($alloc) (`,` type($deps)^)?"
 
     def verify_(self) -> None:
         """The operand is one barrier."""

@@ -26,7 +26,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type, tensor_type
 
 FALSE = BoolAttr.from_bool(False)
 
@@ -49,9 +49,7 @@ class WarpGroupDotOp(IRDLOperation):
     b = operand_def(MemDescType)
     c = operand_def(ACCUMULATOR)
     use_c = opt_operand_def(i1)
-    input_precision = prop_def(
-        IntegerAttr.constr(i32), prop_name="inputPrecision", default_value=IntegerAttr(2, i32)
-    )
+    input_precision = prop_def(IntegerAttr.constr(i32), prop_name="inputPrecision", default_value=IntegerAttr(2, i32))
     max_num_imprecise_acc = prop_def(
         IntegerAttr.constr(i32), prop_name="maxNumImpreciseAcc", default_value=IntegerAttr(0, i32)
     )
@@ -67,19 +65,18 @@ class WarpGroupDotOp(IRDLOperation):
         """The shapes are MxK, KxN and MxN, and a and b have one element type."""
         if self.c.type != self.d.type:
             raise VerifyException(f"accumulator {self.c.type} and result {self.d.type} must have one type")
-        a, b, c = self.a.type, self.b.type, self.d.type
-        if not isinstance(a, MemDescType | TensorType):
-            raise VerifyException(f"operand a must be a memdesc or a tensor, found {a}")
-        a_shape = a.shape if isinstance(a, MemDescType) else a.get_shape()
-        if len(a_shape) != 2 or len(b.shape) != 2 or len(c.get_shape()) != 2:
+        a, b, c = self._operand_a(), memdesc_type(self.b.type), tensor_type(self.d.type)
+        a_shape, c_shape = a.shape if isinstance(a, MemDescType) else a.get_shape(), c.get_shape()
+        if len(a_shape) != 2 or len(b.shape) != 2 or len(c_shape) != 2:
             raise VerifyException(f"a wgmma takes 2-D operands, found {a}, {b} and {c}")
         (m, k), (k_of_b, n) = a_shape, b.shape
-        if k != k_of_b or c.get_shape() != (m, n):
-            raise VerifyException(
-                f"shapes do not match: {m}x{k} * {k_of_b}x{n} -> {'x'.join(map(str, c.get_shape()))}"
-            )
+        if k != k_of_b or c_shape != (m, n):
+            raise VerifyException(f"shapes do not match: {m}x{k} * {k_of_b}x{n} -> {'x'.join(map(str, c_shape))}")
         if a.element_type != b.element_type:
             raise VerifyException(f"operands have different element types: {a.element_type} and {b.element_type}")
+
+    def _operand_a(self) -> MemDescType | TensorType[Attribute]:
+        return self.a.type if isinstance(self.a.type, MemDescType) else tensor_type(self.a.type)
 
 
 @irdl_op_definition

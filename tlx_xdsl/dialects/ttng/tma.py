@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i32
+from xdsl.ir import Attribute
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -18,10 +18,13 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 
-def _verify_block(descriptor: TensorDescType, buffer: MemDescType, coordinates: int) -> None:
+def _verify_block(descriptor: Attribute, buffer: Attribute, coordinates: int) -> None:
+    buffer = memdesc_type(buffer)
+    if not isinstance(descriptor, TensorDescType):
+        raise VerifyException(f"expected a tensor descriptor, found {descriptor}")
     if coordinates != len(descriptor.shape):
         raise VerifyException(f"the descriptor has {len(descriptor.shape)} dimensions, found {coordinates} coordinates")
     if (descriptor.shape, descriptor.element_type) != (buffer.shape, buffer.element_type):

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.dialects.ttg.types import element_bits
+from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
 from tlx_xdsl.dialects.ttng import WarpGroupDotOp, WarpGroupDotWaitOp
 from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
@@ -84,9 +84,9 @@ def accumulator_layouts(module: ModuleOp, num_warps: int) -> dict[SSAValue, Nvid
 
 
 def _layout_of_dot(dot: WarpGroupDotOp, num_warps: int) -> NvidiaMmaLayout:
-    m, n = dot.d.type.get_shape()
+    m, n = tensor_type(dot.d.type).get_shape()
     try:
-        return wgmma_accumulator_layout((m, n), element_bits(dot.b.type.element_type), num_warps)
+        return wgmma_accumulator_layout((m, n), memdesc_type(dot.b.type).element_bits, num_warps)
     except ValueError as error:
         raise error_at(dot, str(error)) from error
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -33,9 +33,9 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
-from tlx_xdsl.dialects.ttg.types import element_bits
+from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout, SliceLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, retype
 from tlx_xdsl.transforms.tritongpu.accumulators import accumulator_layouts
@@ -73,11 +73,7 @@ def _unshare_tensor_constants(module: ModuleOp) -> None:
             use.operation.operands[use.index] = copy.result
 
 
-def _shape(type_: TensorType[Any]) -> tuple[int, ...]:
-    return type_.get_shape()
-
-
-def _with_layout(type_: TensorType[Any], encoding: Attribute) -> TensorType[Attribute]:
+def _with_layout(type_: TensorType[Attribute], encoding: Attribute) -> TensorType[Attribute]:
     return TensorType(type_.element_type, type_.get_shape(), encoding)
 
 
@@ -110,14 +106,14 @@ class _Converter:
 
     # --- layouts of values -------------------------------------------------------------------------------------
 
-    def default(self, type_: TensorType[Any]) -> TensorType[Attribute]:
+    def default(self, type_: TensorType[Attribute]) -> TensorType[Attribute]:
         """`type_` with the default layout of the region."""
-        return _with_layout(type_, layout_attr(default_blocked_layout(_shape(type_), self.warps)))
+        return _with_layout(type_, layout_attr(default_blocked_layout(type_.get_shape(), self.warps)))
 
     def settle(self, value: SSAValue, otherwise: Attribute | None = None) -> None:
         """Give `value` its layout: the one it has, the accumulator's, `otherwise`, or the default."""
-        type_ = value.type
-        if not isinstance(type_, TensorType) or not isinstance(type_.encoding, NoneAttr):
+        type_ = as_tensor(value.type)
+        if type_ is None or not isinstance(type_.encoding, NoneAttr):
             return
         if (accumulator := self.accumulators.get(value)) is not None:
             retype(value, _with_layout(type_, layout_attr(accumulator)))
@@ -129,8 +125,8 @@ class _Converter:
     def require(self, op: Operation, index: int, encoding: Attribute) -> None:
         """Bring operand `index` of `op` to a layout, by a conversion when it has another."""
         value = op.operands[index]
-        type_ = value.type
-        if not isinstance(type_, TensorType) or type_.encoding == encoding:
+        type_ = as_tensor(value.type)
+        if type_ is None or type_.encoding == encoding:
             return
         convert = ttg.ConvertLayoutOp(operands=[value], result_types=[_with_layout(type_, encoding)])
         op.operands[index] = insert_before(op, convert).result
@@ -138,8 +134,8 @@ class _Converter:
     def require_like(self, op: Operation, targets: Sequence[SSAValue], *, first: int = 0) -> None:
         """Bring the operands from `first` on to the layouts of `targets`, one by one."""
         for index, target in enumerate(targets, first):
-            if isinstance(target.type, TensorType):
-                self.require(op, index, target.type.encoding)
+            if (type_ := as_tensor(target.type)) is not None:
+                self.require(op, index, type_.encoding)
 
     # --- operations --------------------------------------------------------------------------------------------
 
@@ -147,10 +143,10 @@ class _Converter:
         """Results and operands of one shape share one layout."""
         for result in op.results:
             self.settle(result)
-        encoding = next((r.type.encoding for r in op.results if isinstance(r.type, TensorType)), None)
+        tensors = [type_ for result in op.results if (type_ := as_tensor(result.type)) is not None]
         for index, operand in enumerate(op.operands):
-            if isinstance(operand.type, TensorType):
-                self.require(op, index, self.default(operand.type).encoding if encoding is None else encoding)
+            if (type_ := as_tensor(operand.type)) is not None:
+                self.require(op, index, (tensors[0] if tensors else self.default(type_)).encoding)
 
     def results_only(self, op: Operation) -> None:
         """Results get layouts; operands may have any."""
@@ -160,16 +156,15 @@ class _Converter:
     def constant(self, op: ConstantOp) -> None:
         """The attribute of a constant has the type of its result."""
         self.settle(op.result)
-        value = op.value
-        if isinstance(value, DenseIntOrFPElementsAttr) and isinstance(op.result.type, TensorType):
-            op.properties["value"] = DenseIntOrFPElementsAttr(op.result.type, value.data)  # pyright: ignore
+        type_, value = as_tensor(op.result.type), op.value
+        if type_ is not None and isinstance(value, DenseIntOrFPElementsAttr):
+            op.properties["value"] = DenseIntOrFPElementsAttr(cast(Any, type_), value.data)
 
     def expand_dims(self, op: tt.ExpandDimsOp) -> None:
         """The operand has the result's layout without the new dimension."""
         self.settle(op.result)
-        parent = layout_of(op.result.type.encoding)
-        assert parent is not None
-        self.require(op, 0, layout_attr(SliceLayout(op.axis.value.data, parent)))  # pyright: ignore
+        parent = cast(DistributedLayout, layout_of(op.result.type.encoding))
+        self.require(op, 0, layout_attr(SliceLayout(op.axis.value.data, parent)))
 
     def broadcast(self, op: tt.BroadcastOp) -> None:
         """Operand and result have one layout."""
@@ -181,11 +176,11 @@ class _Converter:
         self.settle(op.d)
         encoding = op.d.type.encoding
         self.require(op, 2, encoding)
-        if isinstance(op.a.type, TensorType):
+        if (a := as_tensor(op.a.type)) is not None:
             layout = layout_of(encoding)
             assert isinstance(layout, NvidiaMmaLayout)
             # Two elements of 16 bits, or one of 32, in each register.
-            width = 32 // element_bits(op.a.type.element_type)
+            width = 32 // element_bits(a.element_type)
             self.require(op, 0, layout_attr(DotOperandLayout(0, layout, width)))
 
     def dot_wait(self, op: ttng.WarpGroupDotWaitOp) -> None:

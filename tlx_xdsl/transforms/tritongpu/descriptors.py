@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, BlockArgument, SSAValue
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.shared import default_shared_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import retype
@@ -51,9 +52,9 @@ def _encoding_of_copies(values: list[SSAValue]) -> Attribute | None:
         for use in value.uses:
             op = use.operation
             if isinstance(op, ttng.AsyncTMACopyGlobalToLocalOp):
-                encoding = op.result.type.encoding
+                encoding = memdesc_type(op.result.type).encoding
             elif isinstance(op, ttng.AsyncTMACopyLocalToGlobalOp):
-                encoding = op.src.type.encoding
+                encoding = memdesc_type(op.src.type).encoding
             else:
                 continue
             if found is not None and found != encoding:

@@ -1,0 +1,1 @@
+"""Facts about programs that change nothing: where aliased buffers lie."""

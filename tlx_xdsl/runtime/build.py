@@ -1,0 +1,57 @@
+"""From a kernel to a launcher: compile with the installed stock Triton, and hand the binary to the CUDA driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+
+
+def compile_kernel(kernel: Kernel, specialization: Specialization, *, maxnreg: int | None = None) -> BackendResult:
+    """Compile `kernel` to a device binary.
+
+    Raises CompilationError for a fault in the kernel, and when stock Triton is not installed.
+    """
+    version = installed_triton_version()
+    if version is None:
+        raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
+    text = compile_text(kernel.source, specialization, triton_version=version)
+    options = BackendOptions(specialization.target, specialization.num_warps, specialization.num_ctas, maxnreg)
+    return compile_ttgir(text.ttgir, options, source_name=kernel.source.filename)
+
+
+def build(
+    kernel: Kernel,
+    signature: Mapping[str, str],
+    constexprs: Mapping[str, Any],
+    *,
+    target: str = "sm_90a",
+    num_warps: int = 4,
+    maxnreg: int | None = None,
+    cluster: Sequence[int] = (1, 1, 1),
+) -> Launcher:
+    """Compile `kernel` and make a launcher of it: `launcher(grid, *arguments)`, with the runtime arguments in order.
+
+    `signature` and `constexprs` are as for `Kernel.compile`; `cluster` is in CTAs along x, y and z.
+
+    Raises CompilationError for a fault in the kernel.
+    """
+    result = compile_kernel(kernel, Specialization(signature, constexprs, target, num_warps), maxnreg=maxnreg)
+    metadata = result.metadata
+    runtime = [p.name for p in kernel.source.parameters if p.name in signature]
+    return Launcher(
+        result.cubin,
+        name=metadata.name,
+        arguments=[ArgumentSpec(name, signature[name].partition(":")[0]) for name in runtime],
+        num_warps=metadata.num_warps,
+        shared=metadata.shared,
+        tensordesc_meta=metadata.tensordesc_meta,
+        cluster=cluster,
+        global_scratch_size=metadata.global_scratch_size,
+        profile_scratch_size=metadata.profile_scratch_size,
+    )

@@ -1,0 +1,1 @@
+"""Command lines: `tlx-opt` and `tlx`."""

@@ -1,0 +1,60 @@
+"""`tlx-rewrite-local-alias`: turn aliases into views that stock Triton knows.
+
+Every alias becomes a view of the allocation itself, also where it is an alias of another alias.
+
+Before:
+```mlir
+%b = tlx.local_alias %a : !ttg.memdesc<32x1024xi8, #shared, #smem, mutable> -> !ttg.memdesc<2x64x64xf32, ...>
+```
+After:
+```mlir
+%b = ttg.memdesc_reinterpret %a : !ttg.memdesc<32x1024xi8, #shared, #smem, mutable> -> !ttg.memdesc<2x64x64xf32, ...>
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.tlx import LocalAliasOp
+from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp
+from tlx_xdsl.dialects.ttg.ops import memdesc_type
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import replace
+
+
+@dataclass(frozen=True)
+class RewriteLocalAliasPass(ModulePass):
+    """Replace every `tlx.local_alias` by a `ttg.memdesc_reinterpret`."""
+
+    name = "tlx-rewrite-local-alias"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Find the allocation behind every alias of the module, then replace the aliases."""
+        aliases = [inner for inner in op.walk() if isinstance(inner, LocalAliasOp)]
+        allocations: dict[SSAValue, LocalAllocOp] = {}
+        for alias in aliases:
+            allocations[alias.result] = _allocation(alias, allocations)
+        for alias in aliases:
+            source = allocations[alias.result].result
+            replace(alias, MemDescReinterpretOp(operands=[source], result_types=[alias.result.type]))
+
+
+def _allocation(alias: LocalAliasOp, known: dict[SSAValue, LocalAllocOp]) -> LocalAllocOp:
+    """The allocation that `alias` is a view of; `known` holds that of the aliases in front of it."""
+    source = alias.src.owner
+    allocation = source if isinstance(source, LocalAllocOp) else known.get(alias.src)
+    if allocation is None:
+        raise error_at(alias, "LocalAliasOp must refer to a local_alloc or local_alias op")
+    have, need = (
+        8 * type_.bytes_of_trailing(len(type_.shape))
+        for type_ in (memdesc_type(allocation.result.type), memdesc_type(alias.result.type))
+    )
+    if need > have:
+        raise error_at(alias, f"TLXRewriteLocalAlias cannot view a {have}-bit allocation as a {need}-bit alias")
+    return allocation

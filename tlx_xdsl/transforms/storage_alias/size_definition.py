@@ -1,0 +1,62 @@
+"""`tlx-storage-alias-size-definition`: settle the size of every region that allocations share.
+
+The size follows the overlap tree; without one it is that of the largest allocation. A size that the user gave is
+checked and kept. A spec that nobody allocates from is dropped with a warning.
+
+Before:
+```mlir
+%s = tlx.storage_alias_spec storage = smem : !tlx.storage_alias_spec<smem>
+%a = tlx.storage_alias_local_alloc %s : ... -> !ttg.memdesc<2x64x64xf32, #shared, #smem, mutable>
+%b = tlx.storage_alias_local_alloc %s : ... -> !ttg.memdesc<2x64x64xf32, #shared, #smem, mutable>
+%g = tlx.reuse_group(%a, %b) group_kind = distinct : ...
+tlx.set_buffer_overlap(%s, %g) : ...
+```
+After:
+```mlir
+%s = tlx.storage_alias_spec storage = smem {buffer_shape = array<i64: 65536>} : !tlx.storage_alias_spec<smem>
+...
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
+from tlx_xdsl.dialects.tlx.types import StorageKind
+from tlx_xdsl.text.diagnostics import error_at, report_warning
+
+
+@dataclass(frozen=True)
+class StorageAliasSizeDefinitionPass(ModulePass):
+    """Set `buffer_shape` on every `tlx.storage_alias_spec`."""
+
+    name = "tlx-storage-alias-size-definition"
+
+    strict: bool = False
+    """Keep the declared order of distinct members, and refuse to pad."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Size every region of the module."""
+        for region in storage_regions(op):
+            _define_size(region, self.strict)
+
+
+def _define_size(region: StorageRegion, strict: bool) -> None:
+    spec = region.spec
+    # The size was settled by an earlier run, whose tree may be gone by now.
+    if spec.buffer_shape is not None:
+        return
+    if spec.storage.data == StorageKind.TMEM:
+        raise error_at(spec, "tensor memory is not supported yet")
+    if not region.allocations and region.overlap is None:
+        report_warning(spec, "storage_alias_spec has no referencing storage_alias_local_alloc operations")
+        spec.detach()
+        spec.erase()
+        return
+    total = region.place(strict=strict).total_bytes
+    spec.buffer_shape = DenseArrayBase.from_list(i64, [total])
