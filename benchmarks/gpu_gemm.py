@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-from benchmarks import measure
+import measure
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.runtime import Launcher

@@ -122,7 +122,7 @@ class _Sized:
         return isinstance(self.node, Group) and self.node.kind == "distinct" and len(self.members) > 1
 
     def walk(self) -> Iterator[_Sized]:
-        """This node and all below it, in preorder."""
+        """Every node of the tree, a group before its members."""
         yield self
         for _, member in self.members:
             yield from member.walk()

@@ -54,11 +54,11 @@ def build_module(
     builder = Builder()
     visitor = Visitor(source, builder)
     visitor.locate(source.tree)
+    location = builder.location
     block = Block()
     arg_attrs: list[DictionaryAttr] = []
     for parameter in source.parameters:
         visitor.names[parameter.name] = _argument(visitor, block, arg_attrs, parameter, signature, constexprs)
-    location = builder.location
     with builder.frame(block):
         visitor.visit_body(_without_final_return(source.tree.body))
         visitor.locate(source.tree.body[-1])

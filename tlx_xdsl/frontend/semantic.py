@@ -67,7 +67,7 @@ PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {
     "/": lambda a, b: a / b,
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
-    "**": lambda a, b: a ** b,
+    "**": lambda a, b: a**b,
     "&": lambda a, b: a & b,
     "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b,

@@ -7,7 +7,6 @@ meaning (`frontend/lower_tl.py`, `frontend/lower_tlx.py`); a call outside of a k
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TypeVar
@@ -101,7 +100,6 @@ def builtin(namespace: str) -> Callable[[F], F]:
             raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
 
         setattr(outside, BUILTIN_NAME, qualified)
-        outside.__signature__ = inspect.signature(fn)
         return outside  # pyright: ignore[reportReturnType]
 
     return mark

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
-from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
+from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
+from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
 from tlx_xdsl.transforms.tritongpu.fixup import TritonTLXFixupPass
 

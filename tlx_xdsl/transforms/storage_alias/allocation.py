@@ -15,10 +15,10 @@ After:
 ```mlir
 %s = ttg.local_alloc {alignment = 1024 : i32} : () -> !ttg.memdesc<64x1024xi8, #shared1, #smem, mutable>
 %b = tlx.local_alias %s : !ttg.memdesc<64x1024xi8, ...> -> !ttg.memdesc<4x64x64xf32, #shared, #smem, mutable>
-%c2 = arith.constant 2 : i32
-%0 = arith.muli %i, %c2 : i32
-%c1 = arith.constant 1 : i32
-%1 = arith.addi %0, %c1 : i32
+%c2_i32 = arith.constant 2 : i32
+%0 = arith.muli %i, %c2_i32 : i32
+%c1_i32 = arith.constant 1 : i32
+%1 = arith.addi %0, %c1_i32 : i32
 %b_i = ttg.memdesc_index %b[%1] : !ttg.memdesc<4x64x64xf32, ...> -> !ttg.memdesc<64x64xf32, ...>
 ```
 """
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.passes import ModulePass
 
@@ -82,7 +82,7 @@ def _allocate(region: StorageRegion) -> None:
 
 
 def _backing_allocation(size: int, alignment: int) -> LocalAllocOp:
-    # Stock Triton wants powers of two in all dimensions but the first.
+    # Stock Triton wants powers of two in the dimensions of the layout; rows are buffers, and their number is free.
     row = min(LARGEST_ROW, size & -size)
     type_ = MemDescType.get(
         (size // row, row), i8, layout_attr(unswizzled_layout(1)), SharedMemorySpaceAttr(), mutable=True
@@ -128,7 +128,9 @@ def _physical_index(op: MemDescIndexOp, places: IndexMap) -> SSAValue:
         return insert_before(op, new_op).results[0]
 
     def constant(value: int) -> SSAValue:
-        return emit(ConstantOp(IntegerAttr(value, i32)))
+        result = emit(ConstantOp(IntegerAttr(value, i32)))
+        result.name_hint = f"c{value}_i32"
+        return result
 
     index = op.index
     if (known := _known_index(index.owner)) is not None:
