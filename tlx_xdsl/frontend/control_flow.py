@@ -144,9 +144,9 @@ def _as_tensor(visitor: Visitor, node: ast.AST, value: Value) -> Tensor:
 
 def _carried_on(visitor: Visitor, node: ast.AST, name: str, value: Value, like: Tensor) -> Tensor:
     """What the next iteration (or the code after a branch) finds under `name`: it must keep its type."""
-    is_number = isinstance(value, Constexpr) and isinstance(value.value, int | float)
-    if is_number and not like.shape and not isinstance(like.dtype, pointer_type):
-        return Tensor(visitor.builder.constant(value.value, ir_type(like.dtype)), like.dtype)
+    number = value.value if isinstance(value, Constexpr) else None
+    if isinstance(number, int | float) and not like.shape and not isinstance(like.dtype, pointer_type):
+        return Tensor(visitor.builder.constant(number, ir_type(like.dtype)), like.dtype)
     if not isinstance(value, Tensor) or (value.dtype, value.shape) != (like.dtype, like.shape):
         raise visitor.error(
             node, f"'{name}' is {like.describe()} before and {value.describe()} after: it must keep its type"

@@ -277,9 +277,10 @@ def binary(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Value:
         return _add_to_pointer(builder, symbol, lhs, rhs)
     if symbol == "+" and isinstance(rhs, Tensor) and isinstance(rhs.dtype, pointer_type):
         return _add_to_pointer(builder, symbol, rhs, lhs)
-    left, right, element = _unify(builder, lhs, rhs)
-    if isinstance(element, pointer_type):
+    if any(isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) for value in (lhs, rhs)):
         raise SemanticError(f"'{symbol}' does not exist for pointers")
+    left, right, element = _unify(builder, lhs, rhs)
+    assert isinstance(element, dtype)
     if symbol == "/" and element.is_int():
         left, right, element = cast(builder, left, float32), cast(builder, right, float32), float32
     op = _arithmetic_op(symbol, element)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.parser import Parser as XDSLParser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -43,6 +45,16 @@ class Parser(XDSLParser):
         self._resume_from(start)
         self.attribute_aliases[alias] = self.parse_attribute()
         self._resume_from(resume_at)
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        """The class of the operation `name`; xDSL would report an unknown one at the token behind it."""
+        if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
+            return op
+        position = self.lexer.input.content.rfind(name, 0, self.pos)
+        dialect = self.ctx.get_optional_dialect(name.partition(".")[0])
+        close = difflib.get_close_matches(name, [op.name for op in dialect.operations] if dialect else [], n=1)
+        suggestion = f", did you mean '{close[0]}'?" if close else ""
+        self.raise_error(f"unknown operation '{name}'{suggestion}", position, position + len(name))
 
     def _parse_alias_def(self) -> None:
         position = self.pos

@@ -1,0 +1,138 @@
+"""Faults in a kernel are one located line with the source and a caret."""
+
+import re
+
+import pytest
+from tests.unit.frontend.kernels import compile_source, load
+
+from tlx_xdsl import CompilationError
+from tlx_xdsl.frontend.compile import build_module
+
+FAULTS = [
+    ("tl.store(out, undefined)", "name 'undefined' is not defined", 19),
+    ("tl.store(out, nn)", "did you mean 'n'?", 19),
+    ("tl.stor(out, n)", "has no attribute 'stor'", 5),
+    ("tl.store(out)", "missing a required argument: 'value'", 5),
+    ("tl.store(out, n, msk=1)", "unexpected keyword argument 'msk'", 5),
+    ("tl.arange(0, 3)", "power of two", 5),
+    ("tl.arange(0, n)", "'end' must be a constexpr integer of at least 1, found a runtime value of type i32", 18),
+    ("tl.program_id(3)", "axes 0, 1 and 2", 19),
+    ("x = n < 1 < 2", "chained comparisons", 9),
+    ("x = n @ n", "unsupported operator", 9),
+    ("x = [i for i in range(3)]", "a list comprehension", 9),
+    ("while n:\n        pass", "a 'while' loop", 5),
+    ("return n", "returns nothing", 5),
+    ("x = tl.load(n)", "'pointer' must be a pointer", 17),
+    ("x = n.foo", "has no attribute 'foo'", 9),
+    ("x = n[0]", "can't be indexed", 9),
+    ("x, y = n", "cannot unpack", 5),
+    ("x = GLOBAL + n", "the global 'GLOBAL' is not a constexpr", 9),
+    ("x = open('f')", "'open' can't be called in a kernel", 9),
+    ("x = tl.arange(0, 4) + tl.arange(0, 8)", "do not broadcast", 9),
+    ("for i in range(0, n, 0):\n        pass", "must be a positive integer", 14),
+    ("for i in n:\n        pass", "runs over range(...)", 14),
+    ("x = out * 2", "does not exist for pointers", 9),
+    ("x = n + 99999999999999999999", "does not fit in 64 bits", 9),
+    ("b = tlx.local_alloc((3, 4), tl.float16, 1)", "must hold powers of two", 25),
+    ("b = tlx.local_alloc((4, 4), 7, 1)", "'dtype' must be an element type", 33),
+    ("tlx.barrier_wait(n, 0)", "'bar' must be an mbarrier", 22),
+    ("b = tlx.alloc_barriers(2)\n    tlx.barrier_wait(b, 0)", "one mbarrier, such as bars[i]", 22),
+    ("b = tlx.alloc_barriers(2)\n    tlx.barrier_wait(b[2], 0)", "index 2 is outside of an array of 2 mbarriers", 22),
+    ("g = tlx.reuse_group()", "reuse_group requires at least one element", 9),
+    ("s = tlx.storage_alias_spec(buffer_size_bytes=0)", "buffer_size_bytes must be positive, got 0", 50),
+    (
+        "s = tlx.storage_alias_spec(storage=tlx.storage_kind.smemCluster)",
+        "smemCluster storage is not supported for storage_alias_spec",
+        40,
+    ),
+    ("with open('f'):\n        pass", "opens tlx.async_tasks()", 5),
+    ("with tlx.async_task('default'):\n        pass", "must stand directly inside", 5),
+]
+
+
+@pytest.mark.parametrize(("statement", "message", "column"), FAULTS)
+def test_a_fault_is_located(tmp_path, statement, message, column):
+    source = f"""
+GLOBAL = 5
+
+@tlx_xdsl.jit
+def kernel(out, n):
+    {statement}
+"""
+    with pytest.raises(CompilationError, match=re.escape(message)) as error:
+        compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
+    rendered = str(error.value).splitlines()
+    assert re.match(rf".*kernels_\d+\.py:\d+:{column}: error: ", rendered[0]), rendered[0]
+    # Source line and caret stand four columns to the right.
+    assert rendered[2] == " " * (4 + column - 1) + "^"
+
+
+def test_a_nested_definition_keeps_its_columns(tmp_path):
+    module = load(
+        tmp_path,
+        """
+def make():
+    @tlx_xdsl.jit
+    def kernel(out):
+        tl.store(out, missing)
+    return kernel
+""",
+    )
+    with pytest.raises(CompilationError) as error:
+        build_module(module.make().source, {"out": "*i32"}, {})
+    assert (error.value.location.line, error.value.location.column) == (9, 23)
+
+
+@pytest.mark.parametrize(
+    ("signature", "constexprs", "message"),
+    [
+        ({"out": "*i32"}, {}, "the parameter 'n' needs a type (--signature)"),
+        ({"out": "*i32", "n": "i32"}, {}, "the parameter 'B' needs a value (--constexpr)"),
+        ({"out": "*i32", "n": "i32", "m": "i32"}, {"B": 1}, "has no parameter 'm'"),
+        ({"out": "*i32", "n": "i32", "B": "i32"}, {}, "'B' is a constexpr"),
+        ({"out": "*i33", "n": "i32"}, {"B": 1}, "unknown type '*i33'"),
+        ({"out": "*i32:x", "n": "i32"}, {"B": 1}, "expected a divisibility"),
+        ({"out": "tensordesc<fp16[3]>", "n": "i32"}, {"B": 1}, "powers of two"),
+    ],
+)
+def test_arguments_are_checked(tmp_path, signature, constexprs, message):
+    module = load(
+        tmp_path,
+        """
+@tlx_xdsl.jit
+def kernel(out, n, B: tl.constexpr):
+    tl.store(out, n)
+""",
+    )
+    with pytest.raises(CompilationError, match=re.escape(message)) as error:
+        build_module(module.kernel.source, signature, constexprs)
+    assert error.value.location.line == 7
+    assert error.value.source_line is not None
+
+
+def test_defaults_of_parameters_count(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n, B: tl.constexpr = 4):
+    tl.store(out, n + B)
+"""
+    assert "arith.constant 4" in compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
+
+
+def test_a_loop_variable_must_keep_its_type(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n):
+    x = 0
+    for i in range(n):
+        x = tl.arange(0, 4)
+"""
+    with pytest.raises(CompilationError, match="'x' is a runtime value of type i32 before and a block"):
+        compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
+
+
+def test_language_functions_refuse_to_run_outside(tmp_path):
+    import tlx_xdsl.language as tl
+
+    with pytest.raises(RuntimeError, match="only inside a kernel"):
+        tl.arange(0, 4)
