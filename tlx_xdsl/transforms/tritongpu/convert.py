@@ -28,7 +28,7 @@ from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, TensorType
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg, ttng
@@ -84,6 +84,7 @@ class _Converter:
         self.accumulators = accumulators
         self.warps = 0
         """Warps of the region that we are in."""
+        self.conversions: dict[tuple[SSAValue, Attribute, Block | None], SSAValue] = {}
 
     def region(self, region: Region, warps: int) -> None:
         """Convert the operations of `region`, which `warps` warps run."""
@@ -128,8 +129,13 @@ class _Converter:
         type_ = as_tensor(value.type)
         if type_ is None or type_.encoding == encoding:
             return
-        convert = ttg.ConvertLayoutOp(operands=[value], result_types=[_with_layout(type_, encoding)])
-        op.operands[index] = insert_before(op, convert).result
+        # A block needs one conversion of a value to a layout, however many operations want it.
+        key = (value, encoding, op.parent_block())
+        converted = self.conversions.get(key)
+        if converted is None:
+            convert = ttg.ConvertLayoutOp(operands=[value], result_types=[_with_layout(type_, encoding)])
+            converted = self.conversions[key] = insert_before(op, convert).result
+        op.operands[index] = converted
 
     def require_like(self, op: Operation, targets: Sequence[SSAValue], *, first: int = 0) -> None:
         """Bring the operands from `first` on to the layouts of `targets`, one by one."""

@@ -1,0 +1,3 @@
+tt.func public @k() {
+  tt.return
+}
