@@ -338,18 +338,11 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
 
 
 def negate(builder: Builder, value: Value) -> Value:
-    """`-value`.
+    """`-value`, which is `0 - value`: stock Triton does not lower `arith.negf` in every version.
 
     Raises SemanticError for pointers.
     """
-    if isinstance(value, Constexpr):
-        return _python("-", 0, value.value)
-    tensor = to_tensor(builder, value)
-    if isinstance(tensor.dtype, pointer_type):
-        raise SemanticError("'-' does not exist for pointers")
-    if tensor.dtype.is_floating():
-        return Tensor(builder.insert(xarith.NegfOp(tensor.ssa)).result, tensor.dtype, tensor.shape)
-    return binary(builder, "-", Constexpr(0), tensor)
+    return binary(builder, "-", Constexpr(0), value)
 
 
 def where(builder: Builder, condition: Value, lhs: Value, rhs: Value) -> Tensor:

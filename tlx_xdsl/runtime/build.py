@@ -22,7 +22,7 @@ def compile_kernel(kernel: Kernel, specialization: Specialization, *, maxnreg: i
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
     text = compile_text(kernel.source, specialization, triton_version=version)
     options = BackendOptions(specialization.target, specialization.num_warps, specialization.num_ctas, maxnreg)
-    return compile_ttgir(text.ttgir, options, source_name=kernel.source.filename)
+    return compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
 
 
 def build(

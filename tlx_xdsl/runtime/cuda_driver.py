@@ -264,6 +264,9 @@ class CudaDriver:
         if self._initialised:
             return
         with self._lock:
+            if self._initialised:
+                # Another thread was faster.
+                return
             if self._library is None:
                 self._library = _load_library()
             self._check("cuInit", self._entry("cuInit")(0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -48,8 +48,12 @@ class Parser(XDSLParser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         """The class of the operation `name`; xDSL would report an unknown one at the token behind it."""
-        if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
-            return op
+        op = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if op is None:
+            self._raise_unknown_operation(name)
+        return op
+
+    def _raise_unknown_operation(self, name: str) -> NoReturn:
         position = self.lexer.input.content.rfind(name, 0, self.pos)
         dialect = self.ctx.get_optional_dialect(name.partition(".")[0])
         close = difflib.get_close_matches(name, [op.name for op in dialect.operations] if dialect else [], n=1)

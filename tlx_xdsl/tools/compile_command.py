@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
     times = dict(text.times_ms)
     result = None
     if needs_backend:
-        result = _backend(text, kernel.source.filename, specialization, options, stages)
+        result = _backend(text, specialization, options, stages)
         times |= {f"Triton: {stage}": ms for stage, ms in result.times_ms.items()}
         products: dict[str, str | bytes] = {
             "llir": result.llir,
@@ -202,7 +202,6 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
 
 def _backend(
     text: CompiledText,
-    filename: str,
     specialization: Specialization,
     options: Mapping[str, Any],
     stages: tuple[str, ...],
@@ -215,7 +214,7 @@ def _backend(
         upto = "cubin"
     elif "ptx" in stages:
         upto = "ptx"
-    return compile_ttgir(text.ttgir, backend_options, stages=upto, source_name=filename)
+    return compile_ttgir(text.ttgir, backend_options, stages=upto, source_name=f"{text.name}.ttgir")
 
 
 def _launch_json(specialization: Specialization, options: Mapping[str, Any], result: BackendResult) -> str:

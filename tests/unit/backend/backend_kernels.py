@@ -6,10 +6,7 @@ from tlx_xdsl.backend import installed_triton_version
 
 VERSION = installed_triton_version()
 
-needs_triton = [
-    pytest.mark.backend,
-    pytest.mark.skipif(VERSION is None, reason="stock Triton is not installed"),
-]
+needs_triton = pytest.mark.backend
 
 _MODULE = """\
 #block = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}}>

@@ -40,9 +40,7 @@ def failure_of(text: str, options: BackendOptions = HOPPER, **keywords) -> Backe
 @pytest.mark.parametrize("isolation", ["process", "none"])
 def test_a_syntax_error_points_into_the_text(isolation):
     line = "    %sum = arith.addf %vx, : tensor<128xf32, #block>"
-    text = VECTOR_ADD.replace(
-        '    %sum = arith.addf %vx, %vy : tensor<128xf32, #block> loc("user.py":5:11)', line
-    )
+    text = VECTOR_ADD.replace('    %sum = arith.addf %vx, %vy : tensor<128xf32, #block> loc("user.py":5:11)', line)
     number = text.splitlines().index(line) + 1
     error = failure_of(text, source_name="add.ttgir", isolation=isolation)
     assert error.location == SourceLocation("add.ttgir", number, 27)

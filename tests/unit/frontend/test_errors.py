@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from tests.unit.frontend.kernels import compile_source, load
 
+from tests.unit.frontend.kernels import compile_source, load
 from tlx_xdsl import CompilationError
 from tlx_xdsl.frontend.compile import build_module
 

@@ -1,6 +1,7 @@
 """What expressions and statements of a kernel become."""
 
 import pytest
+
 from tests.unit.frontend.kernels import body, compile_source
 
 

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from tests.unit.frontend.kernels import compile_source
 
+from tests.unit.frontend.kernels import compile_source
 from tlx_xdsl import CompilationError
 
 TASKS = """
@@ -73,7 +73,8 @@ def kernel(out, n, HELP: tl.constexpr):
     [
         ("with tlx.async_task(num_warps=4):\n            pass", 8, "needs exactly one task"),
         (
-            'with tlx.async_task("default"):\n            pass\n        with tlx.async_task(num_warps=3):\n            pass',
+            'with tlx.async_task("default"):\n            pass\n'
+            "        with tlx.async_task(num_warps=3):\n            pass",
             10,
             "'num_warps' must be a power of two, found 3",
         ),

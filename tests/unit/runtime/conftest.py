@@ -162,9 +162,7 @@ class FakeCuda:
                 stream=c.stream,
                 attributes=[self._attribute(c.attributes[i]) for i in range(c.attribute_count)],
                 function=function,
-                parameters=[
-                    ctypes.string_at(parameters[i], size) for i, size in enumerate(self.parameter_sizes)
-                ],
+                parameters=[ctypes.string_at(parameters[i], size) for i, size in enumerate(self.parameter_sizes)],
             )
         )
 

@@ -1,3 +1,5 @@
+"""The binding of the CUDA driver, against a driver of our own."""
+
 import ctypes
 import subprocess
 import sys

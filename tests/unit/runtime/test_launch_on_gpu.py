@@ -62,9 +62,7 @@ def compile_with_triton(kernel, arguments, **launcher_options):
     )
 
 
-@pytest.mark.parametrize(
-    "rows", [64, 1024]
-)  # 32 KiB and 512 KiB: the driver treats small tensors differently
+@pytest.mark.parametrize("rows", [64, 1024])  # 32 KiB and 512 KiB: the driver treats small tensors differently
 def test_descriptor_pointers_and_scalars(rows):
     columns = 256
     source = torch.randn(rows, columns, device="cuda", dtype=torch.float16)

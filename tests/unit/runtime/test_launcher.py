@@ -1,3 +1,5 @@
+"""Parameter blocks, tensor maps and launch configurations, recorded by a fake driver."""
+
 import gc
 import math
 import struct
@@ -155,9 +157,7 @@ def test_nan_padding(bench, make_tensor):
     assert encode(bench, TensorDescriptor.from_tensor(make_tensor(), [128, 64], "nan"))["fill"] == 1
 
 
-@pytest.mark.parametrize(
-    ("compiler", "driver"), [(0, 0), (7, 7), (8, 10), (9, 8), (10, 9), (11, 11), (15, 15)]
-)
+@pytest.mark.parametrize(("compiler", "driver"), [(0, 0), (7, 7), (8, 10), (9, 8), (10, 9), (11, 11), (15, 15)])
 def test_element_type_numbers_differ_between_compiler_and_driver(bench, make_tensor, compiler, driver):
     descriptor = TensorDescriptor.from_tensor(make_tensor(), [128, 64])
     assert encode(bench, descriptor, elem_type=compiler)["dtype"] == driver
@@ -236,9 +236,7 @@ def test_shared_memory_above_48_kib_is_asked_for(bench, shared, attributes):
 
 def test_shared_memory_beyond_the_device(bench):
     b = bench([], [], shared=262144)
-    with pytest.raises(
-        CudaDriverError, match=r"needs 262144 bytes of shared memory per CTA, this GPU offers 232448"
-    ):
+    with pytest.raises(CudaDriverError, match=r"needs 262144 bytes of shared memory per CTA, this GPU offers 232448"):
         b.launch()
 
 
@@ -265,9 +263,7 @@ def test_empty_grid_launches_nothing(bench):
 
 def test_failed_launch_says_which_kernel(bench):
     b = bench([], [], cuda_options={"failures": {"cuLaunchKernelEx": 700}})
-    with pytest.raises(
-        CudaDriverError, match=r"cuLaunchKernelEx failed: .*kernel 'kernel', grid \(2, 1, 1\)"
-    ):
+    with pytest.raises(CudaDriverError, match=r"cuLaunchKernelEx failed: .*kernel 'kernel', grid \(2, 1, 1\)"):
         b.launcher((2,))
 
 
@@ -393,9 +389,7 @@ def test_wrong_grid(bench, grid, message):
 def test_signature_that_is_not_the_cubins(bench):
     """With too few parameters the driver would read past the end of our list."""
     b = bench(numbered("i32"), [4, 4])
-    with pytest.raises(
-        ValueError, match=r"makes parameters of \[4, 8, 8\] bytes, the cubin declares \[4, 4, 8"
-    ):
+    with pytest.raises(ValueError, match=r"makes parameters of \[4, 8, 8\] bytes, the cubin declares \[4, 4, 8"):
         b.launch(1)
 
 
@@ -433,9 +427,7 @@ def test_launchers_that_cannot_work(options, error, message):
 )
 def test_wrong_descriptor_metadata(type_, meta, message):
     with pytest.raises(ValueError, match=message):
-        Launcher(
-            b"", name="k", arguments=[("d", type_)], num_warps=4, shared=0, tensordesc_meta=[META | meta]
-        )
+        Launcher(b"", name="k", arguments=[("d", type_)], num_warps=4, shared=0, tensordesc_meta=[META | meta])
 
 
 def test_missing_descriptor_metadata():

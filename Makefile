@@ -1,0 +1,90 @@
+# Everything a developer does here, one target each; `make help` lists them.
+#
+# Every target that needs tools gets them from a virtual environment that `make setup` creates. Targets that can run
+# on several versions of Triton take the version as a variable:
+#
+#   make test-unit TRITON_VERSION=3.6.0             in .venv-3.6.0, created when it is missing
+#   make test-unit VENV=/tmp/mine PYTHON=python3.12
+#   make -k test                                    goes on to the unit tests when a filecheck test fails
+
+PYTHON ?= python3
+DEFAULT_TRITON := 3.9.0
+TRITON_VERSION ?= $(DEFAULT_TRITON)
+TRITON_VERSIONS ?= 3.6.0 3.7.1 3.8.0 3.9.0
+VENV ?= .venv$(addprefix -,$(filter-out $(DEFAULT_TRITON),$(TRITON_VERSION)))
+EXTRAS ?= dev,nvidia
+# More arguments for the tools, as in `make test-unit PYTEST_ARGS='-k storage -x'`.
+PYTEST_ARGS ?=
+LIT_ARGS ?=
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed-triton-$(TRITON_VERSION)
+# Triton exists for Linux only; elsewhere we work without it.
+TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
+.PHONY: bench bench-gpu build clean distclean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(INSTALLED) ## Create the environment .venv (variables: VENV, TRITON_VERSION, PYTHON, EXTRAS)
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	rm -f $(VENV)/.installed-triton-*
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]' $(TRITON_PIN)
+	touch $@
+
+demo: setup ## Compile the Hopper GEMM to PTX and cubin in build/ and print the report (no GPU needed)
+	$(BIN)/tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/
+
+test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
+
+test-filecheck: setup ## The lit tests in tests/filecheck (variable: LIT_ARGS)
+	$(BIN)/lit -sv $(LIT_ARGS) tests/filecheck
+
+test-unit: setup ## The pytest tests in tests/unit (variable: PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-backend: setup ## Only the tests that run stock Triton, as in `make test-backend TRITON_VERSION=3.6.0`
+	$(BIN)/python -c 'import triton; assert triton.__version__ == "$(TRITON_VERSION)", triton.__version__'
+	$(BIN)/python -m pytest -m backend $(PYTEST_ARGS)
+
+test-all: $(TRITON_VERSIONS:%=test-triton-%) ## All tests at full volume on every supported Triton (variable: TRITON_VERSIONS)
+
+test-triton-%:
+	TLX_TEST_VOLUME=full $(MAKE) test VENV=.venv-$* TRITON_VERSION=$* EXTRAS=test,nvidia
+
+lint: setup ## Check style and formatting with ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup ## Format, and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: setup ## Check types with pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
+	$(BIN)/pre-commit install
+
+bench: setup ## Measure how long compiling takes
+	$(BIN)/python benchmarks/compile_time.py
+
+bench-gpu: setup ## Measure the GEMM against its rivals (needs a GPU; install torch into the environment first)
+	$(BIN)/python benchmarks/gpu_gemm.py
+
+build: setup ## Build wheel and source distribution into dist/
+	rm -rf dist
+	$(BIN)/pyproject-build
+
+clean: ## Remove build products and caches
+	rm -rf build dist .hypothesis .pytest_cache .ruff_cache
+	find tlx_xdsl tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## Remove the environments too
+	rm -rf .venv .venv-*

@@ -1,0 +1,53 @@
+"""What the markers `backend` and `gpu` need, and how many examples hypothesis tries.
+
+The environment variable TLX_TEST_VOLUME names the hypothesis profile: `ci` (the default: few examples, the
+same in every run) or `full` (many examples, new ones in every run).
+"""
+
+import functools
+import importlib.util
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines may be busy: slowness is not a failure.
+settings.register_profile(
+    "ci", max_examples=50, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "full", max_examples=1000, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("TLX_TEST_VOLUME", "ci"))
+
+
+def missing_for_backend() -> str | None:
+    """Return what keeps the tests marked `backend` from running here; None if nothing does."""
+    if importlib.util.find_spec("triton") is None:
+        return "stock Triton is not installed"
+    return None
+
+
+@functools.cache
+def missing_for_gpu() -> str | None:
+    """Return what keeps the tests marked `gpu` from running here; None if nothing does."""
+    if missing := missing_for_backend():
+        return missing
+    if importlib.util.find_spec("torch") is None:
+        return "torch is not installed"
+    import torch
+
+    if not torch.cuda.is_available():
+        return "torch finds no NVIDIA GPU"
+    return None
+
+
+MISSING = {"backend": missing_for_backend, "gpu": missing_for_gpu}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests whose marker asks for what is not here."""
+    for item in items:
+        for marker, missing in MISSING.items():
+            if item.get_closest_marker(marker) and (reason := missing()):
+                item.add_marker(pytest.mark.skip(reason=reason))

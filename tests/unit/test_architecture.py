@@ -1,0 +1,265 @@
+"""The rooms of the package and the one-way stairs between them, and rules that hold for every file.
+
+A room is a package directly under `tlx_xdsl`, or one of a few modules there. It may import rooms on lower
+floors only.
+"""
+
+import ast
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "tlx_xdsl"
+
+GROUND = {"errors", "version"}
+"""What every room may import; it is loaded whenever anything of the package is."""
+
+FLOORS = {
+    "errors": -1,
+    "version": -1,
+    "layouts": 0,
+    "dialects": 1,
+    "text": 2,
+    "analysis": 3,
+    "transforms": 4,
+    "language": 4,
+    "frontend": 4,
+    "interpreter": 5,
+    "backend": 5,
+    "runtime": 6,
+    "compat": 6,
+    "torch": 6,
+    "__init__": 7,
+    "kernels": 8,
+    "tools": 8,
+}
+"""`__init__` is the front of the package: the names that users see."""
+
+ALONE = {"language", "backend"}
+"""Rooms that import nothing of ours but the ground: users' kernels and the worker start with them."""
+
+EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
+"""Imports between rooms on the same floor that are as they should be."""
+
+TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
+"""Rooms that may import Triton, somewhere: none does at its door."""
+
+WITHOUT_XDSL = {"errors", "version", "layouts", "language", "backend"}
+"""Rooms in which no file imports xDSL."""
+
+DOOR_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
+"""Rooms that can be entered, by importing the package alone, without loading xDSL."""
+
+ROOMS = [room for room in FLOORS if (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").is_file()]
+
+
+def may_import(room: str, other: str) -> bool:
+    """Say whether a file of `room` may import something of the room `other`."""
+    if room == other or (room, other) in EXTRA:
+        return True
+    if room in ALONE:
+        return other in GROUND
+    return FLOORS[other] < FLOORS[room]
+
+
+def files_of(room: str) -> list[Path]:
+    """Return the Python files of a room."""
+    module = PACKAGE / f"{room}.py"
+    return [module] if module.is_file() else sorted((PACKAGE / room).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name under which a file of the package is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and absolute dotted name of all that a file imports, wherever in the file the import stands.
+
+    `from a import b` yields `a.b`: what follows the module's name does no harm below.
+    """
+    own_package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                parents = own_package[: len(own_package) - level + 1] if level else ()
+                prefix = ".".join([*parents, *([module] if module else [])])
+                yield from ((node.lineno, f"{prefix}.{alias.name}") for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+
+
+def room_of(name: str) -> str | None:
+    """Return the room that a dotted name belongs to; None for what is not ours."""
+    package, *rest = name.split(".")
+    if package != "tlx_xdsl":
+        return None
+    return rest[0] if rest and rest[0] in FLOORS else "__init__"
+
+
+@pytest.mark.parametrize(
+    ("name", "room"),
+    [
+        ("numpy.typing", None),
+        ("tlx_xdsl", "__init__"),
+        ("tlx_xdsl.jit", "__init__"),
+        ("tlx_xdsl.layouts.shared.nbytes", "layouts"),
+    ],
+)
+def test_room_of(name: str, room: str | None):
+    assert room_of(name) == room
+
+
+def test_every_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "tlx_xdsl" / "text" / "parser.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "import json, xdsl.ir as ir\n"
+        "from . import printer\n"
+        "from ..errors import CompilationError as E\n"
+        "def f():\n"
+        "    from tlx_xdsl import dialects\n"
+        "    importlib.import_module('triton.knobs')\n"
+    )
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    assert sorted(imports_of(path)) == [
+        (1, "json"),
+        (1, "xdsl.ir"),
+        (2, "tlx_xdsl.text.printer"),
+        (3, "tlx_xdsl.errors.CompilationError"),
+        (5, "tlx_xdsl.dialects"),
+        (6, "triton.knobs"),
+    ]
+
+
+def test_every_module_belongs_to_a_room():
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+    assert sorted(found - FLOORS.keys()) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_import_climbs(room: str):
+    """Every import statement of the room's files, those inside functions included."""
+    climbing = [
+        f"{path.relative_to(ROOT)}:{line}: {room} must not import {other} ({name})"
+        for path in files_of(room)
+        for line, name in imports_of(path)
+        if (other := room_of(name)) and not may_import(room, other)
+    ]
+    assert climbing == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_triton_and_xdsl_stay_where_they_belong(room: str):
+    rules = {"xdsl": room in WITHOUT_XDSL, "triton": room not in TRITON_ALLOWED}
+    forbidden = {package for package, applies in rules.items() if applies}
+    imported = [
+        f"{path.relative_to(ROOT)}:{line}: {room} must not import {name}"
+        for path in files_of(room)
+        for line, name in imports_of(path)
+        if name.split(".")[0] in forbidden
+    ]
+    assert imported == []
+
+
+IMPORT_AND_REPORT = """\
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def loaded_by(*names: str) -> set[str]:
+    """Return the modules that a fresh process has loaded after importing the named ones."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_AND_REPORT, *names],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def names_to_enter(room: str) -> list[str]:
+    """Return the modules to import: all of a room, but only the door if there may be Triton further in."""
+    if room in TRITON_ALLOWED or room == "__init__":
+        return ["tlx_xdsl" if room == "__init__" else f"tlx_xdsl.{room}"]
+    return [module_name(path) for path in files_of(room) if path.stem != "__main__"]
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in {"compat", "torch"}])
+def test_a_room_is_entered_alone(room: str):
+    """In a fresh process nothing above is loaded, nor Triton and torch, nor xDSL where it is not needed."""
+    loaded = loaded_by(*names_to_enter(room))
+    forbidden = {"triton", "torch"} | ({"xdsl"} if room in DOOR_WITHOUT_XDSL else set())
+    assert sorted(forbidden & loaded) == []
+    rooms = {room_of(name) for name in loaded if name.startswith("tlx_xdsl.")} - GROUND
+    assert sorted(other for other in rooms if not may_import(room, other)) == []
+
+
+@functools.cache
+def repository_files() -> list[Path]:
+    """Return the repository's files, also those not added yet, as git sees them or else as they lie there."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    else:
+        generated = {"build", "dist", "__pycache__"}
+        paths = [
+            path
+            for path in ROOT.rglob("*")
+            if not any(
+                part in generated or (part.startswith(".") and part != ".ci")
+                for part in path.relative_to(ROOT).parts[:-1]
+            )
+        ]
+    return sorted(path for path in paths if path.is_file())
+
+
+def test_the_repository_s_files_are_found():
+    assert {ROOT / "pyproject.toml", PACKAGE / "errors.py", Path(__file__)} <= set(repository_files())
+
+
+def test_no_file_names_a_place_on_somebody_s_machine():
+    place = re.compile(rb"(?<![\w.\-/])/(?:work/|opt/envs\b)")
+    named = [
+        f"{path.relative_to(ROOT)}: {match[0].decode()}"
+        for path in repository_files()
+        for match in place.finditer(path.read_bytes())
+    ]
+    assert named == []
+
+
+def test_every_python_file_says_what_it_is():
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in repository_files()
+        if path.suffix == ".py" and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
