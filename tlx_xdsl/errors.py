@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 
 
@@ -45,14 +46,34 @@ class CompilationError(Exception):
 
     def __str__(self) -> str:
         """Return the rendered error."""
-        prefix = f"{self.location}: " if self.location is not None else ""
-        lines = [f"{prefix}error: {self.message}"]
-        if self.source_line is not None and self.location is not None:
-            text = self.source_line.rstrip()
-            lines.append(f"    {text}")
-            if self.location.column:
-                # A tab stays a tab under the line, so that the caret lands where the reader's terminal put it.
-                padding = "".join("\t" if c == "\t" else " " for c in text[: self.location.column - 1])
-                lines.append(f"    {padding}^")
-        lines.extend(f"note: {note}" for note in self.notes)
-        return "\n".join(lines)
+        return render("error", self.message, self.location, self.source_line, self.notes)
+
+
+def render(
+    severity: str,
+    message: str,
+    location: SourceLocation | None,
+    source_line: str | None,
+    notes: tuple[str, ...],
+) -> str:
+    """The text of a diagnostic: `file:line:col: severity: message`, the source line with a caret, and the notes."""
+    prefix = f"{location}: " if location is not None else ""
+    lines = [f"{prefix}{severity}: {message}"]
+    if source_line is not None and location is not None:
+        text = source_line.rstrip()
+        lines.append(f"    {text}")
+        if location.column:
+            # A tab stays a tab under the line, so that the caret lands where the reader's terminal put it.
+            padding = "".join("\t" if c == "\t" else " " for c in text[: location.column - 1])
+            lines.append(f"    {padding}^")
+    lines.extend(f"note: {note}" for note in notes)
+    return "\n".join(lines)
+
+
+def internal_error(error: Exception) -> CompilationError:
+    """What to tell the user about an exception that is no fault of the input but of tlx_xdsl."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    return CompilationError(
+        f"internal error: {type(error).__name__}: {error}", notes=(f"this is a defect of tlx_xdsl{where}",)
+    )

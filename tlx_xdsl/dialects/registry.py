@@ -21,7 +21,7 @@ def _arith() -> Dialect:
 
 
 def _scf() -> Dialect:
-    from xdsl.dialects.scf import Scf
+    from tlx_xdsl.dialects.scf import Scf
 
     return Scf
 
@@ -42,6 +42,24 @@ def _ub() -> Dialect:
     from xdsl.dialects.ub import UB
 
     return UB
+
+
+def _llvm() -> Dialect:
+    from tlx_xdsl.dialects.llvm import LLVM
+
+    return LLVM
+
+
+def _nvvm() -> Dialect:
+    from tlx_xdsl.dialects.nvvm import NVVM
+
+    return NVVM
+
+
+def _gpu() -> Dialect:
+    from tlx_xdsl.dialects.gpu import GPU
+
+    return GPU
 
 
 def _tt() -> Dialect:
@@ -75,7 +93,10 @@ ALL: dict[str, Callable[[], Dialect]] = {
     "builtin": _builtin,
     "arith": _arith,
     "cf": _cf,
+    "gpu": _gpu,
+    "llvm": _llvm,
     "math": _math,
+    "nvvm": _nvvm,
     "scf": _scf,
     "ub": _ub,
     **OURS,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout, SwizzledSharedLayout
+from tlx_xdsl.layouts.encodings import (
+    Ints,
+    NvmmaSharedLayout,
+    SharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+)
 
 SMEM_BYTES_PER_BLOCK = {80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 103: 232448, 120: 101376}
 """Shared memory that one thread block may opt into, by compute capability (CUDA C++ Programming Guide, table
@@ -48,8 +54,11 @@ def required_alignment(layout: SharedLayout, element_bits: int) -> int:
 
     A swizzle XORs address bits 4 to 6 with bits 7 to 9, so its pattern repeats every 8 rows of the swizzle width:
     a tile must start on such a boundary (PTX ISA, "Tensor swizzling modes"). TMA without swizzle needs 128 bytes
-    (CUDA C++ Programming Guide, "Tensor Memory Access"). Other buffers are aligned for 16-byte vector accesses.
+    (CUDA C++ Programming Guide, "Tensor Memory Access"). A layout that spells itself out
+    names its alignment. Other buffers are aligned for 16-byte vector accesses.
     """
     if isinstance(layout, NvmmaSharedLayout):
         return max(128, 8 * layout.swizzling_byte_width)
+    if isinstance(layout, SharedLinearLayout):
+        return layout.alignment
     return max(16, element_bits // 8)

@@ -14,7 +14,7 @@ from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.targets import capability_of
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import NEUTRAL, profile_for
+from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 
@@ -57,7 +57,7 @@ def compile_text(
     verify: bool = True,
     on_stage: StageCallback | None = None,
 ) -> CompiledText:
-    """Compile a kernel to TTGIR text for a Triton version (by default the newest one that is known).
+    """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
     `verify` checks the module behind the frontend and behind every pass. `on_stage` receives the text behind each
     of them, which `tlx-opt` reads.
@@ -65,7 +65,7 @@ def compile_text(
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for a target or a
     Triton version that is not known.
     """
-    profile = NEUTRAL if triton_version is None else profile_for(triton_version)
+    profile = None if triton_version is None else profile_for(triton_version)
     clock = _Clock()
     module = build_module(
         source,

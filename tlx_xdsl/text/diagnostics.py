@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import ParseError
 
-from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.errors import CompilationError, SourceLocation, render
+from tlx_xdsl.text.locations import FileLineColRange
 
 
 def source_location(location: Attribute) -> SourceLocation | None:
     """The innermost file position that `location` names, or None when it names none."""
     match location:
-        case FileLineColLoc():
+        case FileLineColLoc() | FileLineColRange():
             return SourceLocation(location.filename.data, location.line.data, location.column.data)
         case NameLoc():
             return source_location(location.location)
@@ -45,6 +49,11 @@ def location_of(value: SSAValue) -> LocationAttr:
     return value.location if isinstance(value, BlockArgument) else value.owner.location  # pyright: ignore
 
 
+def source_line(place: SourceLocation | None) -> str | None:
+    """The text of the line that `place` names, or None when it can't be read."""
+    return None if place is None else linecache.getline(place.filename, place.line).rstrip("\n") or None
+
+
 def error_at(
     location: LocationAttr | SSAValue | Operation, message: str, notes: Sequence[str] = ()
 ) -> CompilationError:
@@ -54,19 +63,64 @@ def error_at(
     elif isinstance(location, SSAValue):
         location = location_of(location)
     place = source_location(location)
-    line = None if place is None else linecache.getline(place.filename, place.line).rstrip("\n") or None
-    return CompilationError(message, place, source_line=line, notes=(*notes, *call_chain(location)))
+    return CompilationError(message, place, source_line=source_line(place), notes=(*notes, *call_chain(location)))
 
 
 def parse_error(error: ParseError) -> CompilationError:
     """An error of xDSL's parser in our form."""
     at = error.span.get_location()
-    line = error.span.input.content.split(error.span.input.newline)[at.line - 1 - error.span.line_offset]  # pyright: ignore
-    text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-    return CompilationError(error.msg.strip(), SourceLocation(at.file, at.line, at.col), source_line=text)
+    content = error.span.input.content
+    text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+    lines = text.split("\n")
+    line = lines[at.line - 1 - error.span.line_offset]
+    return CompilationError(error.msg.strip(), SourceLocation(at.file, at.line, at.col), source_line=line)
 
 
-def report_warning(op: Operation, message: str) -> None:
-    """Print `file:line:col: warning: message` for the place of `op` to standard error."""
-    place = source_location(op.location)
-    print(f"{'' if place is None else f'{place}: '}warning: {message}", file=sys.stderr)
+# --- diagnostics that do not end the compilation --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """Something to tell the user."""
+
+    severity: Literal["error", "warning", "remark"]
+    message: str
+    location: SourceLocation | None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the rendered diagnostic."""
+        return render(self.severity, self.message, self.location, source_line(self.location), self.notes)
+
+
+def _print(diagnostic: Diagnostic) -> None:
+    print(diagnostic, file=sys.stderr)
+
+
+_SINK: ContextVar[Callable[[Diagnostic], None]] = ContextVar("diagnostic sink", default=_print)
+
+
+@contextmanager
+def collected_diagnostics() -> Generator[list[Diagnostic]]:
+    """Collect the diagnostics that are reported inside the `with`, instead of printing them to standard error."""
+    found: list[Diagnostic] = []
+    token = _SINK.set(found.append)
+    try:
+        yield found
+    finally:
+        _SINK.reset(token)
+
+
+def report_warning(op: Operation, message: str, notes: Sequence[str] = ()) -> None:
+    """Warn about `op`."""
+    _report("warning", op, message, notes)
+
+
+def report_remark(op: Operation, message: str, notes: Sequence[str] = ()) -> None:
+    """Tell something about `op` that is no fault."""
+    _report("remark", op, message, notes)
+
+
+def _report(severity: Literal["warning", "remark"], op: Operation, message: str, notes: Sequence[str]) -> None:
+    chain = call_chain(op.location)
+    _SINK.get()(Diagnostic(severity, message, source_location(op.location), (*notes, *chain)))

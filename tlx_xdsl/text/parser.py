@@ -4,33 +4,70 @@ from __future__ import annotations
 
 import difflib
 import re
+from bisect import bisect_right
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BytesAttr,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser as XDSLParser
+from xdsl.parser import ParserState, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.text.diagnostics import parse_error
+from tlx_xdsl.text.diagnostics import error_at, parse_error
+from tlx_xdsl.text.locations import FileLineColRange
 
 _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
+
+
+_EXPLICITLY_UNKNOWN = UnknownLoc()
+"""What `loc(unknown)` reads as: an operation with it keeps it."""
+
+
+class _Lexer(MLIRLexer):
+    """xDSL's lexer with a pattern of strings that does not backtrack.
+
+    The original takes a time that doubles with each character of a string that is not closed.
+    """
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 class Parser(XDSLParser):
     """A parser that lets an alias be used before its definition.
 
     Triton prints most location aliases behind the module. Their definitions are found by one scan of the text and
-    parsed when they are first used.
+    parsed when they are first used. Lines of the text count from `first_line` in locations and errors.
     """
 
-    def __init__(self, ctx: Context, input: str | bytes, name: str = "<unknown>"):
-        super().__init__(ctx, input, name)
-        text = input.decode("utf-8") if isinstance(input, bytes) else input
-        self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(text)}
+    def __init__(self, ctx: Context, input: str, name: str = "<unknown>", *, first_line: int = 1):
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(_Lexer(Input(input, name)))
+        self._filename = StringAttr(name)
+        self._first_line = first_line
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", input))]
+        self._operations: list[Position] = []
+        """Where the name of each operation that is being read stands, outermost first."""
+        self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(input)}
         self._seen: set[str] = set()
+        self._hex_elements: list[int | None] = []
+        """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
         self._define(("!" if is_type else "#") + attr_or_dialect_name)
@@ -51,14 +88,86 @@ class Parser(XDSLParser):
         op = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
         if op is None:
             self._raise_unknown_operation(name)
+        self._operations.append(self._position_of(name))
         return op
 
+    def _position_of(self, name: str) -> Position:
+        """Where the operation name that was just read begins."""
+        return self.lexer.input.content.rfind(name, 0, self.pos)
+
+    def parse_operation(self) -> Operation:
+        """An operation; one without a location gets its place in the text, as in MLIR."""
+        op = super().parse_operation()
+        position = self._operations.pop()
+        if op.location is not _EXPLICITLY_UNKNOWN and isinstance(op.location, UnknownLoc):
+            op.location = self._location_at(position)
+        return op
+
+    def error_here(self, message: str) -> CompilationError:
+        """The error `message` at the token that is about to be read."""
+        return error_at(self._location_at(self.pos), message)
+
+    def _location_at(self, position: Position) -> FileLineColLoc:
+        line = bisect_right(self._line_starts, position)
+        column = position - self._line_starts[line - 1] + 1
+        return FileLineColLoc(self._filename, IntAttr(line + self._first_line - 1), IntAttr(column))
+
     def _raise_unknown_operation(self, name: str) -> NoReturn:
-        position = self.lexer.input.content.rfind(name, 0, self.pos)
+        position = self._position_of(name)
         dialect = self.ctx.get_optional_dialect(name.partition(".")[0])
         close = difflib.get_close_matches(name, [op.name for op in dialect.operations] if dialect else [], n=1)
         suggestion = f", did you mean '{close[0]}'?" if close else ""
         self.raise_error(f"unknown operation '{name}'{suggestion}", position, position + len(name))
+
+    def _parse_location(self) -> Any:
+        """A location, with the two forms that xDSL lacks: fused with metadata, and a range of text."""
+        if self.parse_optional_keyword("fused") is not None:
+            metadata: Attribute = NoneAttr()
+            if self.parse_optional_punctuation("<") is not None:
+                metadata = self.parse_attribute()
+                self.parse_punctuation(">")
+            parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
+            return FusedLoc(tuple(parts), metadata)
+        location = super()._parse_location()
+        if isinstance(location, UnknownLoc):
+            return _EXPLICITLY_UNKNOWN
+        if isinstance(location, FileLineColLoc) and self.parse_optional_keyword("to") is not None:
+            end_line = self.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            self.parse_punctuation(":")
+            end_column = self.parse_integer(allow_boolean=False, allow_negative=False)
+            end = location.line if end_line is None else IntAttr(end_line)
+            return FileLineColRange(location.filename, location.line, location.column, end, IntAttr(end_column))
+        return location
+
+    def _parse_optional_builtin_attr(self) -> Attribute | None:
+        """A builtin attribute; text with escaped bytes, as non-ASCII characters are, is a string like any other."""
+        attribute = super()._parse_optional_builtin_attr()
+        return StringAttr(attribute.data.decode()) if isinstance(attribute, BytesAttr) else attribute
+
+    def parse_optional_str_literal(self) -> str | None:
+        """A string literal, with or without escaped bytes."""
+        if (text := super().parse_optional_str_literal()) is not None:
+            return text
+        data = self.parse_optional_bytes_literal()
+        return None if data is None else data.decode()
+
+    def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
+        """A dense attribute whose float elements may be hexadecimal bit patterns, as infinities and NaNs are printed.
+
+        xDSL would read such an element as the number that its digits spell.
+        """
+        outer, self._hex_elements = self._hex_elements, []
+        try:
+            attribute = super().parse_dense_int_or_fp_elements_attr(type)
+            return _with_bit_patterns(attribute, self._hex_elements)
+        finally:
+            self._hex_elements = outer
+
+    def _parse_tensor_literal_element(self) -> Any:
+        element = super()._parse_tensor_literal_element()
+        text = element.span.text
+        self._hex_elements.append(int(text, 16) if text.startswith("0x") else None)
+        return element
 
     def _parse_alias_def(self) -> None:
         position = self.pos
@@ -71,15 +180,35 @@ class Parser(XDSLParser):
         super()._parse_alias_def()
 
 
-def parse_module(text: str, *, filename: str = "<input>", context: Context | None = None) -> ModuleOp:
-    """The module in `text`, in any Triton version's spelling.
+def _with_bit_patterns(attribute: DenseIntOrFPElementsAttr, elements: list[int | None]) -> DenseIntOrFPElementsAttr:
+    """`attribute` with the bytes of its hexadecimal float elements replaced by their bit patterns."""
+    element_type = attribute.get_element_type()
+    if not isinstance(element_type, AnyFloat) or all(bits is None for bits in elements):
+        return attribute
+    size = element_type.compile_time_size
+    data = bytearray(attribute.data.data)
+    for index, bits in enumerate(elements):
+        if bits is not None:
+            data[index * size : (index + 1) * size] = bits.to_bytes(size, "little")
+    if len(elements) == 1:
+        # A splat stands for all elements.
+        data = data[:size] * (len(data) // size)
+    return DenseIntOrFPElementsAttr(attribute.type, BytesAttr(bytes(data)))
+
+
+def parse_module(
+    text: str, *, filename: str = "<input>", context: Context | None = None, first_line: int = 1
+) -> ModuleOp:
+    """The module in `text`, in any Triton version's spelling; its first line is line `first_line` of `filename`.
 
     Raises CompilationError, located in `filename`, for text that is not in the language.
     """
+    parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
     try:
-        return Parser(make_context() if context is None else context, text, filename).parse_module()
+        return parser.parse_module()
     except ParseError as error:
+        error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
     except VerifyException as error:
         # Constructors of attributes and types check their parameters as they are parsed.
-        raise CompilationError(str(error)) from error
+        raise parser.error_here(str(error)) from error

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import StringIO
+from typing import cast
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
     ModuleOp,
     NameLoc,
+    NoneAttr,
     TensorType,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer as XDSLPrinter
 
+from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import (
     BlockedEncodingAttr,
@@ -26,6 +30,7 @@ from tlx_xdsl.dialects.ttg.attrs import (
     SwizzledSharedEncodingAttr,
 )
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.text.locations import FileLineColRange
 from tlx_xdsl.text.profiles import NEUTRAL, Profile
 
 _ALIAS_PREFIX: dict[type[Attribute], str] = {
@@ -37,15 +42,19 @@ _ALIAS_PREFIX: dict[type[Attribute], str] = {
 }
 """Attributes that get an alias, with Triton's name for it."""
 
-_LOCATIONS = (FileLineColLoc, CallSiteLoc, NameLoc, FusedLoc, UnknownLoc)
+_LOCATIONS = (FileLineColLoc, FileLineColRange, CallSiteLoc, NameLoc, FusedLoc, UnknownLoc)
 
 
 class Printer(XDSLPrinter):
     """Prints a module whose layouts and locations are aliases; `header()` and `footer()` define them."""
 
-    def __init__(self, stream: StringIO, profile: Profile = NEUTRAL, *, locations: bool = True, generic: bool = False):
+    def __init__(
+        self, stream: StringIO, profile: Profile | None = None, *, locations: bool = True, generic: bool = False
+    ):
         super().__init__(stream, print_debuginfo=locations, print_generic_format=generic)
-        self.profile = profile
+        self.profile = NEUTRAL if profile is None else profile
+        self.strict = profile is not None
+        """Whether the text is for a Triton version, and not for ourselves."""
         self._aliases: dict[Attribute, str] = {}
         self._alias_counts: dict[str, int] = {}
         self._location_aliases: dict[Attribute, str] = {}
@@ -83,13 +92,23 @@ class Printer(XDSLPrinter):
 
     def print_op(self, op: Operation) -> None:
         """Print `op`, or refuse it when the profile's Triton version has no such operation."""
-        first_version = self.profile.missing_ops.get(op.name)
-        if first_version is not None:
-            major, minor = first_version
-            raise error_at(
-                op, f"'{op.name}' does not exist in Triton {self.profile.name}, it came with {major}.{minor}"
-            )
+        if self.strict and (reason := self.profile.why_missing(op.name)) is not None:
+            raise error_at(op, reason)
         super().print_op(op)
+
+    def print_op_attributes(
+        self,
+        attributes: Mapping[str, Attribute],
+        *,
+        reserved_attr_names: Iterable[str] = (),
+        print_keyword: bool = False,
+    ) -> bool:
+        """Print the attribute dictionary of an operation, without what the profile has it say in keywords."""
+        if self.profile.cache_policy_as_keywords and isinstance(attributes.get("cachePolicy"), CachePolicyAttr):
+            reserved_attr_names = (*reserved_attr_names, "cachePolicy")
+        return super().print_op_attributes(
+            attributes, reserved_attr_names=reserved_attr_names, print_keyword=print_keyword
+        )
 
     # --- attributes --------------------------------------------------------------------------------------------
 
@@ -138,6 +157,9 @@ class Printer(XDSLPrinter):
     def _location_alias(self, location: Attribute) -> str:
         alias = self._location_aliases.get(location)
         if alias is None:
+            # MLIR reads alias definitions in order: what a location refers to must be defined before it.
+            for part in _parts(location):
+                self._location_alias(part)
             number = len(self._location_aliases)
             alias = self._location_aliases[location] = f"#loc{number or ''}"
         return alias
@@ -150,11 +172,7 @@ class Printer(XDSLPrinter):
 
     def footer(self) -> str:
         """The definitions of the location aliases, for the end of the text."""
-        lines: list[str] = []
-        # Defining a location may alias the locations inside it, which are appended while we go.
-        for location in _growing(self._location_aliases):
-            lines.append(f"{self._location_aliases[location]} = {self._definition(location)}\n")
-        return "".join(lines)
+        return "".join(f"{alias} = {self._definition(loc)}\n" for loc, alias in list(self._location_aliases.items()))
 
     def _definition(self, attribute: Attribute) -> str:
         stream, self.stream = self.stream, StringIO()
@@ -164,16 +182,23 @@ class Printer(XDSLPrinter):
         return text
 
 
-def _growing(table: dict[Attribute, str]) -> Iterable[Attribute]:
-    done = 0
-    while done < len(table):
-        keys = list(table)
-        yield from keys[done:]
-        done = len(keys)
+def _parts(location: Attribute) -> Iterable[Attribute]:
+    """The locations inside of `location`."""
+    match location:
+        case NameLoc():
+            return () if isinstance(location.location, NoneAttr) else (location.location,)
+        case CallSiteLoc():
+            return location.callee, location.caller
+        case FusedLoc():
+            return cast(ArrayAttr[Attribute], location.locations)
+        case _:
+            return ()
 
 
-def print_module(module: ModuleOp, *, profile: Profile = NEUTRAL, locations: bool = True, generic: bool = False) -> str:
-    """The text of `module` in the spelling of `profile`, with a final newline.
+def print_module(
+    module: ModuleOp, *, profile: Profile | None = None, locations: bool = True, generic: bool = False
+) -> str:
+    """The text of `module`, with a final newline: in the spelling of `profile`, or in our own without one.
 
     Raises CompilationError when the version can't express the module.
     """

@@ -7,10 +7,49 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 Version: TypeAlias = tuple[int, int]
+
+
+FIRST_VERSION: dict[str, Version] = {
+    "ttg.barrier": (3, 7),
+    "ttg.local_gather": (3, 7),
+    "ttg.local_scatter": (3, 7),
+    "ttg.warp_id": (3, 7),
+    "ttng.fence_mbarrier_init_release_cluster": (3, 7),
+    "ttg.local_atomic_scatter_rmw": (3, 8),
+    "ttng.async_shared_store": (3, 8),
+    "ttng.clc_get_program_id": (3, 8),
+    "ttng.clc_is_canceled": (3, 8),
+    "ttng.clc_load_result": (3, 8),
+    "ttng.clc_try_cancel": (3, 8),
+    "ttng.cluster_barrier": (3, 8),
+    "ttng.packed_arith": (3, 8),
+    "tt.approx_divf": (3, 9),
+    "tt.atomic_load": (3, 9),
+    "tt.atomic_poll": (3, 9),
+    "tt.atomic_store": (3, 9),
+    "tt.grid_dependency_launch_dependents": (3, 9),
+    "tt.grid_dependency_wait": (3, 9),
+    "ttg.inline_asm": (3, 9),
+    "ttng.clc_try_cancel_sync": (3, 9),
+    "ttng.tmem_wait": (3, 9),
+}
+"""The first version of each operation that 3.6 lacks (asked of 3.6.0, 3.7.1, 3.8.0 and 3.9.0)."""
+
+LAST_VERSION: dict[str, Version] = {
+    "ttg.local_barrier": (3, 6),
+    "ttng.cluster_arrive": (3, 8),
+    "ttng.cluster_wait": (3, 8),
+}
+"""The last version of each operation that 3.9 lacks."""
+
+
+def version_name(version: Version) -> str:
+    """The version as text, such as `3.9`."""
+    return ".".join(map(str, version))
 
 
 @dataclass(frozen=True)
@@ -20,25 +59,45 @@ class Profile:
     version: Version
     tensordesc_wraps_tensor: bool
     """`!tt.tensordesc<tensor<64x64xf16, #shared>>` (3.6, 3.7) or `!tt.tensordesc<64x64xf16, #shared>` (3.8, 3.9)."""
-    missing_ops: dict[str, Version] = field(default_factory=dict[str, Version])
-    """Operations that this version lacks, with the first version that has them."""
+    tmem_cta_splits: bool
+    """Tensor memory over two CTAs: `CTASplitM = 2` (3.6, 3.7) or `CGALayout = [[1, 0]]` (3.8, 3.9)."""
+    cache_policy_as_keywords: bool
+    """Cache hints: `cacheModifier = cg` (3.6 to 3.8) or an attribute `cachePolicy` (3.9)."""
+    tmem_subslice_n: bool
+    """The offset of a `ttng.tmem_subslice`: `N` (3.6 to 3.8) or `offset` (3.9)."""
 
     @property
     def name(self) -> str:
         """The version as text, such as `3.9`."""
-        return ".".join(map(str, self.version))
+        return version_name(self.version)
+
+    def why_missing(self, operation: str) -> str | None:
+        """Why this version can't express an operation, or None when it can."""
+        first, last = FIRST_VERSION.get(operation), LAST_VERSION.get(operation)
+        if first is not None and self.version < first:
+            return f"'{operation}' does not exist in Triton {self.name}, it came with {version_name(first)}"
+        if last is not None and self.version > last:
+            return (
+                f"'{operation}' does not exist in Triton {self.name}, the last version with it was {version_name(last)}"
+            )
+        return None
 
 
-PROFILES: tuple[Profile, ...] = (
-    Profile((3, 6), tensordesc_wraps_tensor=True),
-    Profile((3, 7), tensordesc_wraps_tensor=True),
-    Profile((3, 8), tensordesc_wraps_tensor=False),
-    Profile((3, 9), tensordesc_wraps_tensor=False),
-)
+def _profile(version: Version) -> Profile:
+    return Profile(
+        version,
+        tensordesc_wraps_tensor=version < (3, 8),
+        tmem_cta_splits=version < (3, 8),
+        cache_policy_as_keywords=version < (3, 9),
+        tmem_subslice_n=version < (3, 9),
+    )
+
+
+PROFILES: tuple[Profile, ...] = tuple(_profile(version) for version in ((3, 6), (3, 7), (3, 8), (3, 9)))
 """From the oldest version to the newest."""
 
 NEUTRAL = PROFILES[-1]
-"""The spelling of IR between our own passes."""
+"""The spelling of IR between our own passes, which may hold operations of every version."""
 
 
 def parse_version(text: str) -> Version:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.version import __version__
 
 
@@ -26,6 +26,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return 1
     except (ValueError, OSError) as error:
         print(CompilationError(str(error)), file=sys.stderr)
+        return 1
+    except Exception as error:
+        print(internal_error(error), file=sys.stderr)
         return 1
     return 0
 

@@ -1,6 +1,8 @@
 """`tlx-opt`: xdsl-opt with our dialects, our passes and located one-line errors.
 
     tlx-opt FILE.mlir -p pass1,pass2{option=1}
+    tlx-opt FILE.mlir --pass1 --pass2="option=1"
+    tlx-opt FILE.mlir --pass-pipeline='builtin.module(pass1,pass2{option=1})'
 
 Reads `.mlir`, `.ttir` and `.ttgir` files and standard input, in any supported Triton version's spelling.
 """
@@ -10,27 +12,41 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import IO, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.exceptions import DiagnosticException, ParseError, PassFailedException
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError, PassFailedException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from tlx_xdsl.dialects.registry import ALL as ALL_DIALECTS
-from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.text.diagnostics import parse_error
-from tlx_xdsl.text.parser import Parser
+from tlx_xdsl.errors import CompilationError, SourceLocation, internal_error
+from tlx_xdsl.text.diagnostics import collected_diagnostics, parse_error
+from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import NEUTRAL, PROFILES, profile_for
+from tlx_xdsl.text.profiles import PROFILES, profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.registry import ALL_PASSES
+from tlx_xdsl.tools.pass_arguments import collect_passes
+from tlx_xdsl.tools.verify_diagnostics import expectations, mismatches, reported
+from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
 from tlx_xdsl.version import __version__
 
 _INPUTS = ("mlir", "ttir", "ttgir")
 """File name extensions that hold MLIR text."""
+_SEPARATOR = re.compile(r"^// -----.*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of the input that is processed on its own."""
+
+    text: str
+    first_line: int
+    """Line of the file that the text begins with."""
 
 
 class TlxOptMain(xDSLOptMain):
@@ -39,21 +55,53 @@ class TlxOptMain(xDSLOptMain):
     version_format: ClassVar[str] = f"tlx-opt {__version__}, built on xDSL {{xdsl_version}}"
 
     def __init__(self, args: Sequence[str] | None = None):
-        super().__init__("Run tlx_xdsl passes over MLIR text", args)
+        self._given = list(sys.argv[1:] if args is None else args)
+        super().__init__("Run tlx_xdsl passes over MLIR text", self._given)
         try:
-            self.profile = profile_for(self.args.triton_version)
+            version = self.args.triton_version
+            self.profile = None if version is None else profile_for(version)
         except ValueError as error:
             raise CompilationError(f"--triton-version: {error}") from error
+
+    # --- what there is -----------------------------------------------------------------------------------------
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add our arguments to xDSL's."""
         super().register_all_arguments(arg_parser)
         arg_parser.add_argument(
             "--triton-version",
-            default=NEUTRAL.name,
             metavar="VERSION",
-            help=f"Triton version whose spelling is written: {', '.join(p.name for p in PROFILES)}",
+            help=f"write text for this Triton version: {', '.join(p.name for p in PROFILES)} (our own spelling)",
         )
+        arg_parser.add_argument(
+            "--verify-each",
+            nargs="?",
+            const="true",
+            default="true",
+            metavar="BOOL",
+            help="verify the module behind every pass, and not only at the end (true)",
+        )
+        for when in ("before", "after"):
+            arg_parser.add_argument(
+                f"--print-ir-{when}",
+                action="append",
+                default=[],
+                metavar="PASS",
+                help=f"print the module {when} a pass",
+            )
+            arg_parser.add_argument(
+                f"--print-ir-{when}-all", action="store_true", help=f"print the module {when} every pass"
+            )
+        arg_parser.add_argument(
+            "--print-ir-after-change", action="store_true", help="print the module behind every pass that changes it"
+        )
+        arg_parser.add_argument(
+            "--print-ir-after-failure", action="store_true", help="print the module behind a pass that fails"
+        )
+        # The passes are named in several ways; by now they are one list.
+        given = collect_passes(self._given, self.available_passes)
+        parse_args = arg_parser.parse_args
+        arg_parser.parse_args = lambda args=None, namespace=None: parse_args(given, namespace)  # pyright: ignore
 
     def register_all_dialects(self) -> None:
         """Upstream's dialects, with ours in the place of those that we replace."""
@@ -66,30 +114,122 @@ class TlxOptMain(xDSLOptMain):
         """Upstream's passes and ours."""
         from xdsl.transforms import get_all_passes
 
-        for name, load in {**get_all_passes(), **ALL_PASSES}.items():
+        for name, load in {**get_all_passes(), **ALL_PASSES, **OVERRIDES}.items():
             self.register_pass(name, load)
 
     def register_all_frontends(self) -> None:
         """Read every extension with our parser."""
 
         def parse(stream: IO[bytes]) -> ModuleOp:
-            return Parser(self.ctx, stream.read().decode(), self.get_input_name()).parse_module(
-                not self.args.no_implicit_module
-            )
+            return parse_module(stream.read().decode(), filename=self.get_input_name(), context=self.ctx)
 
         for extension in _INPUTS:
             self.available_frontends[extension] = parse
 
+    # --- running -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Process every chunk of the input.
+
+        A chunk that fails does not keep the others from being processed.
+        Raises CompilationError at the end when a chunk failed; what it says has been printed.
+        """
+        failed = False
+        with contextlib.ExitStack() as stack:
+            output = sys.stdout
+            if self.args.output_file is not None:
+                output = stack.enter_context(open(self.args.output_file, "w"))
+            for number, chunk in enumerate(self._chunks()):
+                if number:
+                    output.write("// -----\n")
+                failed |= not self._run_chunk(chunk, output)
+                # What is said about the next chunk comes behind this one's text.
+                output.flush()
+        if failed:
+            raise _AlreadyReported
+
+    def _run_chunk(self, chunk: Chunk, output: IO[str]) -> bool:
+        """Process a chunk and say what is wrong with it; whether all is as it should be."""
+        with collected_diagnostics() as diagnostics:
+            text, error = self._process(chunk)
+        if self.args.verify_diagnostics:
+            expected = expectations(chunk.text, chunk.first_line)
+            complaints: list[object] = [*mismatches(self.get_input_name(), expected, reported(diagnostics, error))]
+            succeeded = not complaints
+        else:
+            complaints = [*diagnostics, *([] if error is None else [error])]
+            succeeded = error is None
+        for complaint in complaints:
+            print(complaint, file=sys.stderr)
+        if text is not None:
+            output.write(text)
+        return succeeded
+
+    def _chunks(self) -> Iterator[Chunk]:
+        stream, extension = self.get_input_stream()
+        with stream:
+            text = stream.read().decode()
+        if (self.args.frontend or extension) not in self.available_frontends:
+            raise CompilationError(
+                f"unrecognized file extension '{extension}', expected one of {', '.join(self.available_frontends)}",
+                SourceLocation(self.get_input_name(), 0),
+            )
+        if not self.args.split_input_file:
+            yield Chunk(text, 1)
+            return
+        start = 0
+        for end, following in [*((m.start(), m.end()) for m in _SEPARATOR.finditer(text)), (len(text), len(text))]:
+            yield Chunk(text[start:end], text.count("\n", 0, start) + 1)
+            start = following
+
+    def _process(self, chunk: Chunk) -> tuple[str | None, CompilationError | None]:
+        """What becomes of a chunk: the output, or the error."""
+        try:
+            module = parse_module(
+                chunk.text, filename=self.get_input_name(), context=self.ctx, first_line=chunk.first_line
+            )
+            self.apply_passes(module)
+            return self.output_resulting_program(module), None
+        except Exception as error:
+            return None, as_compilation_error(error)
+
     def setup_pipeline(self) -> None:
-        """Build the pipeline, verifying with our verifier in front of the first pass and behind every one."""
+        """Build the pipeline."""
+        try:
+            self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes)
+        except ArgSpecParseError as error:
+            raise CompilationError(f"--passes: {str(error).splitlines()[-1].strip()}") from error
 
-        def between(previous: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
-            if not self.args.disable_verify:
-                verify_module(module)
-            if previous is not None and following is not None and self.args.print_between_passes:
-                print(f"IR after {previous.name}:\n{self._text(module)}\n")
+    def apply_passes(self, prog: ModuleOp) -> None:
+        """Run the passes, verifying and printing as asked."""
+        self._verify(prog)
+        for each in self.pipeline.passes:
+            self._show("Before", each, prog, self.args.print_ir_before_all or each.name in self.args.print_ir_before)
+            before = self._text(prog) if self.args.print_ir_after_change else None
+            try:
+                each.apply(self.ctx, prog)
+                if self._flag(self.args.verify_each):
+                    self._verify(prog)
+            except Exception:
+                self._show("After", each, prog, self.args.print_ir_after_failure, " Failed")
+                raise
+            changed = before is not None and before != self._text(prog)
+            wanted = self.args.print_ir_after_all or self.args.print_between_passes
+            self._show("After", each, prog, wanted or changed or each.name in self.args.print_ir_after)
+        self._verify(prog)
 
-        self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes, between)
+    @staticmethod
+    def _flag(text: str) -> bool:
+        return text.lower() not in ("false", "0", "no", "off")
+
+    def _verify(self, module: ModuleOp) -> None:
+        if not self.args.disable_verify:
+            verify_module(module)
+
+    def _show(self, when: str, each: ModulePass, module: ModuleOp, wanted: bool, suffix: str = "") -> None:
+        if wanted:
+            header = f"// -----// IR Dump {when} {type(each).__name__}{suffix} ({each.name}) //----- //"
+            print(f"{header}\n{self._text(module)}", file=sys.stderr)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """The module as MLIR text by our printer, or as another target by xDSL's."""
@@ -106,6 +246,10 @@ class TlxOptMain(xDSLOptMain):
         )
 
 
+class _AlreadyReported(Exception):
+    """The run failed, and the user has been told why."""
+
+
 def as_compilation_error(error: Exception) -> CompilationError:
     """Any error of a run in the one form that command lines print."""
     if isinstance(error, CompilationError):
@@ -115,13 +259,15 @@ def as_compilation_error(error: Exception) -> CompilationError:
     if isinstance(error, PassFailedException | DiagnosticException | ValueError | OSError):
         lines = str(error).strip().splitlines()
         return CompilationError(lines[-1] if lines else type(error).__name__)
-    raise error
+    return internal_error(error)
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 1 for an error in the input."""
     try:
         TlxOptMain(args).run()
+    except _AlreadyReported:
+        return 1
     except BrokenPipeError:
         # The reader has gone, as in `tlx-opt ... | head`; nothing is left to say to it.
         with contextlib.suppress(OSError):

@@ -32,3 +32,8 @@ ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     name: _loader(module, class_name) for name, (module, class_name) in _HOMES.items()
 }
 """Every pass of ours."""
+
+OVERRIDES: dict[str, Callable[[], type[ModulePass]]] = {
+    "canonicalize": _loader("canonicalize", "CanonicalizePass"),
+}
+"""Passes that stand in for xDSL's of the same name, in our own tools only."""

@@ -10,8 +10,8 @@
 // CHECK:       tt.func public @k(%d: !tt.tensordesc<64x64xf16, #shared> loc([[D:#loc[0-9]*]]), %e: !tt.tensordesc<64x64xf16, #shared> loc(
 // CHECK-NEXT:    tt.return loc([[RETURN:#loc[0-9]*]])
 // CHECK:       [[D]] = loc("kernel.py":3:7)
-// CHECK:       [[RETURN]] = loc(callsite([[INNER:#loc[0-9]*]] at [[D]]))
-// CHECK:       [[INNER]] = loc("helper.py":1:2)
+// CHECK:       [[INNER:#loc[0-9]*]] = loc("helper.py":1:2)
+// CHECK-NEXT:  [[RETURN]] = loc(callsite([[INNER]] at [[D]]))
 
 // OLD:         tt.func public @k(%d: !tt.tensordesc<tensor<64x64xf16, #shared>>, %e: !tt.tensordesc<tensor<64x64xf16, #shared>>)
 tt.func public @k(%d: !tt.tensordesc<64x64xf16, #s> loc(#here), %e: !tt.tensordesc<tensor<64x64xf16, #s>>) {

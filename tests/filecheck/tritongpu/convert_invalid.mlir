@@ -3,5 +3,5 @@
 // RUN: not tlx-opt %S/Inputs/two_layouts.mlir -p convert-triton-to-tritongpu 2>&1 | filecheck %s --check-prefix=LAYOUTS
 
 // ATTRIBUTES: error: the module needs the attribute 'ttg.num-warps'; the pass triton-tlx-fixup sets it
-// WARPS: error: wgmma needs a multiple of 4 warps, found num_warps = 2
+// WARPS: error: 'ttng.warp_group_dot' a wgmma needs a multiple of 4 warps, 2 run this code
 // LAYOUTS: error: the descriptor is used with buffers of two layouts

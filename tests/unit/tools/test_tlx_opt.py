@@ -79,3 +79,182 @@ def test_wrong_arguments_are_one_line(tmp_path, monkeypatch, capfd, arguments, m
     assert message in error
     assert error.startswith("error: ") or ": error: " in error
     assert len(error.splitlines()) == 1
+
+
+# --- naming passes --------------------------------------------------------------------------------------------------
+
+FIXED = '"ttg.num-warps" = 8 : i32'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-p", "triton-tlx-fixup{num-warps=8}"],
+        ["-ptriton-tlx-fixup{num-warps=8}"],
+        ["--passes", "triton-tlx-fixup{num-warps=8}"],
+        ["--passes=triton-tlx-fixup{num-warps=8}"],
+        ["--triton-tlx-fixup=num-warps=8"],
+        ["-triton-tlx-fixup=num-warps=8"],
+        ["--triton-tlx-fixup={num-warps=8}"],
+        ["--pass-pipeline=builtin.module(triton-tlx-fixup{num-warps=8})"],
+        ["--pass-pipeline", "builtin.module(canonicalize,tt.func(triton-tlx-fixup{num-warps=8}),canonicalize)"],
+    ],
+)
+def test_every_way_to_name_a_pass(tmp_path, capsys, arguments):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), *arguments]) == 0
+    assert FIXED in capsys.readouterr().out
+
+
+def test_passes_run_in_the_order_of_the_command_line(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), "--triton-tlx-fixup=num-warps=2", "-p", "triton-tlx-fixup{num-warps=4}", "--cse"]) == 0
+    assert '"ttg.num-warps" = 2 : i32' in capfd.readouterr().out
+
+
+def test_a_pipeline_with_an_open_parenthesis_is_refused(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), "--pass-pipeline=builtin.module(cse"]) == 1
+    assert capfd.readouterr().err.startswith("error: --pass-pipeline: the parentheses of")
+
+
+# --- printing between passes ----------------------------------------------------------------------------------------
+
+
+def test_dumps(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    both = ["-p", "triton-tlx-fixup,tlx-barrier-lifecycle"]
+    for option, dumps in (
+        ("--print-ir-after-all", 2),
+        ("--print-ir-before-all", 2),
+        ("--print-ir-after=triton-tlx-fixup", 1),
+        ("--print-ir-before=tlx-barrier-lifecycle", 1),
+        ("--print-ir-after-change", 1),
+        ("--print-ir-after-failure", 0),
+    ):
+        assert main([str(path), *both, option]) == 0
+        captured = capfd.readouterr()
+        assert captured.err.count("// -----// IR Dump") == dumps, option
+        assert "(triton-tlx-fixup) //----- //" in captured.err or dumps == 0 or "before=" in option
+        assert FIXED.replace("8", "4") in captured.out
+
+
+def test_a_dump_after_a_failure(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), "-p", "convert-triton-to-tritongpu", "--print-ir-after-failure"]) == 1
+    assert "IR Dump After ConvertTritonToTritonGPUPass Failed" in capfd.readouterr().err
+
+
+# --- chunks and expected diagnostics --------------------------------------------------------------------------------
+
+CHUNKS = """\
+tt.func public @good() {
+  tt.return
+}
+
+// -----
+
+tt.func public @bad(%x: f32) {
+  // expected-error @below {{cannot splat f32}}
+  %0 = tt.splat %x : f32 -> tensor<4xi32>
+  tt.return
+}
+
+// -----
+
+tt.func public @good_too() {
+  tt.return
+}
+"""
+
+
+def test_a_chunk_that_fails_keeps_no_other_from_being_processed(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(CHUNKS)
+    assert main([str(path), "--split-input-file"]) == 1
+    captured = capfd.readouterr()
+    assert "@good()" in captured.out
+    assert "@good_too()" in captured.out
+    assert captured.err.startswith(f"{path}:9:8: error: 'tt.splat' cannot splat f32")
+    assert captured.err.splitlines()[1].strip() == "%0 = tt.splat %x : f32 -> tensor<4xi32>"
+
+
+def test_expected_diagnostics(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(CHUNKS)
+    assert main([str(path), "--split-input-file", "--verify-diagnostics"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (
+            "@below {{cannot splat f32}}",
+            "@below {{something else}}",
+            'expected error "something else" was not produced',
+        ),
+        ("@below {{cannot", "{{cannot", "was not produced"),
+        ("// expected-error @below {{cannot splat f32}}", "", "unexpected error: 'tt.splat' cannot splat f32"),
+        ("expected-error @below", "expected-warning @below", "unexpected error"),
+        ("@good() {", "@good() { // expected-error {{never}}", 'expected error "never" was not produced'),
+    ],
+)
+def test_unmatched_diagnostics_fail(tmp_path, capfd, old, new, complaint):
+    path = tmp_path / "input.mlir"
+    path.write_text(CHUNKS.replace(old, new))
+    assert main([str(path), "--split-input-file", "--verify-diagnostics"]) == 1
+    assert complaint in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "where", ["@+1 {{cannot splat f32}}", "-re @+1 {{cannot {{s.*t}} f32 into}}", "@unknown {{cannot}}"]
+)
+def test_places_and_patterns_of_expectations(tmp_path, where):
+    path = tmp_path / "input.mlir"
+    suffix, _, rest = where.partition("@")
+    path.write_text(
+        CHUNKS.replace("expected-error @below {{cannot splat f32}}", f"expected-error{suffix.strip()} @{rest}")
+    )
+    assert main([str(path), "--split-input-file", "--verify-diagnostics"]) == 0
+
+
+def test_warnings_are_matched_and_shown(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text(
+        "tt.func @k() {\n"
+        "  // expected-warning @+1 {{has no referencing storage_alias_local_alloc operations}}\n"
+        "  %s = tlx.storage_alias_spec storage = smem : !tlx.storage_alias_spec<smem>\n  tt.return\n}\n"
+    )
+    passes = ["-p", "tlx-storage-alias-size-definition"]
+    assert main([str(path), *passes, "--verify-diagnostics"]) == 0
+    assert capfd.readouterr().err == ""
+    assert main([str(path), *passes]) == 0
+    assert capfd.readouterr().err.startswith(f"{path}:3:8: warning: storage_alias_spec has no referencing")
+
+
+# --- versions, plugin -----------------------------------------------------------------------------------------------
+
+
+def test_an_operation_that_a_version_lacks_is_refused(tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text("tt.func @k() {\n  %0 = ttg.warp_id : i32\n  tt.return\n}\n".replace(" : i32", ""))
+    assert main([str(path), "--triton-version", "3.7"]) == 0
+    assert main([str(path), "--triton-version", "3.6"]) == 1
+    error = capfd.readouterr().err
+    assert error.startswith(f"{path}:2:8: error: 'ttg.warp_id' does not exist in Triton 3.6, it came with 3.7")
+
+
+def test_plain_xdsl_opt_would_know_our_dialects_and_passes():
+    from xdsl.universe import Universe
+
+    from tlx_xdsl.tools.universe import UNIVERSE
+
+    assert set(UNIVERSE.all_dialects) == {"tt", "ttg", "ttng", "tlx"}
+    assert "tlx-storage-alias-lowering" in UNIVERSE.all_passes
+    assert isinstance(UNIVERSE, Universe)

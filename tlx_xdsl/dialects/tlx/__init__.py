@@ -1,9 +1,10 @@
-"""The `tlx` dialect: storage aliasing."""
+"""The `tlx` dialect: storage aliasing, and layouts that the user asks for."""
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from tlx_xdsl.dialects.tlx.layouts import LAYOUT_ATTRS, LAYOUT_OPS
 from tlx_xdsl.dialects.tlx.storage_alias import (
     LocalAliasOp,
     ReuseGroupOp,
@@ -20,6 +21,6 @@ from tlx_xdsl.dialects.tlx.types import (
 
 TLX = Dialect(
     "tlx",
-    [LocalAliasOp, ReuseGroupOp, SetBufferOverlapOp, StorageAliasLocalAllocOp, StorageAliasSpecOp],
-    [ReuseGroupKindAttr, ReuseGroupType, StorageAliasSpecType, StorageKindAttr],
+    [LocalAliasOp, ReuseGroupOp, SetBufferOverlapOp, StorageAliasLocalAllocOp, StorageAliasSpecOp, *LAYOUT_OPS],
+    [ReuseGroupKindAttr, ReuseGroupType, StorageAliasSpecType, StorageKindAttr, *LAYOUT_ATTRS],
 )

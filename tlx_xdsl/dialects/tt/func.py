@@ -7,6 +7,7 @@ from typing import Self
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
+    FlatSymbolRefAttrConstr,
     FunctionType,
     IntegerAttr,
     StringAttr,
@@ -17,6 +18,7 @@ from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
 from xdsl.ir import Region
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_op_definition,
     lazy_traits_def,
     opt_prop_def,
@@ -25,11 +27,15 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 
 _RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 """Properties that the function's own syntax shows."""
@@ -119,57 +125,80 @@ class FuncOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CallOp(IRDLOperation):
+    """Call a `tt.func` of this module: `%1 = tt.call @f(%0) : (f32) -> f32`."""
+
+    name = "tt.call"
+
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    arguments = var_operand_def()
+    arg_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res_attrs = opt_prop_def(ArrayAttr[DictionaryAttr])
+    res = var_result_def()
+
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $res)"
+
+    def verify_(self) -> None:
+        """The callee stands in this module, and its signature is that of the call."""
+        root = self
+        while (parent := root.parent_op()) is not None:
+            root = parent
+        if root is self:
+            return
+        callee = SymbolTable.lookup_symbol(root, self.callee)
+        name = self.callee.string_value()
+        if not isinstance(callee, FuncOp):
+            raise VerifyException(f"'@{name}' is no function of this module")
+        signature = callee.function_type
+        for what, given, wanted in (
+            ("argument", [value.type for value in self.arguments], signature.inputs.data),
+            ("result", [value.type for value in self.res], signature.outputs.data),
+        ):
+            if len(given) != len(wanted):
+                raise VerifyException(f"'@{name}' has {len(wanted)} {what}s, the call {len(given)}")
+            for index, (found, expected) in enumerate(zip(given, wanted, strict=True)):
+                if found != expected:
+                    raise VerifyException(f"{what} {index} of '@{name}' is {expected}, found {found}")
+
+
+@irdl_op_definition
 class ReturnOp(IRDLOperation):
     """Return from a `tt.func`."""
 
     name = "tt.return"
 
-    values = var_operand_def()
+    srcs = var_operand_def()
 
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(FuncOp), Pure()))
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
+    assembly_format = "attr-dict ($srcs^ `:` type($srcs))?"
+
+    def verify_(self) -> None:
+        """The values are the function's results."""
+        func = self.parent_op()
+        assert isinstance(func, FuncOp), "HasParent says so"
+        given, wanted = [value.type for value in self.srcs], list(func.function_type.outputs.data)
+        if given != wanted:
+            listed = ", ".join(map(str, wanted)) or "nothing"
+            raise VerifyException(f"'@{func.sym_name.data}' returns {listed}, found {', '.join(map(str, given))}")
 
 
-AXES = ("x", "y", "z")
+AXES = tuple(axis.keyword for axis in ProgramIDDim)
 """The grid's axes, in the order of their numbers."""
 
 
 class _AxisOp(IRDLOperation):
-    """Shared text of the operations that take a grid axis, which stands as a bare `x`, `y` or `z`."""
+    """Shared parts of the operations that take a grid axis, which stands as a bare `x`, `y` or `z`."""
 
-    axis = prop_def(IntegerAttr.constr(i32))
+    axis = prop_def(EnumNumber(ProgramIDDim))
     result = result_def(i32)
 
     traits = traits_def(Pure())
+    custom_directives = (keyword_directive(ProgramIDDim),)
+    assembly_format = "custom<ProgramIDDim>($axis) attr-dict `:` type($result)"
 
     def __init__(self, axis: int):
         super().__init__(properties={"axis": IntegerAttr(axis, i32)}, result_types=[i32])
-
-    def verify_(self) -> None:
-        """The axis is 0, 1 or 2."""
-        if not 0 <= self.axis.value.data < len(AXES):
-            raise VerifyException(f"the grid has axes 0, 1 and 2, found {self.axis.value.data}")
-
-    def print(self, printer: Printer) -> None:
-        """Print ` x : i32`."""
-        printer.print_string(f" {AXES[self.axis.value.data]}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse what `print` writes."""
-        position = parser.pos
-        axis = parser.parse_identifier("axis")
-        if axis not in AXES:
-            parser.raise_error(f"expected one of {', '.join(AXES)}, found '{axis}'", position)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        parser.parse_type()
-        op = cls(AXES.index(axis))
-        op.attributes |= attributes
-        return op
 
 
 @irdl_op_definition

@@ -1,4 +1,4 @@
-"""Layout and memory-space attributes of `ttg`.
+"""Layout and memory-space attributes of `ttg` (TritonGPUAttrDefs.td).
 
 Each layout attribute wraps the frozen dataclass of the same layout in `tlx_xdsl.layouts.encodings`; one generic
 parser and printer serves them all: `#ttg.blocked<{sizePerThread = [1, 4], ...}>`.
@@ -6,102 +6,18 @@ parser and printer serves them all: `#ttg.blocked<{sizePerThread = [1, 4], ...}>
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute, Data, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
+from xdsl.dialects.builtin import IntAttr, NoneAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, parse_entries, print_entries, shown_entries
 from tlx_xdsl.layouts import encodings
-from tlx_xdsl.layouts.encodings import Layout
-
-FieldValue: TypeAlias = int | bool | tuple[Any, ...] | Layout
-"""What a layout parameter can be: an integer, a bool, a (nested) list of integers, or another layout."""
-
-
-class LayoutAttr(Data[Layout]):
-    """Base of the layout attributes; `attr.data` is the layout itself."""
-
-    layout_class: ClassVar[type[Any]]
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Layout:
-        """Parse `<{key = value, ...}>`."""
-        keys = _field_by_key(cls.layout_class)
-        found: dict[str, FieldValue] = {}
-
-        def parse_entry() -> None:
-            position = parser.pos
-            key = parser.parse_identifier("layout parameter")
-            if key not in keys:
-                parser.raise_error(
-                    f"'{cls.name}' has no parameter '{key}', expected one of {', '.join(keys)}", position
-                )
-            parser.parse_punctuation("=")
-            found[keys[key]] = _parse_value(parser)
-
-        with parser.in_angle_brackets():
-            parser.parse_comma_separated_list(parser.Delimiter.BRACES, parse_entry)
-        missing = [f.metadata["key"] for f in fields(cls.layout_class) if _required(f) and f.name not in found]
-        if missing:
-            parser.raise_error(f"'{cls.name}' lacks the parameter '{missing[0]}'")
-        return cls.layout_class(**found)
-
-    def print_parameter(self, printer: Printer) -> None:
-        """Print `<{key = value, ...}>`, leaving out what equals its default."""
-        data = self.data
-        shown = [
-            (f.metadata["key"], getattr(data, f.name))
-            for f in fields(data)
-            if _required(f) or getattr(data, f.name) != f.default
-        ]
-
-        def print_entry(entry: tuple[str, FieldValue]) -> None:
-            printer.print_string(f"{entry[0]} = ")
-            _print_value(printer, entry[1])
-
-        with printer.in_angle_brackets(), printer.in_braces():
-            printer.print_list(shown, print_entry)
-
-
-def _required(field: Any) -> bool:
-    return field.default is MISSING
-
-
-@cache
-def _field_by_key(layout_class: type[Any]) -> dict[str, str]:
-    return {f.metadata["key"]: f.name for f in fields(layout_class)}
-
-
-def _parse_value(parser: AttrParser) -> FieldValue:
-    if (boolean := parser.parse_optional_boolean()) is not None:
-        return boolean
-    if (integer := parser.parse_optional_integer(allow_boolean=False)) is not None:
-        return integer
-    items = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_value(parser))
-    if items is not None:
-        return tuple(items)
-    position = parser.pos
-    attribute = parser.parse_attribute()
-    if not isinstance(attribute, LayoutAttr):
-        parser.raise_error(f"expected an integer, a bool, a list or a layout, found {attribute}", position)
-    return attribute.data
-
-
-def _print_value(printer: Printer, value: FieldValue) -> None:
-    if isinstance(value, bool):
-        printer.print_string("true" if value else "false")
-    elif isinstance(value, int):
-        printer.print_string(str(value))
-    elif isinstance(value, tuple):
-        with printer.in_square_brackets():
-            printer.print_list(value, lambda item: _print_value(printer, item))
-    else:
-        printer.print_attribute(layout_attr(value))
+from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
 
 
 @irdl_attr_definition
@@ -153,6 +69,166 @@ class NvmmaSharedEncodingAttr(LayoutAttr):
 
 
 @irdl_attr_definition
+class LinearEncodingAttr(LayoutAttr):
+    """`#ttg.linear`: see `DistributedLinearLayout`."""
+
+    name = "ttg.linear"
+    layout_class = encodings.DistributedLinearLayout
+
+
+@irdl_attr_definition
+class GenericLinearEncodingAttr(LayoutAttr):
+    """`#ttg.generic_linear`: see `GenericLinearLayout`."""
+
+    name = "ttg.generic_linear"
+    layout_class = encodings.GenericLinearLayout
+
+
+@irdl_attr_definition
+class PaddedSharedEncodingAttr(LayoutAttr):
+    """`#ttg.padded_shared`: see `PaddedSharedLayout`."""
+
+    name = "ttg.padded_shared"
+    layout_class = PaddedSharedLayout
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        """Parse `<[interval:+padding, ...] {offset = ..., block = ...}>`, or `{order = ..., shape = ...}`."""
+
+        def parse_padding() -> tuple[int, int]:
+            interval = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(":")
+            parser.parse_punctuation("+")
+            return interval, parser.parse_integer(allow_boolean=False)
+
+        with parser.in_angle_brackets():
+            pairs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_padding)
+            position = parser.pos
+            found = parse_entries(parser, cls.name, ("order", "shape", "offset", "block"))
+        match found:
+            case {"order": tuple() as order, "shape": tuple() as shape} if len(found) == 2:
+                offset, block = row_major_bases(order, shape), ()
+            case {"offset": tuple() as offset, "block": tuple() as block} if len(found) == 2:
+                pass
+            case _:
+                parser.raise_error(f"'{cls.name}' takes either offset and block, or order and shape", position)
+        return PaddedSharedLayout(tuple(i for i, _ in pairs), tuple(p for _, p in pairs), offset, block)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print what `parse_parameter` reads, with order and shape where they say it all."""
+        layout = self.data
+        assert isinstance(layout, PaddedSharedLayout)
+        with printer.in_angle_brackets():
+            with printer.in_square_brackets():
+                pairs = zip(layout.intervals, layout.paddings, strict=True)
+                printer.print_list(pairs, lambda pair: printer.print_string(f"{pair[0]}:+{pair[1]}"))
+            printer.print_string(" ")
+            with printer.in_braces():
+                plain = None if layout.block else order_and_shape(layout.offset)
+                if plain is None:
+                    print_entries(printer, {"offset": layout.offset, "block": layout.block})
+                else:
+                    print_entries(printer, {"order": plain[0], "shape": plain[1]})
+
+
+def row_major_bases(order: Ints, shape: Ints) -> Bases:
+    """The bases of elements that follow each other, the dimension `order[0]` first."""
+    return tuple(
+        tuple(1 << bit if dim == along else 0 for dim in range(len(shape)))
+        for along in order
+        for bit in range(shape[along].bit_length() - 1)
+    )
+
+
+def order_and_shape(bases: Bases) -> tuple[Ints, Ints] | None:
+    """The order and shape with the bases `bases`; None where elements do not simply follow each other."""
+    if not bases:
+        return None
+    order: list[int] = []
+    shape = [1] * len(bases[0])
+    for basis in bases:
+        moves = [(dim, step) for dim, step in enumerate(basis) if step]
+        if len(moves) != 1 or moves[0][1] != shape[moves[0][0]]:
+            return None
+        dim = moves[0][0]
+        if dim not in order:
+            order.append(dim)
+        elif order[-1] != dim:
+            return None
+        shape[dim] *= 2
+    rest = [dim for dim in reversed(range(len(shape))) if dim not in order]
+    return tuple(order + rest), tuple(shape)
+
+
+@irdl_attr_definition
+class SharedLinearEncodingAttr(LayoutAttr):
+    """`#ttg.shared_linear`: see `SharedLinearLayout`."""
+
+    name = "ttg.shared_linear"
+    layout_class = SharedLinearLayout
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        """Parse `<{offset = ..., block = ...}, alignment = 16>`."""
+        with parser.in_angle_brackets():
+            found = parse_entries(parser, cls.name, ("offset", "block"))
+            parser.parse_punctuation(",")
+            parser.parse_keyword("alignment")
+            parser.parse_punctuation("=")
+            found["alignment"] = parser.parse_integer(allow_boolean=False)
+        return cls.make(parser, found)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print what `parse_parameter` reads."""
+        entries = shown_entries(self.data)
+        alignment = entries.pop("alignment")
+        with printer.in_angle_brackets():
+            with printer.in_braces():
+                print_entries(printer, entries)
+            printer.print_string(f", alignment = {alignment}")
+
+
+@irdl_attr_definition
+class PartitionedSharedEncodingAttr(ParametrizedAttribute):
+    """Pieces of a buffer in several allocations, which AMD hardware uses; it can be read and printed, no more.
+
+    Example: `#ttg.partitioned_shared<{numPartitions = 2, numGroups = 4, partitionDim = 0, partitionLayout = #shared}>`
+    """
+
+    name = "ttg.partitioned_shared"
+
+    num_partitions: IntAttr = param_def()
+    num_groups: IntAttr = param_def()
+    partition_dim: IntAttr = param_def()
+    partition_layout: Attribute = param_def()
+
+    KEYS: ClassVar = ("numPartitions", "numGroups", "partitionDim", "partitionLayout")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse the parameters in their order."""
+        parameters: list[Attribute] = []
+        with parser.in_angle_brackets(), parser.in_braces():
+            for key in cls.KEYS:
+                if parameters:
+                    parser.parse_punctuation(",")
+                parser.parse_keyword(key)
+                parser.parse_punctuation("=")
+                is_layout = key == "partitionLayout"
+                parameters.append(parser.parse_attribute() if is_layout else IntAttr(parser.parse_integer()))
+        return parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        numbers = (self.num_partitions, self.num_groups, self.partition_dim)
+        with printer.in_angle_brackets(), printer.in_braces():
+            for key, number in zip(self.KEYS, numbers, strict=False):
+                printer.print_string(f"{key} = {number.data}, ")
+            printer.print_string("partitionLayout = ")
+            printer.print_attribute(self.partition_layout)
+
+
+@irdl_attr_definition
 class SharedMemorySpaceAttr(ParametrizedAttribute):
     """`#ttg.shared_memory`: the memory space of buffers in the shared memory of the thread block."""
 
@@ -166,15 +242,26 @@ LAYOUT_ATTRS: tuple[type[LayoutAttr], ...] = (
     DotOperandEncodingAttr,
     SwizzledSharedEncodingAttr,
     NvmmaSharedEncodingAttr,
+    LinearEncodingAttr,
+    GenericLinearEncodingAttr,
+    PaddedSharedEncodingAttr,
+    SharedLinearEncodingAttr,
 )
+"""The layouts of `ttg`."""
 
-_ATTR_OF_LAYOUT: dict[type[Any], type[LayoutAttr]] = {attr.layout_class: attr for attr in LAYOUT_ATTRS}
+
+@cache
+def _attr_of_layout() -> dict[type[Any], type[LayoutAttr]]:
+    # The layouts of tensor memory belong to `ttng`, which builds on this file.
+    from tlx_xdsl.dialects.ttng.attrs import TMEM_LAYOUT_ATTRS
+
+    return {attr.layout_class: attr for attr in (*LAYOUT_ATTRS, *TMEM_LAYOUT_ATTRS)}
 
 
 @cache
 def layout_attr(layout: Layout) -> LayoutAttr:
     """The attribute that carries `layout`; equal layouts share one attribute object."""
-    return _ATTR_OF_LAYOUT[type(layout)](layout)
+    return _attr_of_layout()[type(layout)](layout)
 
 
 def layout_of(encoding: Attribute) -> Layout | None:

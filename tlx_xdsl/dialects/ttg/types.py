@@ -4,42 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, FixedBitwidthType, IntAttr, NoneAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, UnitAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.ttg.attrs import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.tensors import as_tensor as as_tensor
+from tlx_xdsl.dialects.base.tensors import element_bits as element_bits
+from tlx_xdsl.dialects.base.tensors import print_shaped, shape_attr, shape_of
+from tlx_xdsl.dialects.base.tensors import tensor_type as tensor_type
 from tlx_xdsl.layouts.shared import bytes_of
-
-
-def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
-    """`shape` as an attribute parameter."""
-    return ArrayAttr(IntAttr(size) for size in shape)
-
-
-def shape_of(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
-    """The shape that an attribute parameter holds."""
-    return tuple(size.data for size in attr)
-
-
-def as_tensor(type_: Attribute) -> TensorType[Attribute] | None:
-    """`type_` when it is a ranked tensor, else None."""
-    return cast(TensorType[Attribute], type_) if isinstance(type_, TensorType) else None
-
-
-def tensor_type(type_: Attribute) -> TensorType[Attribute]:
-    """`type_` as a ranked tensor.
-
-    Raises VerifyException for any other type.
-    """
-    if (tensor := as_tensor(type_)) is None:
-        raise VerifyException(f"expected a ranked tensor, found {type_}")
-    return tensor
 
 
 def memdesc_type(type_: Attribute) -> MemDescType:
@@ -50,18 +28,6 @@ def memdesc_type(type_: Attribute) -> MemDescType:
     if not isinstance(type_, MemDescType):
         raise VerifyException(f"expected a memdesc, found {type_}")
     return type_
-
-
-def element_bits(element_type: Attribute) -> int:
-    """Bits of one element; a pointer has 64.
-
-    Raises TypeError for a type without a fixed width.
-    """
-    if isinstance(element_type, FixedBitwidthType):
-        return element_type.bitwidth
-    if isinstance(element_type, ParametrizedAttribute) and element_type.name == "tt.ptr":
-        return 64
-    raise TypeError(f"an element of type {element_type} has no fixed width")
 
 
 @irdl_attr_definition
@@ -181,13 +147,6 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
             if self.alloc_shape != self.shape:
                 printer.print_string(", ")
                 printer.print_dimension_list(self.alloc_shape)
-
-
-def print_shaped(printer: Printer, shape: Sequence[int], element_type: Attribute) -> None:
-    """Print `3x64xf16`."""
-    printer.print_dimension_list(shape)
-    printer.print_string("x")
-    printer.print_attribute(element_type)
 
 
 @irdl_attr_definition

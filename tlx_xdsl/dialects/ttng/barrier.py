@@ -1,38 +1,63 @@
 """mbarrier operations of `ttng` (TritonNvidiaGPUOps.td; PTX ISA, "mbarrier").
 
-A barrier is a `!ttg.memdesc<1xi64>` in shared memory; an array of N barriers is a `!ttg.memdesc<Nx1xi64>`. All
-operations here touch the barrier's memory, so no pass may merge, move or erase them.
+A barrier is a `!ttg.memdesc<1xi64>` in shared memory; an array of N barriers is a `!ttg.memdesc<Nx1xi64>`. Where
+tensors span a cluster, a barrier may have one element per CTA. All operations here touch the barrier's memory, so no
+pass may merge, move or erase them.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i32, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.irdl import (
     AttrSizedOperandSegments,
-    IRDLOperation,
-    ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
+MAX_ARRIVALS = (1 << 20) - 1
+"""Most arrivals that a phase of an mbarrier may wait for (PTX ISA, "Size and alignment of mbarrier object")."""
 
-def _verify_barrier(type_: Attribute) -> None:
-    barrier = memdesc_type(type_)
-    if barrier.element_type != i64 or barrier.shape != (1,):
-        raise VerifyException(f"an mbarrier is a memdesc of shape 1xi64, found {barrier}")
+
+def verify_barrier(barrier: MemDescType, num_ctas: int | None = None) -> None:
+    """Check that `barrier` is one mbarrier, or one per CTA of a cluster of `num_ctas`."""
+    if barrier.element_type != i64 or len(barrier.shape) != 1 or barrier.shape[0] not in (1, num_ctas or 1):
+        one_per_cta = f" (or {num_ctas}xi64)" if num_ctas and num_ctas > 1 else ""
+        raise VerifyException(f"an mbarrier is a memdesc of shape 1xi64{one_per_cta}, found {barrier}")
+    verify_shared(barrier)
+    if not barrier.is_mutable:
+        raise VerifyException(f"an mbarrier must be mutable, found {barrier}")
+
+
+def _verify_count(count: int) -> None:
+    if not 1 <= count <= MAX_ARRIVALS:
+        raise VerifyException(f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
+
+
+class _BarrierOp(TritonOp):
+    """Shared parts of the operations on the mbarrier `alloc`."""
+
+    alloc = operand_def(MemDescType)
+
+    traits = traits_def(*SYNCHRONISES)
+
+    def verify_(self) -> None:
+        """The operand is one barrier."""
+        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
 
 
 @irdl_op_definition
-class InitBarrierOp(IRDLOperation):
+class InitBarrierOp(_BarrierOp):
     """Initialise an mbarrier to complete a phase after `count` arrivals.
 
     Example: `ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, ...>`
@@ -40,40 +65,30 @@ class InitBarrierOp(IRDLOperation):
 
     name = "ttng.init_barrier"
 
-    alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = "$alloc `,` $count attr-dict `:` type($alloc)"
 
     def verify_(self) -> None:
-        """The operand is one barrier and the count is positive."""
-        _verify_barrier(self.alloc.type)
-        if self.count.value.data < 1:
-            raise VerifyException(f"the arrival count must be at least 1, found {self.count.value.data}")
+        """The operand is one barrier and the count is legal."""
+        super().verify_()
+        _verify_count(self.count.value.data)
 
 
 @irdl_op_definition
-class InvalBarrierOp(IRDLOperation):
+class InvalBarrierOp(_BarrierOp):
     """End the life of an mbarrier, so that its memory may hold something else."""
 
     name = "ttng.inval_barrier"
 
-    alloc = operand_def(MemDescType)
-
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = "$alloc attr-dict `:` type($alloc)"
-
-    def verify_(self) -> None:
-        """The operand is one barrier."""
-        _verify_barrier(self.alloc.type)
 
 
 @irdl_op_definition
-class BarrierExpectOp(IRDLOperation):
+class BarrierExpectOp(TritonOp):
     """Arrive once and make the current phase also wait for `size` bytes of asynchronous copies.
 
+    `fromCTA` masks the bits of the CTA's number that choose whose arrival counts.
     Example: `ttng.barrier_expect %bar, 32768, %pred : !ttg.memdesc<1xi64, ...>`
     """
 
@@ -82,18 +97,20 @@ class BarrierExpectOp(IRDLOperation):
     alloc = operand_def(MemDescType)
     size = prop_def(IntegerAttr.constr(i32))
     pred = operand_def(i1)
+    from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc `,` $size attr-dict `,` $pred `:` type($alloc)"
 
     def verify_(self) -> None:
-        """The operand is one barrier."""
-        _verify_barrier(self.alloc.type)
+        """The operand is one barrier, and the bytes are not negative."""
+        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
+        if self.size.value.data < 0:
+            raise VerifyException(f"the number of bytes can't be negative, found {self.size.value.data}")
 
 
 @irdl_op_definition
-class WaitBarrierOp(IRDLOperation):
+class WaitBarrierOp(TritonOp):
     """Block until the barrier's phase of parity `phase` (0 or 1) completes; `deps` are buffers in use till then.
 
     Example: `ttng.wait_barrier %bar, %phase, %pred deps %buf : !ttg.memdesc<1xi64, ...>, !ttg.memdesc<...>`
@@ -106,19 +123,21 @@ class WaitBarrierOp(IRDLOperation):
     pred = opt_operand_def(i1)
     deps = var_operand_def(MemDescType)
 
-    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc `,` $phase (`,` $pred^)? (`deps` $deps^)? attr-dict `:` type($alloc) (`,` type($deps)^)?"
 
     def verify_(self) -> None:
         """The operand is one barrier."""
-        _verify_barrier(self.alloc.type)
+        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
 
 
 @irdl_op_definition
-class ArriveBarrierOp(IRDLOperation):
+class ArriveBarrierOp(TritonOp):
     """Arrive `count` times on the barrier.
 
+    `multicastCTA` masks the bits of the CTA's number in which the CTAs may differ that are arrived at, too; `fromCTA`
+    masks the bits that choose whose arrival counts.
     Example: `ttng.arrive_barrier %bar, 1, %pred : !ttg.memdesc<1xi64, ...>`
     """
 
@@ -127,29 +146,66 @@ class ArriveBarrierOp(IRDLOperation):
     alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
     pred = opt_operand_def(i1)
+    from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
+    multicast_cta = prop_def(IntegerAttr.constr(i32), prop_name="multicastCTA", default_value=IntegerAttr(0, i32))
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc `,` $count (`,` $pred^)? attr-dict `:` type($alloc)"
 
     def verify_(self) -> None:
-        """The operand is one barrier and the count is positive."""
-        _verify_barrier(self.alloc.type)
-        if self.count.value.data < 1:
-            raise VerifyException(f"the arrival count must be at least 1, found {self.count.value.data}")
+        """The operand is one barrier, the count is legal, and a multicast has a cluster."""
+        num_ctas = num_ctas_of(self)
+        verify_barrier(memdesc_type(self.alloc.type), num_ctas)
+        _verify_count(self.count.value.data)
+        mask = self.multicast_cta.value.data
+        if mask and num_ctas is not None and not 0 < mask < num_ctas:
+            raise VerifyException(f"multicastCTA must be below the {num_ctas} CTAs of the cluster, found {mask}")
+        if mask and self.from_cta is not None:
+            raise VerifyException("multicastCTA and fromCTA exclude each other")
 
 
 @irdl_op_definition
-class FenceAsyncSharedOp(IRDLOperation):
-    """Make this thread's shared-memory accesses visible to the async proxy (PTX: fence.proxy.async).
+class AsyncCopyMbarrierArriveOp(TritonOp):
+    """Arrive on the barrier when this thread's `ttg.async_copy_global_to_local` so far are done.
 
-    Example: `ttng.fence_async_shared {bCluster = false}`
+    The arrival is counted on top of those that the barrier waits for, unless `noIncrement` is given.
     """
 
-    name = "ttng.fence_async_shared"
+    name = "ttng.async_copy_mbarrier_arrive"
 
-    b_cluster = prop_def(BoolAttr.constr(i1), prop_name="bCluster")
+    barrier = operand_def(MemDescType)
+    no_increment = opt_prop_def(UnitAttr, prop_name="noIncrement")
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "attr-dict"
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$barrier attr-dict `:` type($barrier)"
+
+    def verify_(self) -> None:
+        """The operand is one barrier."""
+        verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
+
+
+@irdl_op_definition
+class AsyncSharedStoreOp(TritonOp):
+    """Write a tensor to shared memory of the cluster; its bytes complete on `mbarrier`.
+
+    Example: `ttng.async_shared_store %v, %buf, %bar : tensor<..> -> !ttg.memdesc<..>, !ttg.memdesc<2xi64, ..>`
+    """
+
+    name = "ttng.async_shared_store"
+
+    src = operand_def(ANY_TENSOR)
+    dst = operand_def(MemDescType)
+    mbarrier = operand_def(MemDescType)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$src `,` $dst `,` $mbarrier attr-dict `:` type($src) `->` type($dst) `,` type($mbarrier)"
+
+    def verify_(self) -> None:
+        """There is a cluster; the buffer is mutable and takes just the elements."""
+        num_ctas = num_ctas_of(self)
+        if num_ctas == 1:
+            raise VerifyException("needs a cluster of at least two CTAs ('ttg.num-ctas')")
+        verify_mutable(memdesc_type(self.dst.type))
+        verify_shared(memdesc_type(self.dst.type))
+        verify_same_elements(memdesc_type(self.dst.type), self.src.type)
+        verify_barrier(memdesc_type(self.mbarrier.type), num_ctas)

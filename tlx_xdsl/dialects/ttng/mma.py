@@ -1,16 +1,25 @@
-"""wgmma operations of `ttng` (TritonNvidiaGPUOps.td; PTX ISA, "wgmma.mma_async")."""
+"""wgmma operations of `ttng` (TritonNvidiaGPUOps.td; PTX ISA, "wgmma.mma_async"), and packed arithmetic."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, TensorType, UnitAttr, i1, i32
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    BoolAttr,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    IntegerAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+    i8,
+    i32,
+)
 from xdsl.ir import Attribute
 from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
-    VarConstraint,
-    base,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -23,16 +32,53 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type, tensor_type
+from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_attr_dict, print_types, split_properties
+from tlx_xdsl.dialects.base.constraints import NUMBER_TENSOR, PACKED_OPERAND, PACKED_RESULT, TypeIs, same
+from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_warps_of
+from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
+from tlx_xdsl.dialects.tt.dot import verify_matmul
+from tlx_xdsl.dialects.tt.enums import InputPrecision
+from tlx_xdsl.dialects.ttg.attrs import NvidiaMmaEncodingAttr, NvmmaSharedEncodingAttr
+from tlx_xdsl.dialects.ttg.local import verify_shared
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
+from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
 
 FALSE = BoolAttr.from_bool(False)
+TENSOR_OR_BUFFER = TypeIs(
+    "a tensor or a buffer", lambda type_: isinstance(type_, MemDescType) or as_tensor(type_) is not None
+)
+WARPS_PER_GROUP = 4
+"""wgmma is issued by four consecutive warps together."""
+
+
+def shape_and_elements(type_: Attribute) -> tuple[tuple[int, ...], Attribute]:
+    """The shape and the element type of a tensor or a buffer."""
+    if isinstance(type_, MemDescType):
+        return type_.shape, type_.element_type
+    tensor = tensor_type(type_)
+    return tensor.get_shape(), tensor.element_type
+
+
+def _accumulators(element: Attribute) -> tuple[Attribute, ...]:
+    """Element types of the accumulator of a wgmma whose operands have `element`s (PTX ISA, "wgmma data types")."""
+    match element:
+        case Float16Type():
+            return (Float16Type(), Float32Type())
+        case BFloat16Type() | Float32Type() | Float8E4M3FNType() | Float8E5M2Type():
+            return (Float32Type(),)
+        case _ if element == i8:
+            return (i32,)
+        case _:
+            return ()
 
 
 @irdl_op_definition
-class WarpGroupDotOp(IRDLOperation):
+class WarpGroupDotOp(TritonOp):
     """d = a * b + c by wgmma: `a` of shape MxK in shared memory or registers, `b` of shape KxN in shared memory.
 
     With `use_c` false the accumulator counts as zero. With `isAsync` the result is in flight: nothing but another
@@ -43,84 +89,143 @@ class WarpGroupDotOp(IRDLOperation):
 
     name = "ttng.warp_group_dot"
 
-    ACCUMULATOR: ClassVar = VarConstraint("ACCUMULATOR", base(TensorType[Attribute]))
+    ACCUMULATOR: ClassVar = same("ACCUMULATOR", NUMBER_TENSOR)
 
-    a = operand_def()
+    a = operand_def(TENSOR_OR_BUFFER)
     b = operand_def(MemDescType)
     c = operand_def(ACCUMULATOR)
     use_c = opt_operand_def(i1)
-    input_precision = prop_def(IntegerAttr.constr(i32), prop_name="inputPrecision", default_value=IntegerAttr(2, i32))
+    input_precision = prop_def(
+        EnumNumber(InputPrecision), prop_name="inputPrecision", default_value=InputPrecision.IEEE.attr
+    )
     max_num_imprecise_acc = prop_def(
         IntegerAttr.constr(i32), prop_name="maxNumImpreciseAcc", default_value=IntegerAttr(0, i32)
     )
-    is_async = prop_def(BoolAttr.constr(i1), prop_name="isAsync", default_value=FALSE)
+    is_async = prop_def(BoolAttr, prop_name="isAsync", default_value=FALSE)
     d = result_def(ACCUMULATOR)
 
-    irdl_options = (ParsePropInAttrDict(),)
     # The hardware reads shared memory and orders itself against waits: never merge, move or drop a dot.
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$a `,` $b `,` $c (`,` $use_c^)? attr-dict `:` type($a) `*` type($b) `->` type($d)"
 
     def verify_(self) -> None:
-        """The shapes are MxK, KxN and MxN, and a and b have one element type."""
+        """Shapes, element types and layouts are those of a wgmma."""
         if self.c.type != self.d.type:
             raise VerifyException(f"accumulator {self.c.type} and result {self.d.type} must have one type")
-        a, b, c = self._operand_a(), memdesc_type(self.b.type), tensor_type(self.d.type)
-        a_shape, c_shape = a.shape if isinstance(a, MemDescType) else a.get_shape(), c.get_shape()
-        if len(a_shape) != 2 or len(b.shape) != 2 or len(c_shape) != 2:
-            raise VerifyException(f"a wgmma takes 2-D operands, found {a}, {b} and {c}")
-        (m, k), (k_of_b, n) = a_shape, b.shape
-        if k != k_of_b or c_shape != (m, n):
-            raise VerifyException(f"shapes do not match: {m}x{k} * {k_of_b}x{n} -> {'x'.join(map(str, c_shape))}")
-        if a.element_type != b.element_type:
-            raise VerifyException(f"operands have different element types: {a.element_type} and {b.element_type}")
+        accumulator = tensor_type(self.d.type)
+        (a, a_element), (b, b_element) = shape_and_elements(self.a.type), shape_and_elements(self.b.type)
+        if len(a) != 2 or len(b) != 2 or len(accumulator.get_shape()) != 2:
+            raise VerifyException(f"a wgmma takes 2-D operands, found {self.a.type}, {self.b.type} and {accumulator}")
+        verify_matmul(a, b, accumulator.get_shape())
+        self._verify_elements(a_element, b_element, accumulator.element_type)
+        m, n = accumulator.get_shape()
+        if m % 64:
+            raise VerifyException(f"a wgmma needs M to be a multiple of 64, found {m}")
+        if n % 8:
+            raise VerifyException(f"a wgmma needs N to be a multiple of 8, found {n}")
+        num_warps = num_warps_of(self)
+        if num_warps is not None and num_warps % WARPS_PER_GROUP:
+            raise VerifyException(f"a wgmma needs a multiple of {WARPS_PER_GROUP} warps, {num_warps} run this code")
+        self._verify_layouts(accumulator)
 
-    def _operand_a(self) -> MemDescType | TensorType[Attribute]:
-        return self.a.type if isinstance(self.a.type, MemDescType) else tensor_type(self.a.type)
+    def _verify_elements(self, a: Attribute, b: Attribute, accumulator: Attribute) -> None:
+        eight_bits = (Float8E4M3FNType, Float8E5M2Type)
+        if a != b and not (isinstance(a, eight_bits) and isinstance(b, eight_bits)):
+            raise VerifyException(f"operands have different element types: {a} and {b}")
+        allowed = _accumulators(a)
+        if not allowed:
+            raise VerifyException(f"a wgmma cannot multiply {a}")
+        if accumulator not in allowed:
+            raise VerifyException(
+                f"a wgmma of {a} accumulates in {' or '.join(map(str, allowed))}, found {accumulator}"
+            )
+
+    def _verify_layouts(self, accumulator: TensorType[Attribute]) -> None:
+        for buffer in (self.a.type, memdesc_type(self.b.type)):
+            if isinstance(buffer, MemDescType):
+                verify_shared(buffer)
+                if not isinstance(buffer.encoding, NvmmaSharedEncodingAttr):
+                    raise VerifyException(f"a wgmma reads buffers in an nvmma_shared layout, found {buffer}")
+        layout = accumulator.encoding
+        if isinstance(layout, NvidiaMmaEncodingAttr):
+            mma = layout.data
+            assert isinstance(mma, NvidiaMmaLayout)
+            if mma.version_major != 3:
+                raise VerifyException(f"the accumulator needs an mma layout of version 3, found {mma.version_major}")
 
 
 @irdl_op_definition
-class WarpGroupDotWaitOp(IRDLOperation):
+class WarpGroupDotWaitOp(TritonOp):
     """Wait until at most `pendings` wgmma groups are in flight; the results are the inputs, now safe to read.
 
+    With `warpGroupLocal` only this warp group waits: buffers that other groups read may still be in use.
     Example: `%1 = ttng.warp_group_dot_wait %0 {pendings = 1 : i32} : tensor<64x256xf32, #mma>`
     """
 
     name = "ttng.warp_group_dot_wait"
 
-    inputs = var_operand_def()
+    inputs = var_operand_def(TENSOR_OR_BUFFER)
     pendings = prop_def(IntegerAttr.constr(i32))
     warp_group_local = opt_prop_def(UnitAttr, prop_name="warpGroupLocal")
-    outputs = var_result_def()
+    outputs = var_result_def(TENSOR_OR_BUFFER)
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(*SYNCHRONISES)
 
     def print(self, printer: Printer) -> None:
         """Print ` %inputs {pendings = ...} : types`; the result types are the input types."""
         printer.print_string(" ")
         printer.print_list(self.inputs, printer.print_operand)
-        printer.print_op_attributes(self.properties | self.attributes)
+        print_attr_dict(printer, self)
         printer.print_string(" : ")
-        printer.print_list([value.type for value in self.inputs], printer.print_attribute)
+        print_types(printer, [value.type for value in self.inputs])
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """Parse what `print` writes."""
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+        operands = parse_operands(parser)
         position = parser.pos
-        attributes = parser.parse_optional_attr_dict()
-        if "pendings" not in attributes:
+        properties, attributes = split_properties(cls, parser.parse_optional_attr_dict())
+        if "pendings" not in properties:
             parser.raise_error("'ttng.warp_group_dot_wait' lacks the attribute 'pendings'", position)
         parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        types = parse_types(parser)
         inputs = parser.resolve_operands(operands, types, position)
-        known = {name: attributes.pop(name) for name in ("pendings", "warpGroupLocal") if name in attributes}
-        return cls(operands=[inputs], properties=known, attributes=attributes, result_types=[types])
+        return cls(operands=[inputs], properties=properties, attributes=attributes, result_types=[types])
 
     def verify_(self) -> None:
-        """Results have the types of the inputs, and the count is not negative."""
+        """There is something to wait for, results have the types of the inputs, and the count is not negative."""
+        if not self.inputs:
+            raise VerifyException("needs the results of the dots to wait for")
         if [value.type for value in self.inputs] != [value.type for value in self.outputs]:
             raise VerifyException("the results must have the types of the inputs")
         if self.pendings.value.data < 0:
             raise VerifyException(f"the number of pending groups can't be negative: {self.pendings.value.data}")
+
+
+@irdl_op_definition
+class PackedArithOp(TritonOp):
+    """Arithmetic on several small floats in one instruction; i8 holds pairs of fp4, low half first.
+
+    Example: `%2 = ttng.packed_arith add %0, %1 : (tensor<64xf32, #b>, tensor<64xf32, #b>) -> tensor<64xf32, #b>`
+    """
+
+    name = "ttng.packed_arith"
+
+    op_kind = prop_def(EnumNumber(PackedArithOpKind))
+    inputs = var_operand_def(PACKED_OPERAND)
+    result = result_def(PACKED_RESULT)
+
+    traits = traits_def(Pure())
+    custom_directives = (keyword_directive(PackedArithOpKind),)
+    assembly_format = "custom<PackedArithOpKind>($op_kind) $inputs attr-dict `:` functional-type($inputs, $result)"
+
+    def verify_(self) -> None:
+        """There are as many operands as the operation takes, of one rank."""
+        kind = PackedArithOpKind(self.op_kind.value.data)
+        wanted = 3 if kind is PackedArithOpKind.FMA else 2
+        if len(self.inputs) != wanted:
+            raise VerifyException(f"'{kind.keyword}' takes {wanted} operands, found {len(self.inputs)}")
+        rank = len(shape_of_tensor(self.result.type))
+        for operand in self.inputs:
+            if len(shape_of_tensor(operand.type)) != rank:
+                raise VerifyException(f"operands and result must have one rank, found {operand.type}")

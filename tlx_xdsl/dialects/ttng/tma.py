@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i32
-from xdsl.ir import Attribute
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, IntegerType, UnitAttr, i1, i32
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
+    AttrSizedOperandSegments,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -14,52 +15,103 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.base.constraints import I32_TENSOR, TypeIs
+from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.base.tensors import integer_bits, shape_of_tensor
+from tlx_xdsl.dialects.tt.attrs import CacheKeywords
+from tlx_xdsl.dialects.tt.descriptor import verify_rows
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
+from tlx_xdsl.dialects.tt.types import DescriptorType, TensorDescType, descriptor_type
+from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr
+from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttng.types import TensorDescIm2ColType
+
+FALSE = BoolAttr.from_bool(False)
+ANY_DESCRIPTOR = TypeIs("a tensor descriptor", lambda type_: isinstance(type_, DescriptorType))
+MAX_DIMENSIONS = 5
+"""Most dimensions of a tensor that TMA copies (PTX ISA, "Tensor dimension, size and format")."""
 
 
-def _verify_block(descriptor: Attribute, buffer: Attribute, coordinates: int) -> None:
-    buffer = memdesc_type(buffer)
-    if not isinstance(descriptor, TensorDescType):
-        raise VerifyException(f"expected a tensor descriptor, found {descriptor}")
-    if coordinates != len(descriptor.shape):
-        raise VerifyException(f"the descriptor has {len(descriptor.shape)} dimensions, found {coordinates} coordinates")
-    if (descriptor.shape, descriptor.element_type) != (buffer.shape, buffer.element_type):
-        raise VerifyException(f"the block of {descriptor} does not match the buffer {buffer}")
+def _verify_elements(descriptor: DescriptorType, buffer: MemDescType) -> None:
+    block, element = descriptor.element_type, buffer.element_type
+    if block != element and (integer_bits(block) is None or integer_bits(block) != integer_bits(element)):
+        raise VerifyException(f"the descriptor has {block} elements, the buffer {element}")
+
+
+def _verify_copy(descriptor: DescriptorType, buffer: MemDescType, coordinates: int) -> None:
+    """Check a copy between a block of `descriptor` and `buffer`."""
+    rank = len(descriptor.shape)
+    if rank > MAX_DIMENSIONS:
+        raise VerifyException(f"TMA copies at most {MAX_DIMENSIONS} dimensions, the descriptor has {rank}")
+    if isinstance(descriptor, TensorDescType):
+        if coordinates != rank:
+            raise VerifyException(f"the descriptor has {rank} dimensions, found {coordinates} coordinates")
+        if descriptor.shape != buffer.shape:
+            raise VerifyException(f"the block of {descriptor} does not match the buffer {buffer}")
+    _verify_elements(descriptor, buffer)
+    verify_shared(buffer)
+    layout = buffer.encoding
+    if isinstance(layout, NvmmaSharedEncodingAttr) and layout.data.transposed:  # pyright: ignore
+        raise VerifyException("TMA cannot copy to or from a transposed buffer")
 
 
 @irdl_op_definition
-class AsyncTMACopyGlobalToLocalOp(IRDLOperation):
+class AsyncTMACopyGlobalToLocalOp(TritonOp):
     """Copy the block at `coord` (in elements) to `result`; its bytes complete on `barrier`.
 
-    Elements outside the tensor arrive as zeros, and count as bytes.
+    Elements outside the tensor arrive as zeros, and count as bytes. With `multicast` the CTAs of the cluster whose
+    buffers hold the same block get it from one copy. A descriptor of im2col mode takes `offsets` into the window.
+    Example: `ttng.async_tma_copy_global_to_local %d[%i, %j] %buf, %bar, %pred : !tt.tensordesc<..>, .. -> ..`
     """
 
     name = "ttng.async_tma_copy_global_to_local"
 
-    desc = operand_def(TensorDescType)
+    desc = operand_def(ANY_DESCRIPTOR)
     coord = var_operand_def(i32)
+    offsets = var_operand_def(IntegerType(16))
     barrier = operand_def(MemDescType)
     result = operand_def(MemDescType)
     pred = operand_def(i1)
+    multicast = opt_prop_def(UnitAttr)
+    cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
+    is_volatile = prop_def(BoolAttr, prop_name="isVolatile", default_value=FALSE)
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = (CacheKeywords,)
     assembly_format = (
-        "$desc `[` $coord `]` $result `,` $barrier `,` $pred attr-dict "
-        "`:` type($desc) `,` type($barrier) `->` type($result)"
+        "$desc `[` $coord `]` (`offsets` `=` `[` $offsets^ `]`)? $result `,` $barrier `,` $pred "
+        "custom<CacheKeywords>() attr-dict `:` type($desc) `,` type($barrier) `->` type($result)"
     )
 
+    def __init__(
+        self,
+        operands: Sequence[SSAValue | Sequence[SSAValue]],
+        properties: Mapping[str, Attribute | None] | None = None,
+    ):
+        """`operands` are descriptor, coordinates, (offsets,) barrier, buffer and predicate."""
+        if len(operands) == 5:
+            operands = [*operands[:2], [], *operands[2:]]
+        super().__init__(operands=operands, properties=properties)
+
     def verify_(self) -> None:
-        """Block, buffer and coordinates agree."""
-        _verify_block(self.desc.type, self.result.type, len(self.coord))
+        """Block, buffer, coordinates and barrier agree."""
+        descriptor = descriptor_type(self.desc.type)
+        _verify_copy(descriptor, memdesc_type(self.result.type), len(self.coord))
+        verify_mutable(memdesc_type(self.result.type))
+        verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
+        wanted = len(self.coord) - 2 if isinstance(descriptor, TensorDescIm2ColType) else 0
+        if len(self.offsets) != wanted:
+            raise VerifyException(f"expected {wanted} offsets, found {len(self.offsets)}")
 
 
 @irdl_op_definition
-class AsyncTMACopyLocalToGlobalOp(IRDLOperation):
+class AsyncTMACopyLocalToGlobalOp(TritonOp):
     """Copy the buffer `src` to the block at `coord` (in elements); what lies outside the tensor is not written."""
 
     name = "ttng.async_tma_copy_local_to_global"
@@ -67,25 +119,117 @@ class AsyncTMACopyLocalToGlobalOp(IRDLOperation):
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
     src = operand_def(MemDescType)
+    cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc `[` $coord `]` $src attr-dict `:` type($desc) `,` type($src)"
 
     def verify_(self) -> None:
         """Block, buffer and coordinates agree."""
-        _verify_block(self.desc.type, self.src.type, len(self.coord))
+        _verify_copy(descriptor_type(self.desc.type), memdesc_type(self.src.type), len(self.coord))
 
 
 @irdl_op_definition
-class AsyncTMAStoreWaitOp(IRDLOperation):
-    """Wait until at most `pendings` TMA stores of this thread are in flight."""
+class AsyncTMAReduceOp(TritonOp):
+    """Combine the buffer `src` into the block at `coord`, element by element and atomically.
+
+    Example: `ttng.async_tma_reduce add, %d[%i, %j] %buf : !tt.tensordesc<..>, !ttg.memdesc<..>`
+    """
+
+    name = "ttng.async_tma_reduce"
+
+    kind = prop_def(EnumNumber(DescriptorReduceKind))
+    desc = operand_def(TensorDescType)
+    coord = var_operand_def(i32)
+    src = operand_def(MemDescType)
+
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = (keyword_directive(DescriptorReduceKind),)
+    assembly_format = (
+        "custom<DescriptorReduceKind>($kind) `,` $desc `[` $coord `]` $src attr-dict `:` type($desc) `,` type($src)"
+    )
+
+    def verify_(self) -> None:
+        """Block, buffer and coordinates agree, and floats only add, or take a minimum or maximum."""
+        _verify_copy(descriptor_type(self.desc.type), memdesc_type(self.src.type), len(self.coord))
+        kind = DescriptorReduceKind(self.kind.value.data)
+        of_floats = (DescriptorReduceKind.ADD, DescriptorReduceKind.MIN, DescriptorReduceKind.MAX)
+        element = memdesc_type(self.src.type).element_type
+        if kind not in of_floats and not isinstance(element, IntegerType):
+            raise VerifyException(f"'{kind.keyword}' takes integers, found {element}")
+
+
+@irdl_op_definition
+class AsyncTMAGatherOp(TritonOp):
+    """Copy rows to `result`: row `x_offsets[i]` from column `y_offset` on becomes row i; completes on `barrier`."""
+
+    name = "ttng.async_tma_gather"
+
+    desc = operand_def(TensorDescType)
+    x_offsets = operand_def(I32_TENSOR)
+    y_offset = operand_def(i32)
+    barrier = operand_def(MemDescType)
+    result = operand_def(MemDescType)
+    pred = operand_def(i1)
+    multicast = opt_prop_def(UnitAttr)
+    cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = (
+        "$desc `[` $x_offsets `,` $y_offset `]` $result `,` $barrier `,` $pred attr-dict `:` type(operands)"
+    )
+
+    def verify_(self) -> None:
+        """The block is a row, and the buffer has one row per offset."""
+        verify_rows(
+            descriptor_type(self.desc.type), shape_of_tensor(self.x_offsets.type), memdesc_type(self.result.type).shape
+        )
+        _verify_elements(descriptor_type(self.desc.type), memdesc_type(self.result.type))
+        verify_shared(memdesc_type(self.result.type))
+        verify_mutable(memdesc_type(self.result.type))
+        verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
+
+
+@irdl_op_definition
+class AsyncTMAScatterOp(TritonOp):
+    """Copy rows from `src`: row i goes to row `x_offsets[i]`, from column `y_offset` on."""
+
+    name = "ttng.async_tma_scatter"
+
+    desc = operand_def(TensorDescType)
+    x_offsets = operand_def(I32_TENSOR)
+    y_offset = operand_def(i32)
+    src = operand_def(MemDescType)
+    cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$desc `[` $x_offsets `,` $y_offset `]` $src attr-dict `:` type(operands)"
+
+    def verify_(self) -> None:
+        """The block is a row, and the buffer has one row per offset."""
+        verify_rows(
+            descriptor_type(self.desc.type), shape_of_tensor(self.x_offsets.type), memdesc_type(self.src.type).shape
+        )
+        _verify_elements(descriptor_type(self.desc.type), memdesc_type(self.src.type))
+        verify_shared(memdesc_type(self.src.type))
+
+
+@irdl_op_definition
+class AsyncTMAStoreWaitOp(TritonOp):
+    """Wait until at most `pendings` TMA stores of this thread are in flight.
+
+    With `read_only` the wait is for their reads from shared memory alone, which is enough to write the buffer again.
+    """
 
     name = "ttng.async_tma_store_wait"
 
     pendings = prop_def(IntegerAttr.constr(i32))
     read_only = opt_prop_def(UnitAttr)
 
-    irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
+
+    def verify_(self) -> None:
+        """The count is not negative."""
+        if self.pendings.value.data < 0:
+            raise VerifyException(f"the number of pending stores can't be negative: {self.pendings.value.data}")

@@ -33,7 +33,7 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
-from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits
+from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -180,7 +180,7 @@ class _Converter:
     def dot(self, op: ttng.WarpGroupDotOp) -> None:
         """The accumulator has the instruction's layout, and a register operand A that of its dot operand."""
         self.settle(op.d)
-        encoding = op.d.type.encoding
+        encoding = tensor_type(op.d.type).encoding
         self.require(op, 2, encoding)
         if (a := as_tensor(op.a.type)) is not None:
             layout = layout_of(encoding)

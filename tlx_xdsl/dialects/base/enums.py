@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Attribute
-from xdsl.irdl import AttrConstraint, IRDLOperation, VerificationContext
+from xdsl.irdl import AttrConstraint, IntConstraint, IRDLOperation, VerificationContext
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
     CustomDirective,
@@ -32,6 +32,7 @@ class Keyword(IntEnum):
     """Base of the enumerations: each case is `NAME = number, "keyword"`."""
 
     keyword: str
+    _value_: int
 
     def __new__(cls, number: int, keyword: str):
         """A case with its keyword."""
@@ -50,11 +51,11 @@ def parse_keyword_of(parser: AttrParser, enum: type[EnumT]) -> EnumT:
     """Read one of the keywords of `enum`."""
     position = parser.pos
     word = parser.parse_optional_identifier()
-    for case in enum:
-        if case.keyword == word:
-            return case
-    expected = ", ".join(case.keyword for case in enum)
-    parser.raise_error(f"expected one of {expected}" + (f", found '{word}'" if word else ""), position)
+    case = next((case for case in enum if case.keyword == word), None)
+    if case is None:
+        expected = ", ".join(case.keyword for case in enum)
+        parser.raise_error(f"expected one of {expected}" + (f", found '{word}'" if word else ""), position)
+    return case
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ class EnumNumber(AttrConstraint[IntegerAttr]):
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
         """Refuse what is no case."""
-        if not isinstance(attr, IntegerAttr) or attr.type != i32 or attr.value.data not in tuple(self.enum):
+        if attr not in [case.attr for case in self.enum]:
             cases = ", ".join(f"{case.value} ({case.keyword})" for case in self.enum)
             raise VerifyException(f"{attr} is no {self.enum.__name__}, expected one of {cases}")
 
-    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, Any]) -> EnumNumber:
+    def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> EnumNumber:
         """There are no type variables in here."""
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -23,11 +23,11 @@ from xdsl.dialects.builtin import (
     i8,
 )
 from xdsl.ir import Attribute
-from xdsl.irdl import AttrConstraint, InferenceContext, VarConstraint, VerificationContext
+from xdsl.irdl import AttrConstraint, InferenceContext, IntConstraint, VarConstraint, VerificationContext
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.tt.types import PointerType
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.base.pointer import PointerType
+from tlx_xdsl.dialects.base.tensors import as_tensor, integer_bits, scalar_type, with_element_type
 
 FLOATS = (
     Float8E4M3FNType,
@@ -45,38 +45,9 @@ INTEGER_WIDTHS = (1, 4, 8, 16, 32, 64)
 """Widths of Triton's integers."""
 
 
-def scalar_type(type_: Attribute) -> Attribute:
-    """The element type of a tensor, or the type itself."""
-    tensor = as_tensor(type_)
-    return type_ if tensor is None else tensor.element_type
-
-
-def with_element_type(type_: Attribute, element_type: Attribute) -> Attribute:
-    """`type_` with another element type: tensors keep shape and layout, a scalar becomes `element_type`."""
-    if (tensor := as_tensor(type_)) is None:
-        return element_type
-    return TensorType(element_type, tensor.get_shape(), tensor.encoding)
-
-
-def pointee_type(pointer: Attribute) -> Attribute:
-    """What a load through `pointer` (a pointer or a tensor of pointers) yields.
-
-    Raises VerifyException when it is no pointer.
-    """
-    element = scalar_type(pointer)
-    if not isinstance(element, PointerType):
-        raise VerifyException(f"expected a pointer or a tensor of pointers, found {pointer}")
-    return with_element_type(pointer, element.pointee)
-
-
 def pointer_type(pointee: Attribute) -> Attribute:
     """The pointer (or tensor of pointers) to global memory that holds `pointee`."""
     return with_element_type(pointee, PointerType.get(scalar_type(pointee)))
-
-
-def mask_type(type_: Attribute) -> Attribute:
-    """i1 in the shape of `type_`."""
-    return with_element_type(type_, i1)
 
 
 def is_float(element: Attribute) -> bool:
@@ -86,7 +57,7 @@ def is_float(element: Attribute) -> bool:
 
 def is_integer(element: Attribute) -> bool:
     """Whether `element` is one of Triton's integer types."""
-    return isinstance(element, IntegerType) and element.width.data in INTEGER_WIDTHS
+    return integer_bits(element) in INTEGER_WIDTHS
 
 
 def is_pointer(element: Attribute) -> bool:
@@ -116,7 +87,7 @@ class TypeIs(AttrConstraint[Attribute]):
         if not self.test(attr):
             raise VerifyException(f"expected {self.what}, found {attr}")
 
-    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, Any]) -> TypeIs:
+    def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> TypeIs:
         """There are no type variables in here."""
         return self
 
@@ -133,7 +104,7 @@ class TensorOf(AttrConstraint[TensorType[Attribute]]):
         if (tensor := as_tensor(attr)) is None or not self.test(tensor.element_type):
             raise VerifyException(f"expected a tensor of {self.what}, found {attr}")
 
-    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, Any]) -> TensorOf:
+    def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> TensorOf:
         """There are no type variables in here."""
         return self
 
@@ -163,7 +134,7 @@ class Derived(AttrConstraint[Attribute]):
         assert source is not None, "the type variable stands in an earlier operand"
         return self.derive(source)
 
-    def mapping_type_vars(self, type_var_mapping: Mapping[TypeVar, Any]) -> Derived:
+    def mapping_type_vars(self, type_var_mapping: Mapping[Any, AttrConstraint | IntConstraint]) -> Derived:
         """There are no type variables in here."""
         return self
 
@@ -210,9 +181,11 @@ INDEX_TENSOR = TensorOf("i16 or i32", lambda element: element in (IntegerType(16
 I32_TENSOR = TensorOf("i32", lambda element: element == IntegerType(32))
 PACKED_OPERAND = TensorOf(
     "i8, f8E8M0FNU, f8E4M3FN, f8E5M2, f16, bf16 or f32",
-    lambda element: element == i8
-    or isinstance(
-        element, (Float8E8M0FNUType, Float8E4M3FNType, Float8E5M2Type, Float16Type, BFloat16Type, Float32Type)
+    lambda element: (
+        element == i8
+        or isinstance(
+            element, (Float8E8M0FNUType, Float8E4M3FNType, Float8E5M2Type, Float16Type, BFloat16Type, Float32Type)
+        )
     ),
 )
 PACKED_RESULT = TensorOf(

@@ -1,0 +1,1 @@
+"""The kernels of the corpus, written for it, one file per topic."""

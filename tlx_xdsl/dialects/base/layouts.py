@@ -1,0 +1,135 @@
+"""The base of the layout attributes and their generic textual form `<{key = value, ...}>`.
+
+A layout attribute wraps the frozen dataclass of the same layout in `tlx_xdsl.layouts.encodings`: `attr.data` is the
+layout itself, and the fields of the dataclass are the keys of the text.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, ClassVar, TypeAlias
+
+from xdsl.ir import Data
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from tlx_xdsl.layouts.encodings import Layout
+
+FieldValue: TypeAlias = int | bool | str | tuple[Any, ...] | Layout
+"""What a layout parameter can be: an integer, a bool, a keyword, a (nested) list of integers, or another layout."""
+
+
+class LayoutAttr(Data[Layout]):
+    """Base of the layout attributes; `attr.data` is the layout itself."""
+
+    layout_class: ClassVar[type[Any]]
+    braces: ClassVar[bool] = True
+    """Whether the parameters stand in braces inside of the angle brackets."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        """Parse `<{key = value, ...}>`."""
+        keys = _keys(cls.layout_class)
+        if not cls.braces:
+            return cls.make(parser, parse_entries(parser, cls.name, keys, parser.Delimiter.ANGLE))
+        with parser.in_angle_brackets():
+            return cls.make(parser, parse_entries(parser, cls.name, keys))
+
+    @classmethod
+    def make(cls, parser: AttrParser, found: dict[str, FieldValue]) -> Layout:
+        """The layout with the parameters `found`, by their keys in the text."""
+        for field in fields(cls.layout_class):
+            if _required(field) and field.metadata["key"] not in found:
+                parser.raise_error(f"'{cls.name}' lacks the parameter '{field.metadata['key']}'")
+        names = {field.metadata["key"]: field.name for field in fields(cls.layout_class)}
+        return cls.layout_class(**{names[key]: value for key, value in found.items()})
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print `<{key = value, ...}>`, leaving out what equals its default."""
+        with printer.in_angle_brackets(), printer.in_braces() if self.braces else nullcontext():
+            print_entries(printer, shown_entries(self.data))
+
+
+def _required(field: Any) -> bool:
+    return field.default is MISSING
+
+
+@cache
+def _keys(layout_class: type[Any]) -> tuple[str, ...]:
+    return tuple(field.metadata["key"] for field in fields(layout_class))
+
+
+def shown_entries(layout: Layout) -> dict[str, FieldValue]:
+    """The parameters of `layout` that differ from their defaults, by their keys in the text."""
+    return {
+        field.metadata["key"]: getattr(layout, field.name)
+        for field in fields(layout)
+        if _required(field) or getattr(layout, field.name) != field.default
+    }
+
+
+def parse_entries(
+    parser: AttrParser,
+    name: str,
+    keys: tuple[str, ...],
+    delimiter: AttrParser.Delimiter = AttrParser.Delimiter.BRACES,
+) -> dict[str, FieldValue]:
+    """Parse `{key = value, ...}` with the given keys, for the layout `name`."""
+    found: dict[str, FieldValue] = {}
+
+    def parse_entry() -> None:
+        position = parser.pos
+        key = parser.parse_identifier(" (layout parameter)")
+        if key not in keys:
+            parser.raise_error(f"'{name}' has no parameter '{key}', expected one of {', '.join(keys)}", position)
+        if key in found:
+            parser.raise_error(f"the parameter '{key}' is given twice", position)
+        parser.parse_punctuation("=")
+        found[key] = _parse_value(parser)
+
+    parser.parse_comma_separated_list(delimiter, parse_entry)
+    return found
+
+
+def print_entries(printer: Printer, entries: dict[str, FieldValue]) -> None:
+    """Print `key = value, ...`."""
+
+    def print_entry(entry: tuple[str, FieldValue]) -> None:
+        printer.print_string(f"{entry[0]} = ")
+        _print_value(printer, entry[1])
+
+    printer.print_list(entries.items(), print_entry)
+
+
+def _parse_value(parser: AttrParser) -> FieldValue:
+    if (boolean := parser.parse_optional_boolean()) is not None:
+        return boolean
+    if (integer := parser.parse_optional_integer(allow_boolean=False)) is not None:
+        return integer
+    items = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_value(parser))
+    if items is not None:
+        return tuple(items)
+    if (word := parser.parse_optional_identifier()) is not None:
+        return word
+    position = parser.pos
+    attribute = parser.parse_attribute()
+    if not isinstance(attribute, LayoutAttr):
+        parser.raise_error(f"expected an integer, a bool, a list or a layout, found {attribute}", position)
+    return attribute.data
+
+
+def _print_value(printer: Printer, value: FieldValue) -> None:
+    if isinstance(value, bool):
+        printer.print_string("true" if value else "false")
+    elif isinstance(value, int | str):
+        printer.print_string(str(value))
+    elif isinstance(value, tuple):
+        with printer.in_square_brackets():
+            printer.print_list(value, lambda item: _print_value(printer, item))
+    else:
+        # Only ttg/attrs.py knows which attribute carries which layout.
+        from tlx_xdsl.dialects.ttg.attrs import layout_attr
+
+        printer.print_attribute(layout_attr(value))

@@ -1,0 +1,174 @@
+"""The base of the operations of `tt`, `ttg` and `ttng`, and the traits that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
+from xdsl.traits import (
+    EffectInstance,
+    MemoryEffect,
+    MemoryEffectKind,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    OpTrait,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.layouts.encodings import (
+    BlockedLayout,
+    DotOperandLayout,
+    Layout,
+    NvidiaMmaLayout,
+    SliceLayout,
+)
+
+MAX_TENSOR_ELEMENTS = 1 << 20
+"""Most elements that a tensor of Triton may have."""
+
+SYNCHRONISES = (MemoryReadEffect(), MemoryWriteEffect())
+"""Traits of what orders memory accesses (barriers, waits, asynchronous copies): never merged, moved or dropped."""
+
+
+def num_warps_of(op: Operation) -> int | None:
+    """Warps that run `op`: those of its partition, or of the module; None where nothing says so."""
+    child: Operation = op
+    while (parent := child.parent_op()) is not None:
+        if parent.name == "ttg.warp_specialize.partitions" and (holder := parent.parent_op()) is not None:
+            region = child.parent_region()
+            counts = holder.properties.get("partitionNumWarps")
+            if region is not None and isinstance(counts, DenseArrayBase):
+                warps: tuple[int, ...] = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
+                index = parent.get_region_index(region)
+                return warps[index] if index < len(warps) else None
+        child = parent
+    return module_integer(child, "ttg.num-warps")
+
+
+def module_integer(module: Operation, name: str) -> int | None:
+    """The integer attribute `name` of a module, or None."""
+    value = module.attributes.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else None
+
+
+def num_ctas_of(op: Operation) -> int | None:
+    """Thread blocks of a cluster that tensors span; None where nothing says so."""
+    while (parent := op.parent_op()) is not None:
+        op = parent
+    return module_integer(op, "ttg.num-ctas")
+
+
+@lru_cache(maxsize=4096)
+def _size_fault(type_: TensorType[Attribute]) -> str | None:
+    """What is wrong with the number of elements of a tensor, or None."""
+    count = prod(type_.get_shape())
+    if count > MAX_TENSOR_ELEMENTS:
+        return f"a tensor may have at most {MAX_TENSOR_ELEMENTS} elements, {type_} has {count}"
+    if count < 1 or count & (count - 1):
+        return f"the number of elements of a tensor must be a power of two, {type_} has {count}"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _layout_fault(type_: TensorType[Attribute], num_warps: int) -> str | None:
+    """What is wrong with the layout of a tensor in code that `num_warps` warps run, or None."""
+    if not isinstance(type_.encoding, LayoutAttr):
+        return None
+    layout = type_.encoding.data
+    rank, warps = _rank_and_warps(layout)
+    if rank is not None and rank != len(type_.get_shape()):
+        return f"the layout of {type_} has {rank} dimensions, the tensor has {len(type_.get_shape())}"
+    if warps is not None and warps != num_warps:
+        return f"the layout of {type_} is for {warps} warps, but {num_warps} run this code"
+    return None
+
+
+def _rank_and_warps(layout: Layout) -> tuple[int | None, int | None]:
+    """Dimensions and warps of a register layout; None where this layout does not say."""
+    match layout:
+        case BlockedLayout():
+            return len(layout.order), prod(layout.warps_per_cta)
+        case NvidiaMmaLayout():
+            return len(layout.warps_per_cta), prod(layout.warps_per_cta)
+        case SliceLayout():
+            rank, warps = _rank_and_warps(layout.parent)
+            return None if rank is None else rank - 1, warps
+        case DotOperandLayout():
+            return _rank_and_warps(layout.parent)
+        case _:
+            return None, None
+
+
+class TensorsFit(OpTrait):
+    """Tensors have a legal size, and their layouts fit their shape and the number of warps."""
+
+    def verify(self, op: Operation) -> None:
+        """Check the operands and the results of `op`."""
+        encoded: list[TensorType[Attribute]] = []
+        for type_ in (*op.operand_types, *op.result_types):
+            if (tensor := as_tensor(type_)) is not None:
+                if (fault := _size_fault(tensor)) is not None:
+                    raise VerifyException(fault)
+                if not isinstance(tensor.encoding, NoneAttr):
+                    encoded.append(tensor)
+        if encoded and (num_warps := num_warps_of(op)) is not None:
+            for tensor in encoded:
+                if (fault := _layout_fault(tensor, num_warps)) is not None:
+                    raise VerifyException(fault)
+
+
+class TritonOp(IRDLOperation):
+    """Base of the operations: properties stand in the attribute dictionary, and tensors must fit the machine."""
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(TensorsFit())
+
+
+def _tensors(types: Iterable[Attribute]) -> list[TensorType[Attribute]]:
+    return [tensor for type_ in types if (tensor := as_tensor(type_)) is not None]
+
+
+@dataclass(frozen=True)
+class SameShapeAndLayout(OpTrait):
+    """All tensors among the operands and results have one shape and one layout (or no layout)."""
+
+    def verify(self, op: Operation) -> None:
+        """Compare every tensor with the first."""
+        first, *others = _tensors((*op.operand_types, *op.result_types)) or [None]
+        for other in others:
+            assert first is not None and other is not None
+            if other.get_shape() != first.get_shape():
+                raise VerifyException(f"operands and results must have one shape, found {first} and {other}")
+            if other.encoding != first.encoding:
+                raise VerifyException(f"operands and results must have one layout, found {first} and {other}")
+
+
+@dataclass(frozen=True)
+class Elementwise(OpTrait):
+    """Computes each element on its own: either everything is a tensor, of one shape and layout, or nothing is."""
+
+    def verify(self, op: Operation) -> None:
+        """Check that scalars and tensors do not mix."""
+        types = (*op.operand_types, *op.result_types)
+        if 0 < len(_tensors(types)) < len(types):
+            raise VerifyException("scalars and tensors cannot be mixed")
+        SameShapeAndLayout().verify(op)
+
+
+class EffectsUnlessPure(MemoryEffect):
+    """Reads and writes memory unless the property `pure` is true."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> Set[EffectInstance]:
+        """Nothing for a pure operation."""
+        pure = op.properties.get("pure")
+        if isinstance(pure, IntegerAttr) and pure.value.data:
+            return set()
+        return {EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}

@@ -1,0 +1,70 @@
+"""The pointer type of `tt` (TritonTypes.td, TritonTypeEnums.td)."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from tlx_xdsl.dialects.base.enums import Keyword
+from tlx_xdsl.dialects.base.spelling import writes
+
+
+class PtrAddrSpace(Keyword):
+    """What a pointer points into; 3, shared memory, has no name."""
+
+    Global = 1, "global"
+    Descriptor = 0, "descriptor"
+    Constant = 4, "constant"
+
+
+GLOBAL_ADDRESS_SPACE = PtrAddrSpace.Global.value
+"""The address space of a pointer that names none."""
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """A pointer to `pointee`: `!tt.ptr<f16>`, or `!tt.ptr<f16, "constant">` (`!tt.ptr<f16, 4>` up to Triton 3.8)."""
+
+    name = "tt.ptr"
+
+    pointee: Attribute = param_def()
+    address_space: IntAttr = param_def()
+
+    @staticmethod
+    def get(pointee: Attribute, address_space: int = GLOBAL_ADDRESS_SPACE) -> PointerType:
+        """A pointer into `address_space` (1: global, 0: a tensor descriptor, 4: constant, 3: shared memory)."""
+        return PointerType(pointee, IntAttr(address_space))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<pointee (, address space)?>`."""
+        with parser.in_angle_brackets():
+            pointee = parser.parse_type()
+            space = GLOBAL_ADDRESS_SPACE
+            if parser.parse_optional_punctuation(",") is not None:
+                space = _parse_space(parser)
+        return [pointee, IntAttr(space)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.pointee)
+            if self.address_space.data != GLOBAL_ADDRESS_SPACE:
+                space = self.address_space.data
+                name = next((case.keyword for case in PtrAddrSpace if case.value == space), None)
+                number = name is None or writes(printer, "pointer_space_as_number")
+                printer.print_string(f", {space}" if number else f', "{name}"')
+
+
+def _parse_space(parser: AttrParser) -> int:
+    position = parser.pos
+    if (name := parser.parse_optional_str_literal()) is None:
+        return parser.parse_integer(allow_boolean=False)
+    case = next((case for case in PtrAddrSpace if case.keyword == name), None)
+    if case is None:
+        expected = ", ".join(f'"{case.keyword}"' for case in PtrAddrSpace)
+        parser.raise_error(f'expected one of {expected}, found "{name}"', position)
+    return case.value

@@ -1,0 +1,23 @@
+"""What Triton versions spell differently inside of an operation or a type.
+
+A printer that writes for an old version has a `profile` with these flags; any other printer, and any other flag, means
+the spelling of the newest version. Reading understands every spelling.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from xdsl.printer import Printer
+
+OldSpelling: TypeAlias = Literal[
+    "cache_policy_as_keywords",  # `cacheModifier = cg evictionPolicy = evict_first` for `cachePolicy` (3.6 to 3.8)
+    "tmem_cta_splits",  # `CTASplitM = 2` for `CGALayout = [[1, 0]]` of tensor memory (3.6, 3.7)
+    "tmem_subslice_n",  # `N = 32` for `offset = 32` of `ttng.tmem_subslice` (3.6 to 3.8)
+    "pointer_space_as_number",  # `!tt.ptr<f32, 4>` for `!tt.ptr<f32, "constant">` (3.6 to 3.8)
+]
+
+
+def writes(printer: Printer, spelling: OldSpelling) -> bool:
+    """Whether `printer` writes for a Triton version with this old spelling."""
+    return bool(getattr(getattr(printer, "profile", None), spelling, False))

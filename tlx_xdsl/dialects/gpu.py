@@ -1,0 +1,146 @@
+"""MLIR's `gpu` with the syntax of the operations that kernels contain, which xDSL 0.74 knows in generic form only."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from xdsl.dialects import gpu as upstream
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
+from xdsl.ir import Dialect, Operation
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """Wait for all threads of the block: `gpu.barrier`."""
+
+    name = "gpu.barrier"
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+class _DimensionOp(IRDLOperation):
+    """Shared parts of the indices and sizes along an axis: `%0 = gpu.thread_id x`, with an optional upper bound."""
+
+    dimension = prop_def(DimensionAttr)
+    upper_bound = opt_prop_def(IntegerAttr.constr(IndexType()))
+    result = result_def(IndexType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, axis: DimensionEnum, upper_bound: int | None = None):
+        super().__init__(
+            properties={
+                "dimension": DimensionAttr(axis),
+                "upper_bound": None if upper_bound is None else IntegerAttr(upper_bound, IndexType()),
+            },
+            result_types=[IndexType()],
+        )
+
+    def print(self, printer: Printer) -> None:
+        """Print ` x upper_bound 64`."""
+        printer.print_string(f" {self.dimension.data.value}")
+        if self.upper_bound is not None:
+            printer.print_string(f" upper_bound {self.upper_bound.value.data}")
+        printer.print_op_attributes(self.attributes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse what `print` writes."""
+        axis = parser.parse_str_enum(DimensionEnum)
+        bound: int | None = None
+        if parser.parse_optional_keyword("upper_bound") is not None:
+            bound = parser.parse_integer(allow_boolean=False)
+        op = cls(axis, bound)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+
+@irdl_op_definition
+class ThreadIdOp(_DimensionOp):
+    """The index of this thread in its block."""
+
+    name = "gpu.thread_id"
+
+
+@irdl_op_definition
+class BlockIdOp(_DimensionOp):
+    """The index of this block in the grid."""
+
+    name = "gpu.block_id"
+
+
+@irdl_op_definition
+class BlockDimOp(_DimensionOp):
+    """Threads of a block."""
+
+    name = "gpu.block_dim"
+
+
+@irdl_op_definition
+class GridDimOp(_DimensionOp):
+    """Blocks of the grid."""
+
+    name = "gpu.grid_dim"
+
+
+@irdl_op_definition
+class ClusterIdOp(_DimensionOp):
+    """The index of this cluster in the grid."""
+
+    name = "gpu.cluster_id"
+
+
+@irdl_op_definition
+class ClusterDimOp(_DimensionOp):
+    """Clusters of the grid."""
+
+    name = "gpu.cluster_dim"
+
+
+@irdl_op_definition
+class ClusterDimBlocksOp(_DimensionOp):
+    """Blocks of a cluster."""
+
+    name = "gpu.cluster_dim_blocks"
+
+
+@irdl_op_definition
+class ClusterBlockIdOp(_DimensionOp):
+    """The index of this block in its cluster."""
+
+    name = "gpu.cluster_block_id"
+
+
+_OURS: tuple[type[Operation], ...] = (
+    BarrierOp,
+    BlockDimOp,
+    BlockIdOp,
+    ClusterBlockIdOp,
+    ClusterDimBlocksOp,
+    ClusterDimOp,
+    ClusterIdOp,
+    GridDimOp,
+    ThreadIdOp,
+)
+_OURS_BY_NAME = {op.name for op in _OURS}
+
+GPU = Dialect(
+    "gpu",
+    [*(op for op in upstream.GPU.operations if op.name not in _OURS_BY_NAME), *_OURS],
+    list(upstream.GPU.attributes),
+)

@@ -1,0 +1,95 @@
+"""MLIR's `llvm` with what Triton's text contains and xDSL 0.74 lacks: assumptions and annotations of loops."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects import llvm as upstream
+from xdsl.dialects.builtin import DictionaryAttr, i1
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    param_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+
+
+@irdl_op_definition
+class AssumeOp(IRDLOperation):
+    """Promise that `cond` holds: `llvm.intr.assume %0 : i1`."""
+
+    name = "llvm.intr.assume"
+
+    cond = operand_def(i1)
+
+    # The promise holds here, not elsewhere.
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$cond attr-dict `:` type($cond)"
+
+
+class _LoopAttr(ParametrizedAttribute):
+    """Base of the annotations of loops: `<key = value, ...>`, in the order of `KEYS`."""
+
+    values: DictionaryAttr = param_def()
+
+    KEYS: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<key = value, ...>`, in any order."""
+        found: dict[str, Attribute] = {}
+
+        def parse_entry() -> None:
+            position = parser.pos
+            key = parser.parse_identifier(" (loop annotation)")
+            if key not in cls.KEYS:
+                parser.raise_error(f"'{cls.name}' has no parameter '{key}'", position)
+            parser.parse_punctuation("=")
+            found[key] = parser.parse_attribute()
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)
+        return [DictionaryAttr(found)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        shown = [(key, self.values.data[key]) for key in self.KEYS if key in self.values.data]
+
+        def print_entry(entry: tuple[str, Attribute]) -> None:
+            printer.print_string(f"{entry[0]} = ")
+            printer.print_attribute(entry[1])
+
+        with printer.in_angle_brackets():
+            printer.print_list(shown, print_entry)
+
+
+@irdl_attr_definition
+class LoopLICMAttr(_LoopAttr):
+    """`#llvm.loop_licm<disable = true>`: whether loop-invariant code is moved."""
+
+    name = "llvm.loop_licm"
+    KEYS: ClassVar[tuple[str, ...]] = ("disable", "versioningDisable")
+
+
+@irdl_attr_definition
+class LoopAnnotationAttr(_LoopAttr):
+    """`#llvm.loop_annotation<licm = #loop_licm>`: what LLVM may do with a loop."""
+
+    name = "llvm.loop_annotation"
+    KEYS: ClassVar[tuple[str, ...]] = (
+        "disableNonforced", "vectorize", "interleave", "unroll", "unrollAndJam", "licm", "distribute", "pipeline",
+        "peeled", "unswitch", "mustProgress", "isVectorized", "startLoc", "endLoc", "parallelAccesses",
+    )  # fmt: skip
+
+
+LLVM = Dialect(
+    "llvm",
+    [*upstream.LLVM.operations, AssumeOp],
+    [*upstream.LLVM.attributes, LoopLICMAttr, LoopAnnotationAttr],
+)

@@ -1,0 +1,362 @@
+"""The operations of MLIR's `nvvm` that compiled kernels contain (NVVMOps.td).
+
+They stand for single PTX instructions. All but the reads of special registers order memory or threads, or may do
+so: no pass may merge, move or drop them.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, UnitAttr, i1, i32
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.str_enum import StrEnum
+
+from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_types
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+
+
+class RegisterAction(StrEnum):
+    """What happens to the registers of a warp group."""
+
+    INCREASE = "increase"
+    DECREASE = "decrease"
+
+
+class GridDepAction(StrEnum):
+    """What a dependent launch does (PTX ISA, "griddepcontrol")."""
+
+    WAIT = "wait"
+    LAUNCH_DEPENDENTS = "launch_dependents"
+
+
+class ProxyKind(StrEnum):
+    """Between which proxies a fence orders memory (PTX ISA, "membar/fence")."""
+
+    ALIAS = "alias"
+    ASYNC = "async"
+    ASYNC_GLOBAL = "async.global"
+    ASYNC_SHARED = "async.shared"
+    TENSORMAP = "tensormap"
+    GENERIC = "generic"
+
+
+class SharedSpace(StrEnum):
+    """Shared memory of the thread block or of its cluster."""
+
+    CTA = "cta"
+    CLUSTER = "cluster"
+
+
+@irdl_attr_definition
+class RegisterActionAttr(EnumAttribute[RegisterAction], SpacedOpaqueSyntaxAttribute):
+    """`#nvvm<action increase>`."""
+
+    name = "nvvm.action"
+
+
+@irdl_attr_definition
+class GridDepActionAttr(EnumAttribute[GridDepAction], SpacedOpaqueSyntaxAttribute):
+    """`#nvvm<grid_dep_action wait>`."""
+
+    name = "nvvm.grid_dep_action"
+
+
+@irdl_attr_definition
+class ProxyKindAttr(EnumAttribute[ProxyKind]):
+    """`#nvvm.proxy_kind<async.shared>`."""
+
+    name = "nvvm.proxy_kind"
+
+
+@irdl_attr_definition
+class SharedSpaceAttr(EnumAttribute[SharedSpace]):
+    """`#nvvm.shared_space<cta>`."""
+
+    name = "nvvm.shared_space"
+
+
+@irdl_op_definition
+class InlinePtxOp(IRDLOperation):
+    """PTX text; `$0`, `$1`, ... are the results, then the operands that are written, then those that are read.
+
+    Example: `%r = nvvm.inline_ptx "add.s32 $0, $1, $2;" ro(%a, %b : i32, i32), predicate = %p -> i32`
+    """
+
+    name = "nvvm.inline_ptx"
+
+    read_only_args = var_operand_def()
+    read_write_args = var_operand_def()
+    predicate = opt_operand_def(i1)
+    ptx_code = prop_def(StringAttr, prop_name="ptxCode")
+    write_only_args = var_result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
+
+    def print(self, printer: Printer) -> None:
+        """Print ` "ptx" ro(...) rw(...), predicate = %p -> types`, without the parts that are empty."""
+        printer.print_string(" ")
+        printer.print_attribute(self.ptx_code)
+        for keyword, values in (("ro", self.read_only_args), ("rw", self.read_write_args)):
+            if values:
+                printer.print_string(f" {keyword}(")
+                printer.print_list(values, printer.print_operand)
+                printer.print_string(" : ")
+                print_types(printer, [value.type for value in values])
+                printer.print_string(")")
+        if self.predicate is not None:
+            printer.print_string(", predicate = ")
+            printer.print_operand(self.predicate)
+        printer.print_op_attributes(self.attributes)
+        if self.write_only_args:
+            printer.print_string(" -> ")
+            print_types(printer, [value.type for value in self.write_only_args])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse what `print` writes."""
+        code = StringAttr(parser.parse_str_literal(" (PTX text)"))
+        groups: list[list[SSAValue]] = [[], []]
+        for index, keyword in enumerate(("ro", "rw")):
+            if parser.parse_optional_keyword(keyword) is not None:
+                with parser.in_parens():
+                    operands = parse_operands(parser)
+                    parser.parse_punctuation(":")
+                    position = parser.pos
+                    groups[index] = list(parser.resolve_operands(operands, parse_types(parser), position))
+        predicate: SSAValue | None = None
+        if parser.parse_optional_punctuation(",") is not None:
+            parser.parse_keyword("predicate")
+            parser.parse_punctuation("=")
+            predicate = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
+        attributes = parser.parse_optional_attr_dict()
+        types = parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
+        return cls(
+            operands=[*groups, predicate],
+            properties={"ptxCode": code},
+            attributes=attributes,
+            result_types=[types],
+        )
+
+
+@irdl_op_definition
+class MapaOp(IRDLOperation):
+    """The address in another CTA's shared memory that matches `a`.
+
+    Example: `%q = nvvm.mapa %p, %rank : !llvm.ptr<3> -> !llvm.ptr<7>`
+    """
+
+    name = "nvvm.mapa"
+
+    a = operand_def()
+    b = operand_def(i32)
+    res = result_def()
+
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b attr-dict `:` type($a) `->` type($res)"
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """Wait at a barrier of the thread block.
+
+    In a module with `ttg.warp_specialize` Triton 3.8 and 3.9 turn it into the barrier of the partition, whatever its
+    id: use `nvvm.inline_ptx "bar.sync ..."` for a barrier of your own.
+    Example: `nvvm.barrier id = %i number_of_threads = %n`
+    """
+
+    name = "nvvm.barrier"
+
+    barrier_id = opt_operand_def(i32)
+    number_of_threads = opt_operand_def(i32)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "(`id` `=` $barrier_id^)? (`number_of_threads` `=` $number_of_threads^)? attr-dict"
+
+
+@irdl_op_definition
+class BarrierArriveOp(IRDLOperation):
+    """Arrive at a barrier of the thread block: `nvvm.barrier.arrive id = %i number_of_threads = %n`."""
+
+    name = "nvvm.barrier.arrive"
+
+    barrier_id = opt_operand_def(i32)
+    number_of_threads = operand_def(i32)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "(`id` `=` $barrier_id^)? `number_of_threads` `=` $number_of_threads attr-dict"
+
+
+class _AlignedOp(IRDLOperation):
+    """Shared parts of the cluster barrier: `aligned` promises that all threads of a warp get there together."""
+
+    aligned = opt_prop_def(UnitAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ClusterArriveOp(_AlignedOp):
+    """Arrive at the barrier of the cluster: `nvvm.cluster.arrive {aligned}`."""
+
+    name = "nvvm.cluster.arrive"
+
+
+@irdl_op_definition
+class ClusterArriveRelaxedOp(_AlignedOp):
+    """Arrive at the barrier of the cluster without ordering memory."""
+
+    name = "nvvm.cluster.arrive.relaxed"
+
+
+@irdl_op_definition
+class ClusterWaitOp(_AlignedOp):
+    """Wait at the barrier of the cluster."""
+
+    name = "nvvm.cluster.wait"
+
+
+@irdl_op_definition
+class FenceMbarrierInitOp(IRDLOperation):
+    """Make the initialisation of mbarriers visible to the cluster."""
+
+    name = "nvvm.fence.mbarrier.init"
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class FenceProxyOp(IRDLOperation):
+    """Order memory between the generic and another proxy.
+
+    Example: `nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}`
+    """
+
+    name = "nvvm.fence.proxy"
+
+    kind = prop_def(ProxyKindAttr)
+    space = opt_prop_def(SharedSpaceAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ElectSyncOp(IRDLOperation):
+    """True in one thread of the warp: `%0 = nvvm.elect.sync -> i1`."""
+
+    name = "nvvm.elect.sync"
+
+    membermask = opt_operand_def(i32)
+    pred = result_def(i1)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "($membermask^)? attr-dict `->` type($pred)"
+
+
+@irdl_op_definition
+class SetMaxRegisterOp(IRDLOperation):
+    """Give registers of this warp group back, or take them: `nvvm.setmaxregister increase 232`."""
+
+    name = "nvvm.setmaxregister"
+
+    reg_count = prop_def(IntegerAttr.constr(i32), prop_name="regCount")
+    action = prop_def(RegisterActionAttr)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$action $regCount attr-dict"
+
+
+@irdl_op_definition
+class GriddepcontrolOp(IRDLOperation):
+    """Wait for the grids that this one depends on, or let its dependents start: `nvvm.griddepcontrol wait`."""
+
+    name = "nvvm.griddepcontrol"
+
+    kind = prop_def(GridDepActionAttr)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$kind attr-dict"
+
+
+class _ReadSregOp(IRDLOperation):
+    """Shared parts of the reads of special registers (PTX ISA, "Special Registers")."""
+
+    res = result_def(IntegerType)
+
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($res)"
+
+    def __init__(self, result_type: Attribute = i32):
+        super().__init__(result_types=[result_type])
+
+
+def _read_sreg(register: str) -> type[IRDLOperation]:
+    """The operation that reads a special register: `%0 = nvvm.read.ptx.sreg.tid.x : i32`."""
+    name = "".join(part.capitalize() for part in register.split("."))
+    members = {
+        "name": f"nvvm.read.ptx.sreg.{register}",
+        "__module__": __name__,
+        "__doc__": f"Read the special register %{register.replace('.', '_', 1)}.",
+    }
+    return irdl_op_definition(type(f"Read{name}Op", (_ReadSregOp,), members))
+
+
+_SREG_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster.ctaid", "cluster.nctaid")
+SPECIAL_REGISTERS: dict[str, type[IRDLOperation]] = {
+    register: _read_sreg(register)
+    for register in (
+        *(f"{base}.{axis}" for base in _SREG_AXES for axis in "xyz"),
+        "cluster.ctarank",
+        "cluster.nctarank",
+        "laneid",
+        "warpid",
+        "smid",
+        "clock64",
+        "globaltimer",
+    )
+}
+"""The operation that reads each special register."""
+
+_OPERATIONS: list[type[Operation]] = [
+    BarrierArriveOp,
+    BarrierOp,
+    ClusterArriveOp,
+    ClusterArriveRelaxedOp,
+    ClusterWaitOp,
+    ElectSyncOp,
+    FenceMbarrierInitOp,
+    FenceProxyOp,
+    GriddepcontrolOp,
+    InlinePtxOp,
+    MapaOp,
+    SetMaxRegisterOp,
+    *SPECIAL_REGISTERS.values(),
+]
+
+NVVM = Dialect("nvvm", _OPERATIONS, [GridDepActionAttr, ProxyKindAttr, RegisterActionAttr, SharedSpaceAttr])

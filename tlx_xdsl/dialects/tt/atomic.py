@@ -1,0 +1,200 @@
+"""Atomic operations of `tt` on global memory (TritonOps.td; PTX ISA, "Memory Consistency Model")."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import i64
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.constraints import (
+    ANY_LIKE,
+    INT_LIKE,
+    POINTER_LIKE,
+    Derived,
+    is_float,
+    is_integer,
+    pointer_type,
+    same,
+)
+from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.tensors import element_bits, mask_type, pointee_type, scalar_type
+from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
+
+ORDERING = (keyword_directive(MemSemantic), keyword_directive(MemSyncScope))
+"""Directives for the memory ordering and its scope."""
+
+
+@irdl_op_definition
+class AtomicLoadOp(TritonOp):
+    """Load atomically; a synchronisation, so that it stays even where its result is not used.
+
+    Example: `%0 = tt.atomic_load acquire, gpu, %p : (!tt.ptr<i32>) -> i32`
+    """
+
+    name = "tt.atomic_load"
+
+    POINTER: ClassVar = same("POINTER", POINTER_LIKE)
+
+    ptr = operand_def(POINTER)
+    mask = opt_operand_def(Derived("POINTER", mask_type, "the mask"))
+    sem = prop_def(EnumNumber(MemSemantic))
+    scope = prop_def(EnumNumber(MemSyncScope))
+    result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
+
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = ORDERING
+    assembly_format = (
+        "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr (`,` $mask^)? "
+        "attr-dict `:` functional-type(operands, $result)"
+    )
+
+    def verify_(self) -> None:
+        """A load cannot release."""
+        if self.sem.value.data not in (MemSemantic.RELAXED, MemSemantic.ACQUIRE):
+            raise VerifyException("an atomic load must be relaxed or acquire")
+
+
+@irdl_op_definition
+class AtomicStoreOp(TritonOp):
+    """Store atomically: `tt.atomic_store release, gpu, %p, %v : !tt.ptr<i32>`."""
+
+    name = "tt.atomic_store"
+
+    POINTER: ClassVar = same("POINTER", POINTER_LIKE)
+
+    ptr = operand_def(POINTER)
+    value = operand_def(Derived("POINTER", pointee_type, "the stored value"))
+    mask = opt_operand_def(Derived("POINTER", mask_type, "the mask"))
+    sem = prop_def(EnumNumber(MemSemantic))
+    scope = prop_def(EnumNumber(MemSyncScope))
+
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = ORDERING
+    assembly_format = (
+        "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr `,` $value (`,` $mask^)? "
+        "attr-dict `:` type($ptr)"
+    )
+
+    def verify_(self) -> None:
+        """A store cannot acquire."""
+        if self.sem.value.data not in (MemSemantic.RELAXED, MemSemantic.RELEASE):
+            raise VerifyException("an atomic store must be relaxed or release")
+
+
+@irdl_op_definition
+class AtomicPollOp(TritonOp):
+    """Load again and again until every element equals `expected` or `timeout` (ns) is over; which of them did.
+
+    Example: `%ok = tt.atomic_poll relaxed, gpu, %p, %v timeout %t : !tt.ptr<i32>, i32 -> i1`
+    """
+
+    name = "tt.atomic_poll"
+
+    VALUE: ClassVar = same("VALUE", INT_LIKE)
+
+    ptr = operand_def(POINTER_LIKE)
+    expected = operand_def(VALUE)
+    timeout = opt_operand_def(i64)
+    sem = prop_def(EnumNumber(MemSemantic))
+    scope = prop_def(EnumNumber(MemSyncScope))
+    result = result_def(Derived("VALUE", mask_type, "the result"))
+
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = ORDERING
+    assembly_format = (
+        "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr `,` $expected (`timeout` $timeout^)? "
+        "attr-dict `:` type($ptr) `,` type($expected) `->` type($result)"
+    )
+
+    def verify_(self) -> None:
+        """The pointers point to what is expected, of 32 or 64 bits, and polling does not release."""
+        if self.ptr.type != (pointer := pointer_type(self.expected.type)):
+            raise VerifyException(f"the pointer must be {pointer}, found {self.ptr.type}")
+        if (bits := element_bits(scalar_type(self.expected.type))) not in (32, 64):
+            raise VerifyException(f"polls values of 32 or 64 bits, found {bits} bits")
+        if self.sem.value.data not in (MemSemantic.RELAXED, MemSemantic.ACQUIRE):
+            raise VerifyException("polling must be relaxed or acquire")
+
+
+FLOAT_RMW = (RMWOp.FADD,)
+"""Read-modify-writes of floats."""
+ANY_RMW = (RMWOp.XCHG,)
+"""Read-modify-writes of integers and floats."""
+
+
+@irdl_op_definition
+class AtomicRMWOp(TritonOp):
+    """Replace the value at `ptr` by what `atomic_rmw_op` makes of it and `val`, and yield the old value.
+
+    Example: `%old = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %m : (!tt.ptr<f32>, f32, i1) -> f32`
+    """
+
+    name = "tt.atomic_rmw"
+
+    VALUE: ClassVar = same("VALUE", ANY_LIKE)
+
+    atomic_rmw_op = prop_def(EnumNumber(RMWOp))
+    ptr = operand_def(POINTER_LIKE)
+    val = operand_def(VALUE)
+    mask = opt_operand_def(Derived("VALUE", mask_type, "the mask"))
+    sem = prop_def(EnumNumber(MemSemantic))
+    scope = prop_def(EnumNumber(MemSyncScope))
+    result = result_def(VALUE)
+
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = (keyword_directive(RMWOp), *ORDERING)
+    assembly_format = (
+        "custom<RMWOp>($atomic_rmw_op) `,` custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` "
+        "$ptr `,` $val (`,` $mask^)? attr-dict `:` functional-type(operands, $result)"
+    )
+
+    def verify_(self) -> None:
+        """The pointers point to the value, and the operation exists for its type."""
+        if self.ptr.type != (pointer := pointer_type(self.val.type)):
+            raise VerifyException(f"the pointer must be {pointer}, found {self.ptr.type}")
+        kind, element = RMWOp(self.atomic_rmw_op.value.data), scalar_type(self.val.type)
+        if kind in FLOAT_RMW and not is_float(element):
+            raise VerifyException(f"'{kind.keyword}' takes floating-point values, found {element}")
+        if kind not in (*FLOAT_RMW, *ANY_RMW) and not is_integer(element):
+            raise VerifyException(f"'{kind.keyword}' takes integers, found {element}")
+
+
+@irdl_op_definition
+class AtomicCASOp(TritonOp):
+    """Put `val` at `ptr` if `cmp` is there, and yield what was there.
+
+    Example: `%old = tt.atomic_cas acq_rel, gpu, %p, %c, %v : (!tt.ptr<i32>, i32, i32) -> i32`
+    """
+
+    name = "tt.atomic_cas"
+
+    VALUE: ClassVar = same("VALUE", ANY_LIKE)
+
+    ptr = operand_def(POINTER_LIKE)
+    cmp = operand_def(VALUE)
+    val = operand_def(VALUE)
+    sem = prop_def(EnumNumber(MemSemantic))
+    scope = prop_def(EnumNumber(MemSyncScope))
+    result = result_def(VALUE)
+
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = ORDERING
+    assembly_format = (
+        "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr `,` $cmp `,` $val "
+        "attr-dict `:` functional-type(operands, $result)"
+    )
+
+    def verify_(self) -> None:
+        """The pointers point to the value."""
+        if self.ptr.type != (pointer := pointer_type(self.val.type)):
+            raise VerifyException(f"the pointer must be {pointer}, found {self.ptr.type}")

@@ -1,0 +1,52 @@
+"""Printing and asserting on the device (TritonOps.td)."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, StringAttr, i32
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.constraints import ANY_LIKE, BOOL_LIKE
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+
+
+@irdl_op_definition
+class PrintOp(TritonOp):
+    """Print a text and, by each thread, its elements of the arguments.
+
+    Example: `tt.print " x: " {hex = false, isSigned = array<i32: 1>} : %0 : tensor<64xi32>`
+    """
+
+    name = "tt.print"
+
+    prefix = prop_def(StringAttr)
+    hex = prop_def(BoolAttr)
+    args = var_operand_def(ANY_LIKE)
+    is_signed = prop_def(DenseArrayBase.constr(i32), prop_name="isSigned")
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$prefix attr-dict (`:` $args^ `:` type($args))?"
+
+    def verify_(self) -> None:
+        """Every argument is said to be signed or not."""
+        if len(self.is_signed) != len(self.args):
+            raise VerifyException(f"has {len(self.args)} arguments but {len(self.is_signed)} signs")
+
+
+@irdl_op_definition
+class AssertOp(TritonOp):
+    """Stop the program with `message` unless the condition holds: `tt.assert %0, "text" : tensor<64xi1>`."""
+
+    name = "tt.assert"
+
+    condition = operand_def(BOOL_LIKE)
+    message = prop_def(StringAttr)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$condition `,` $message attr-dict `:` type($condition)"

@@ -1,0 +1,33 @@
+"""Enumerations of `ttg` (TritonGPUEnums.td)."""
+
+from __future__ import annotations
+
+from tlx_xdsl.dialects.base.enums import Keyword
+
+
+class SharedKind(Keyword):
+    """How shared memory is accessed: by instructions, by an asynchronous engine, or as an mbarrier."""
+
+    Generic = 0, "generic"
+    Async = 1, "async"
+    Barrier = 2, "barrier"
+
+
+class AddrSpace(Keyword):
+    """Memory that a barrier orders; a bit mask."""
+
+    Null = 0b00000, "none"
+    Local = 0b00001, "local"
+    GlobalRead = 0b00010, "global_read"
+    GlobalWrite = 0b00100, "global_write"
+    TensorRead = 0b01000, "tensor_read"
+    TensorWrite = 0b10000, "tensor_write"
+    All = 0b11111, "all"
+
+    @staticmethod
+    def of(mask: int) -> tuple[AddrSpace, ...]:
+        """The fewest cases that make up `mask`, which must be within `All`."""
+        for whole in (AddrSpace.Null, AddrSpace.All):
+            if mask == whole.value:
+                return (whole,)
+        return tuple(space for space in AddrSpace if space not in (AddrSpace.Null, AddrSpace.All) and mask & space)

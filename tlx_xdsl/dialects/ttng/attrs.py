@@ -1,0 +1,215 @@
+"""Attributes of `ttng`: tensor memory and its layouts, cache policies (TritonNvidiaGPUAttrDefs.td)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import ClassVar
+
+from xdsl.dialects.builtin import FloatAttr, IntAttr, NoneAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.enums import Keyword, parse_keyword_of
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, parse_entries, print_entries, shown_entries
+from tlx_xdsl.dialects.base.spelling import writes
+from tlx_xdsl.dialects.tt.enums import CacheModifier
+from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
+from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout
+
+_SPLIT_KEYS = {"CTASplitM": (1, 0), "CTASplitN": (0, 1)}
+"""How Triton 3.6 and 3.7 write the CGA layout of tensor memory, and the basis that splits along that dimension."""
+
+
+class _TensorMemoryLayoutAttr(LayoutAttr):
+    """Shared text of the layouts of tensor memory: no braces, and two spellings of the CGA layout."""
+
+    braces = False
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        """Parse `<blockM = 128, ...>`, with `CGALayout = [[1, 0]]` or `CTASplitM = 2`."""
+        keys = (*(field.metadata["key"] for field in fields(cls.layout_class)), *_SPLIT_KEYS)
+        position = parser.pos
+        found = parse_entries(parser, cls.name, keys, parser.Delimiter.ANGLE)
+        bases: list[tuple[int, int]] = []
+        for key, (m, n) in _SPLIT_KEYS.items():
+            count = found.pop(key, 1)
+            if not isinstance(count, int) or count < 1 or count & (count - 1):
+                parser.raise_error(f"{key} must be a power of two", position)
+            bases += [(m << bit, n << bit) for bit in range(count.bit_length() - 1)]
+        if bases:
+            found["CGALayout"] = tuple(bases)
+        return cls.make(parser, found)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print what `parse_parameter` reads, as the Triton version of the printer spells it."""
+        entries = shown_entries(self.data)
+        if writes(printer, "tmem_cta_splits"):
+            bases = entries.get("CGALayout", ())
+            assert isinstance(bases, tuple)
+            splits = {key: 1 << sum(1 for basis in bases if basis[axis]) for axis, key in enumerate(_SPLIT_KEYS)}
+            shown = {key: count for key, count in splits.items() if count > 1}
+            entries = {
+                name: value
+                for key, old in entries.items()
+                for name, value in (shown.items() if key == "CGALayout" else ((key, old),))
+            }
+        with printer.in_angle_brackets():
+            print_entries(printer, entries)
+
+
+@irdl_attr_definition
+class TensorMemoryEncodingAttr(_TensorMemoryLayoutAttr):
+    """`#ttng.tensor_memory_encoding`: see `TensorMemoryLayout`."""
+
+    name = "ttng.tensor_memory_encoding"
+    layout_class = TensorMemoryLayout
+
+
+@irdl_attr_definition
+class TensorMemoryScalesEncodingAttr(_TensorMemoryLayoutAttr):
+    """`#ttng.tensor_memory_scales_encoding`: see `TensorMemoryScalesLayout`."""
+
+    name = "ttng.tensor_memory_scales_encoding"
+    layout_class = TensorMemoryScalesLayout
+
+
+TMEM_LAYOUT_ATTRS: tuple[type[LayoutAttr], ...] = (TensorMemoryEncodingAttr, TensorMemoryScalesEncodingAttr)
+"""The layouts of `ttng`."""
+
+
+@irdl_attr_definition
+class TensorMemorySpaceAttr(ParametrizedAttribute):
+    """`#ttng.tensor_memory`: the memory space of buffers in the tensor memory of the multiprocessor (Blackwell)."""
+
+    name = "ttng.tensor_memory"
+
+
+class _KeywordAttr(ParametrizedAttribute):
+    """Base of an enumeration that is an attribute of its own: `#ttng.redOp<min>`."""
+
+    number: IntAttr = param_def()
+
+    ENUM: ClassVar[type[Keyword]]
+
+    @property
+    def case(self) -> Keyword:
+        """The case."""
+        return self.ENUM(self.number.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<keyword>`."""
+        with parser.in_angle_brackets():
+            return [IntAttr(parse_keyword_of(parser, cls.ENUM).value)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        printer.print_string(f"<{self.case.keyword}>")
+
+
+@irdl_attr_definition
+class TMEMLoadReduceModifierAttr(_KeywordAttr):
+    """`#ttng.redOp<min>`: the reduction of a `ttng.tmem_load`."""
+
+    name = "ttng.redOp"
+    ENUM: ClassVar[type[Keyword]] = TMEMLoadReduceModifier
+
+
+@irdl_attr_definition
+class TensorMemoryScalesBlockRepOrderAttr(_KeywordAttr):
+    """`#ttng.blockRepOrder<kThenMn>`; in a layout the order stands as a bare keyword."""
+
+    name = "ttng.blockRepOrder"
+    ENUM: ClassVar[type[Keyword]] = TensorMemoryScalesBlockRepOrder
+
+
+@irdl_attr_definition
+class CachePolicyAttr(ParametrizedAttribute):
+    """Hints for the caches of an NVIDIA GPU; what is not given has no hint.
+
+    Example: `#ttng.cache_policy<l2_primary = evict_last, l2_fraction = 5.000000e-01 : f32>`
+    """
+
+    name = "ttng.cache_policy"
+
+    cache_modifier: IntAttr = param_def()
+    l1: IntAttr = param_def()
+    l2_primary: IntAttr = param_def()
+    l2_secondary: IntAttr = param_def()
+    l2_fraction: Attribute = param_def()
+    """A float attribute, or `none`."""
+    l2_prefetch_size: Attribute = param_def()
+    """An integer attribute, or `none`."""
+
+    ENUMS: ClassVar[dict[str, type[Keyword]]] = {
+        "cache_modifier": CacheModifier,
+        "l1": CacheEvictionPriority,
+        "l2_primary": CacheEvictionPriority,
+        "l2_secondary": CacheEvictionPriority,
+    }
+    NUMBERS: ClassVar = ("l2_fraction", "l2_prefetch_size")
+
+    def verify(self) -> None:
+        """The fraction is one, and comes with a primary policy."""
+        l2_fraction = self.l2_fraction
+        if isinstance(l2_fraction, FloatAttr):
+            fraction = float(l2_fraction.value.data)
+            if not 0 < fraction <= 1:
+                raise VerifyException(f"l2_fraction must be above 0 and at most 1, found {fraction}")
+            if self.l2_primary.data == CacheEvictionPriority.NONE.value:
+                raise VerifyException("l2_fraction needs an l2_primary policy")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<name = value, ...>`, in any order."""
+        found: dict[str, Attribute] = {}
+
+        def parse_entry() -> None:
+            position = parser.pos
+            name = parser.parse_identifier(" (cache policy parameter)")
+            parser.parse_punctuation("=")
+            if name in cls.ENUMS:
+                found[name] = IntAttr(parse_keyword_of(parser, cls.ENUMS[name]).value)
+            elif name in cls.NUMBERS:
+                found[name] = parser.parse_attribute()
+            else:
+                names = ", ".join((*cls.ENUMS, *cls.NUMBERS))
+                parser.raise_error(f"a cache policy has no parameter '{name}', expected one of {names}", position)
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, parse_entry)
+        return [
+            *(found.get(name, IntAttr(_unset(enum).value)) for name, enum in cls.ENUMS.items()),
+            *(found.get(name, NoneAttr()) for name in cls.NUMBERS),
+        ]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads, without what is not given."""
+        keywords = (self.cache_modifier, self.l1, self.l2_primary, self.l2_secondary)
+        entries: list[tuple[str, Keyword | Attribute]] = [
+            (name, enum(value.data))
+            for (name, enum), value in zip(self.ENUMS.items(), keywords, strict=True)
+            if value.data != _unset(enum)
+        ]
+        numbers = (self.l2_fraction, self.l2_prefetch_size)
+        entries += [
+            (name, value) for name, value in zip(self.NUMBERS, numbers, strict=True) if not isinstance(value, NoneAttr)
+        ]
+
+        def print_entry(entry: tuple[str, Keyword | Attribute]) -> None:
+            name, value = entry
+            printer.print_string(f"{name} = ")
+            if isinstance(value, Attribute):
+                printer.print_attribute(value)
+            else:
+                printer.print_string(value.keyword)
+
+        with printer.in_angle_brackets():
+            printer.print_list(entries, print_entry)
+
+
+def _unset(enum: type[Keyword]) -> Keyword:
+    return enum["NONE"]

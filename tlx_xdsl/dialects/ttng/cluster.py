@@ -1,0 +1,174 @@
+"""Fences, cluster barriers and cluster launch control (TritonNvidiaGPUOps.td)."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BoolAttr, IntegerType, i1, i32, i64
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.traits import MemoryReadEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
+from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.tt.enums import ProgramIDDim
+from tlx_xdsl.dialects.ttg.local import verify_shared
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+
+FALSE = BoolAttr.from_bool(False)
+I128 = IntegerType(128)
+
+
+@irdl_op_definition
+class FenceAsyncSharedOp(TritonOp):
+    """Make this thread's shared-memory accesses visible to the async proxy (PTX: fence.proxy.async).
+
+    Example: `ttng.fence_async_shared {bCluster = false}`
+    """
+
+    name = "ttng.fence_async_shared"
+
+    b_cluster = prop_def(BoolAttr, prop_name="bCluster")
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+class _ClusterOp(TritonOp):
+    """Shared parts of what needs a cluster."""
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+    def verify_(self) -> None:
+        """There is a cluster."""
+        if num_ctas_of(self) == 1:
+            raise VerifyException("needs a cluster of at least two CTAs ('ttg.num-ctas')")
+
+
+@irdl_op_definition
+class FenceMBarrierInitReleaseClusterOp(_ClusterOp):
+    """Make the initialisation of mbarriers visible to the cluster."""
+
+    name = "ttng.fence_mbarrier_init_release_cluster"
+
+
+@irdl_op_definition
+class ClusterBarrierOp(_ClusterOp):
+    """Wait for all warps of the cluster; `relaxed` orders no memory."""
+
+    name = "ttng.cluster_barrier"
+
+    relaxed = prop_def(BoolAttr, default_value=FALSE)
+
+
+@irdl_op_definition
+class ClusterArriveOp(TritonOp):
+    """Arrive at the barrier of the cluster (Triton 3.6 to 3.8): `ttng.cluster_arrive {relaxed = false}`."""
+
+    name = "ttng.cluster_arrive"
+
+    relaxed = opt_prop_def(BoolAttr)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ClusterWaitOp(TritonOp):
+    """Wait at the barrier of the cluster (Triton 3.6 to 3.8)."""
+
+    name = "ttng.cluster_wait"
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict"
+
+
+def _verify_response(buffer: MemDescType) -> None:
+    verify_shared(buffer)
+    if buffer.element_type != i64 or buffer.shape != (2,):
+        raise VerifyException(f"a response is a memdesc of shape 2xi64, found {buffer}")
+
+
+@irdl_op_definition
+class CLCTryCancelSyncOp(TritonOp):
+    """Ask for the cluster that would be launched next, and wait for the response."""
+
+    name = "ttng.clc_try_cancel_sync"
+
+    response = result_def(ANY_TENSOR)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "attr-dict `:` type($response)"
+
+    def verify_(self) -> None:
+        """The response is two i64."""
+        response = self.response.type
+        if response.element_type != i64 or response.get_shape() != (2,):
+            raise VerifyException(f"a response is a tensor of shape 2xi64, found {response}")
+
+
+@irdl_op_definition
+class CLCTryCancelOp(TritonOp):
+    """Ask for the cluster that would be launched next: the response arrives in `result` and completes on `mbarrier`.
+
+    Example: `ttng.clc_try_cancel %response, %bar : !ttg.memdesc<2xi64, ...>, !ttg.memdesc<1xi64, ...>`
+    """
+
+    name = "ttng.clc_try_cancel"
+
+    result = operand_def(MemDescType)
+    mbarrier = operand_def(MemDescType)
+
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$result `,` $mbarrier attr-dict `:` type($result) `,` type($mbarrier)"
+
+    def verify_(self) -> None:
+        """The response has 16 bytes, and the barrier is one."""
+        _verify_response(memdesc_type(self.result.type))
+        verify_barrier(memdesc_type(self.mbarrier.type), num_ctas_of(self))
+
+
+@irdl_op_definition
+class CLCLoadResultOp(TritonOp):
+    """Read a response: `%r = ttng.clc_load_result %buf : !ttg.memdesc<2xi64, ...> -> i128`."""
+
+    name = "ttng.clc_load_result"
+
+    src = operand_def(MemDescType)
+    clc_result = result_def(I128)
+
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = "$src attr-dict `:` type($src) `->` type($clc_result)"
+
+    def verify_(self) -> None:
+        """The response has 16 bytes."""
+        _verify_response(memdesc_type(self.src.type))
+
+
+@irdl_op_definition
+class CLCIsCanceledOp(TritonOp):
+    """Whether a response brings a cluster: `%c = ttng.clc_is_canceled %r : i128 -> i1`."""
+
+    name = "ttng.clc_is_canceled"
+
+    clc_result = operand_def(I128)
+    is_canceled = result_def(i1)
+
+    traits = traits_def(Pure())
+    assembly_format = "$clc_result attr-dict `:` type($clc_result) `->` type($is_canceled)"
+
+
+@irdl_op_definition
+class CLCGetProgramIdOp(TritonOp):
+    """The coordinate of the cluster in a response: `%x = ttng.clc_get_program_id %r, x : i128 -> i32`."""
+
+    name = "ttng.clc_get_program_id"
+
+    clc_result = operand_def(I128)
+    dim = prop_def(EnumNumber(ProgramIDDim))
+    result = result_def(i32)
+
+    traits = traits_def(Pure())
+    custom_directives = (keyword_directive(ProgramIDDim),)
+    assembly_format = "$clc_result `,` custom<ProgramIDDim>($dim) attr-dict `:` type($clc_result) `->` type($result)"

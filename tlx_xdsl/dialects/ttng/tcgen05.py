@@ -1,0 +1,234 @@
+"""Matrix products of Blackwell's tensor cores (TritonNvidiaGPUOps.td; PTX ISA, "tcgen05.mma")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    UnitAttr,
+    i1,
+    i8,
+    i32,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.tt.dot import verify_matmul, verify_scaled_type
+from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr, SharedLinearEncodingAttr, SharedMemorySpaceAttr
+from tlx_xdsl.dialects.ttg.local import verify_mutable
+from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
+from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
+
+MAX_N = 256
+"""Most columns of the accumulator of one instruction."""
+
+
+def _verify_operand(name: str, buffer: MemDescType, *, in_tensor_memory: bool) -> None:
+    """Check where an operand lies, and how."""
+    if isinstance(buffer.memory_space, SharedMemorySpaceAttr):
+        if not isinstance(buffer.encoding, NvmmaSharedEncodingAttr | SharedLinearEncodingAttr):
+            raise VerifyException(f"{name} must have an nvmma_shared layout, found {buffer}")
+    elif not in_tensor_memory:
+        raise VerifyException(f"{name} must be in shared memory, found {buffer}")
+    else:
+        tensor_memory_layout(buffer)
+
+
+def _verify_accumulator(buffer: MemDescType, *, two_ctas: bool) -> None:
+    """Check the accumulator, which lies in tensor memory."""
+    layout = tensor_memory_layout(buffer)
+    if not isinstance(layout, TensorMemoryLayout):
+        raise VerifyException(f"the accumulator cannot have a layout for scales: {buffer}")
+    verify_mutable(buffer)
+    if layout.two_ctas != two_ctas:
+        word = "needs" if two_ctas else "takes no"
+        raise VerifyException(f"an MMA {'with' if two_ctas else 'without'} 'two_ctas' {word} accumulator with twoCTAs")
+    if layout.block_m not in (64, 128):
+        raise VerifyException(f"the accumulator needs blocks of 64 or 128 rows, found {layout.block_m}")
+
+
+def _verify_barriers(
+    barriers: Sequence[SSAValue], preds: Sequence[SSAValue], num_ctas: int | None, *, is_async: bool
+) -> None:
+    if len(barriers) != len(preds):
+        raise VerifyException(f"has {len(barriers)} barriers but {len(preds)} predicates for them")
+    if barriers and not is_async:
+        raise VerifyException("only an asynchronous MMA ('is_async') arrives on barriers")
+    for barrier in barriers:
+        verify_barrier(memdesc_type(barrier.type), num_ctas)
+
+
+def _accumulators(element: Attribute) -> tuple[Attribute, ...]:
+    """Element types of the accumulator for operands of `element` (PTX ISA, "tcgen05 data types")."""
+    match element:
+        case Float16Type() | Float8E4M3FNType() | Float8E5M2Type():
+            return (Float32Type(), Float16Type())
+        case BFloat16Type() | Float32Type():
+            return (Float32Type(),)
+        case _ if element == i8:
+            return (i32,)
+        case _:
+            return ()
+
+
+@irdl_op_definition
+class TCGen5MMAOp(TritonOp):
+    """d = a * b, plus d where `useD` is true, with d in tensor memory.
+
+    `a` is in shared or tensor memory, `b` in shared memory. With `is_async` the product is in flight until the
+    barriers complete, or a later commit. With `two_ctas` two CTAs work on it together.
+
+    Example: `%t1 = ttng.tc_gen5_mma %a, %b, %d[%t0], %use, %pred, %bar[%p] {is_async} : ...`
+    """
+
+    name = "ttng.tc_gen5_mma"
+
+    a = operand_def(MemDescType)
+    b = operand_def(MemDescType)
+    d = operand_def(MemDescType)
+    acc_dep = opt_operand_def(AsyncTokenType)
+    use_d = operand_def(i1)
+    pred = operand_def(i1)
+    barriers = var_operand_def(MemDescType)
+    barrier_preds = var_operand_def(i1)
+    is_async = opt_prop_def(UnitAttr)
+    two_ctas = opt_prop_def(UnitAttr)
+    multicast = opt_prop_def(UnitAttr)
+    is_unsigned = opt_prop_def(UnitAttr)
+    token = opt_result_def(AsyncTokenType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = (Token, BarriersAndPreds)
+    assembly_format = (
+        "$a `,` $b `,` $d `` custom<Token>($acc_dep, type($token)) `,` $use_d `,` $pred `` "
+        "custom<BarriersAndPreds>($barriers, $barrier_preds) attr-dict "
+        "`:` type($a) `,` type($b) `,` type($d) (`,` type($barriers)^)?"
+    )
+
+    def verify_(self) -> None:
+        """Places, layouts, shapes and element types are those of a tcgen05.mma."""
+        a, b, d = memdesc_type(self.a.type), memdesc_type(self.b.type), memdesc_type(self.d.type)
+        _verify_operand("a", a, in_tensor_memory=True)
+        _verify_operand("b", b, in_tensor_memory=False)
+        _verify_accumulator(d, two_ctas=self.two_ctas is not None)
+        _verify_barriers(self.barriers, self.barrier_preds, num_ctas_of(self), is_async=self.is_async is not None)
+        for name, buffer in (("a", a), ("b", b), ("d", d)):
+            if len(buffer.shape) != 2:
+                raise VerifyException(f"{name} must have two dimensions, found {buffer}")
+        verify_matmul(a.shape, b.shape, d.shape)
+        eight_bits = (Float8E4M3FNType, Float8E5M2Type)
+        if a.element_type != b.element_type and not (
+            isinstance(a.element_type, eight_bits) and isinstance(b.element_type, eight_bits)
+        ):
+            raise VerifyException(f"operands have different element types: {a.element_type} and {b.element_type}")
+        allowed = _accumulators(a.element_type)
+        if not allowed:
+            raise VerifyException(f"a tcgen05 MMA cannot multiply {a.element_type}")
+        if d.element_type not in allowed:
+            raise VerifyException(
+                f"an MMA of {a.element_type} accumulates in {' or '.join(map(str, allowed))}, found {d.element_type}"
+            )
+        if d.shape[0] % 64:
+            raise VerifyException(f"an MMA needs M to be a multiple of 64, found {d.shape[0]}")
+        if d.shape[1] % 8:
+            raise VerifyException(f"an MMA needs N to be a multiple of 8, found {d.shape[1]}")
+
+
+@irdl_op_definition
+class TCGen5MMAScaledOp(TritonOp):
+    """d = (a * a_scale) * (b * b_scale), plus d where `useD` is true; the scales are in tensor memory.
+
+    Example: `ttng.tc_gen5_mma_scaled %a, %b, %d, %as, %bs, %use, %pred lhs = e4m3 rhs = e2m1 : ...`
+    """
+
+    name = "ttng.tc_gen5_mma_scaled"
+
+    a = operand_def(MemDescType)
+    b = operand_def(MemDescType)
+    d = operand_def(MemDescType)
+    acc_dep = opt_operand_def(AsyncTokenType)
+    a_scale = operand_def(MemDescType)
+    b_scale = operand_def(MemDescType)
+    a_type = prop_def(EnumNumber(ScaleDotElemType))
+    b_type = prop_def(EnumNumber(ScaleDotElemType))
+    use_d = operand_def(i1)
+    pred = operand_def(i1)
+    barriers = var_operand_def(MemDescType)
+    barrier_preds = var_operand_def(i1)
+    two_ctas = opt_prop_def(UnitAttr)
+    multicast = opt_prop_def(UnitAttr)
+    is_async = opt_prop_def(UnitAttr)
+    token = opt_result_def(AsyncTokenType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
+    custom_directives = (Token, BarriersAndPreds, keyword_directive(ScaleDotElemType))
+    assembly_format = (
+        "$a `,` $b `,` $d `` custom<Token>($acc_dep, type($token)) `,` $a_scale `,` $b_scale `,` $use_d `,` $pred "
+        "`lhs` `=` custom<ScaleDotElemType>($a_type) `rhs` `=` custom<ScaleDotElemType>($b_type) `` "
+        "custom<BarriersAndPreds>($barriers, $barrier_preds) attr-dict "
+        "`:` type($a) `,` type($b) `,` type($d) `,` type($a_scale) `,` type($b_scale) (`,` type($barriers)^)?"
+    )
+
+    def verify_(self) -> None:
+        """Places and layouts are those of a scaled tcgen05.mma, and elements are of the types that it says."""
+        a, b, d = memdesc_type(self.a.type), memdesc_type(self.b.type), memdesc_type(self.d.type)
+        _verify_operand("a", a, in_tensor_memory=True)
+        _verify_operand("b", b, in_tensor_memory=False)
+        _verify_accumulator(d, two_ctas=self.two_ctas is not None)
+        _verify_barriers(self.barriers, self.barrier_preds, num_ctas_of(self), is_async=self.is_async is not None)
+        for name, scale in (("a_scale", memdesc_type(self.a_scale.type)), ("b_scale", memdesc_type(self.b_scale.type))):
+            if not isinstance(tensor_memory_layout(scale), TensorMemoryScalesLayout):
+                raise VerifyException(f"{name} needs a tensor_memory_scales layout, found {scale}")
+        for side, kind, buffer in (("lhs", self.a_type, a), ("rhs", self.b_type, b)):
+            verify_scaled_type(side, ScaleDotElemType(kind.value.data), buffer.element_type)
+        m, n = d.shape[-2:]
+        # 4-bit elements may be packed in pairs along M or N, too.
+        if a.shape[-2] not in (m, m // 2) or b.shape[-1] not in (n, n // 2):
+            raise VerifyException(f"shapes do not match: {a} * {b} -> {d}")
+
+
+@irdl_op_definition
+class TCGen5CommitOp(TritonOp):
+    """Let `barrier` track all asynchronous tcgen05 operations of this thread so far; one arrival when they are done.
+
+    `descs` are buffers that came by a multicast: the CTAs that hold them get the arrival, too.
+    Example: `ttng.tc_gen5_commit %bar, %pred : !ttg.memdesc<1xi64, ...>`
+    """
+
+    name = "ttng.tc_gen5_commit"
+
+    barrier = operand_def(MemDescType)
+    pred = opt_operand_def(i1)
+    descs = var_operand_def(MemDescType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(*SYNCHRONISES)
+    assembly_format = "$barrier (`,` $pred^)? (`descs` $descs^)? attr-dict `:` type($barrier) (`,` type($descs)^)?"
+
+    def verify_(self) -> None:
+        """The operand is one barrier."""
+        verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))

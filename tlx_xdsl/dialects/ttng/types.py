@@ -1,0 +1,17 @@
+"""Types of `ttng` (TritonNvidiaGPUTypes.td)."""
+
+from __future__ import annotations
+
+from xdsl.irdl import irdl_attr_definition
+
+from tlx_xdsl.dialects.tt.types import DescriptorType
+
+
+@irdl_attr_definition
+class TensorDescIm2ColType(DescriptorType):
+    """A TMA descriptor that reads an image as the columns of a matrix, for convolutions (PTX ISA, "im2col mode").
+
+    Syntax: `!ttng.tensordesc_im2col<64x64xf16, #shared>`.
+    """
+
+    name = "ttng.tensordesc_im2col"

@@ -1,0 +1,145 @@
+"""Where an element of a buffer is: the byte in shared memory, the row and column in tensor memory.
+
+A buffer may have one dimension more than its layout describes, in front: that many tiles, one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, overload
+
+from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
+from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
+from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, OFFSET, ROW, dim_names
+from tlx_xdsl.layouts.conversion.versions import NEWEST, Version
+from tlx_xdsl.layouts.encodings import (
+    Ints,
+    PaddedSharedLayout,
+    SharedLayout,
+    TmemLayout,
+)
+from tlx_xdsl.layouts.linear_layout import LinearLayout
+from tlx_xdsl.layouts.shared import bytes_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TMEM_COLUMN_BITS = 32
+"""Bits of one cell of tensor memory (PTX ISA, "Tensor Memory")."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAddress:
+    """A place in the shared memory of a cluster."""
+
+    block: int
+    """Rank of the CTA whose shared memory it is; the lowest if several hold copies."""
+    byte: int
+    """Bytes from the start of the buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TmemAddress:
+    """A place in the tensor memory of a cluster."""
+
+    block: int
+    """Rank of the CTA whose tensor memory it is; the lowest if several hold copies."""
+    row: int
+    """One of the 128 lanes, the lowest if several hold copies."""
+    column: int
+    """32-bit columns from the start of the buffer."""
+    bit: int
+    """Lowest bit of the element in the column's cell."""
+
+
+def shared_address(
+    layout: SharedLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
+) -> SharedAddress:
+    """Where element `index` of a buffer of `shape` elements of `element_bits` bits is.
+
+    Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
+    """
+    tiles, tile = _split(shape, buffer_rank(layout))
+    _check_index(index, shape)
+    linear = shared_to_linear(layout, tile, version)
+    place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
+    element = (index[0] if tiles else 0) * linear.in_sizes[OFFSET] + place[OFFSET]
+    return SharedAddress(place[BLOCK], _with_padding(layout, element) * element_bits // 8)
+
+
+def shared_addresses(
+    layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST
+) -> NDArray[np.int64]:
+    """`shared_address(...).byte` of every element, as an array of `shape`."""
+    import numpy as np
+
+    tiles, tile = _split(shape, buffer_rank(layout))
+    linear = shared_to_linear(layout, tile, version)
+    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
+    starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * linear.in_sizes[OFFSET]
+    elements = starts + _inverse(linear).apply_array(indices)[OFFSET]
+    return _with_padding(layout, elements) * element_bits // 8
+
+
+def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
+    """Bytes of shared memory that one CTA's part of a buffer takes, paddings between elements included."""
+    tiles, tile = _split(shape, buffer_rank(layout))
+    elements = prod(tiles) * shared_to_linear(layout, tile, version).in_sizes[OFFSET]
+    return bytes_of(_with_padding(layout, elements - 1) + 1, element_bits)
+
+
+def tmem_address(
+    layout: TmemLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
+) -> TmemAddress:
+    """Where element `index` of a buffer of `shape` elements of `element_bits` bits is.
+
+    Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
+    """
+    tiles, tile = _split(shape, 2)
+    _check_index(index, shape)
+    linear = tensor_memory_to_linear(layout, tile, version)
+    place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
+    column, bit = divmod(place[COL] * element_bits, TMEM_COLUMN_BITS)
+    start = (index[0] if tiles else 0) * tmem_columns(layout, tile, element_bits, version)
+    return TmemAddress(place[BLOCK], place[ROW], start + column, bit)
+
+
+def tmem_columns(layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
+    """32-bit columns of tensor memory that one CTA's part of a buffer takes."""
+    tiles, tile = _split(shape, 2)
+    elements = tensor_memory_to_linear(layout, tile, version).in_sizes[COL]
+    return prod(tiles) * -(-elements * element_bits // TMEM_COLUMN_BITS)
+
+
+@lru_cache(maxsize=4096)
+def _inverse(linear: LinearLayout) -> LinearLayout:
+    return linear.right_inverse()
+
+
+@overload
+def _with_padding(layout: SharedLayout, element: int) -> int: ...
+@overload
+def _with_padding(layout: SharedLayout, element: NDArray[np.int64]) -> NDArray[np.int64]: ...
+def _with_padding(layout: SharedLayout, element: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
+    """The place of an element, counted in elements, if so many elements precede it without paddings."""
+    if not isinstance(layout, PaddedSharedLayout):
+        return element
+    place = element
+    for interval, padding in zip(layout.intervals, layout.paddings, strict=True):
+        place = place + element // interval * padding
+    return place
+
+
+def _split(shape: Ints, rank: int) -> tuple[Ints, Ints]:
+    """`shape` as the number of tiles, empty or one number, and the shape of a tile."""
+    if len(shape) - rank not in (0, 1):
+        raise ValueError(f"a layout of {rank} dimensions, used for a buffer of shape {shape}")
+    return shape[: len(shape) - rank], shape[len(shape) - rank :]
+
+
+def _check_index(index: Ints, shape: Ints) -> None:
+    if len(index) != len(shape) or any(not 0 <= at < size for at, size in zip(index, shape, strict=True)):
+        raise ValueError(f"element {index} is outside shape {shape}")

@@ -1,0 +1,14 @@
+"""What plain `xdsl-opt` learns when tlx_xdsl is installed: our dialects and passes.
+
+Our `arith` stays out: a second dialect of that name would break `xdsl-opt` for everybody. So files in which
+`arith.select`, `arith.cmpi`, `arith.cmpf` or a cast takes tensors need `tlx-opt`.
+"""
+
+from __future__ import annotations
+
+from xdsl.universe import Universe
+
+from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.transforms.registry import ALL_PASSES
+
+UNIVERSE = Universe(all_dialects=OURS, all_passes=ALL_PASSES)

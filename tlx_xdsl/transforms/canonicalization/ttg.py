@@ -1,0 +1,70 @@
+"""Rules of `ttg`: layout conversions and views of buffers."""
+
+from __future__ import annotations
+
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from tlx_xdsl.dialects.ttg import ConvertLayoutOp, MemDescReinterpretOp, MemDescTransOp
+
+
+class IdentityConversion(RewritePattern):
+    """convert(x : L -> L) -> x."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConvertLayoutOp, rewriter: PatternRewriter) -> None:
+        """Drop a conversion to the layout that the tensor has."""
+        if op.src.type == op.result.type:
+            rewriter.replace(op, [], [op.src])
+
+
+class ConversionOfConversion(RewritePattern):
+    """convert(convert(x : L -> M) : M -> N) -> convert(x : L -> N)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ConvertLayoutOp, rewriter: PatternRewriter) -> None:
+        """Go to the last layout at once."""
+        if isinstance(inner := op.src.owner, ConvertLayoutOp):
+            rewriter.replace(op, ConvertLayoutOp(operands=[inner.src], result_types=[op.result.type]))
+
+
+class IdentityReinterpretation(RewritePattern):
+    """reinterpret(x : T -> T) -> x."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MemDescReinterpretOp, rewriter: PatternRewriter) -> None:
+        """Drop a view that changes nothing."""
+        if op.src.type == op.result.type:
+            rewriter.replace(op, [], [op.src])
+
+
+class ReinterpretationOfReinterpretation(RewritePattern):
+    """reinterpret(reinterpret(x)) -> reinterpret(x)."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MemDescReinterpretOp, rewriter: PatternRewriter) -> None:
+        """A view of a view is a view."""
+        if isinstance(inner := op.src.owner, MemDescReinterpretOp):
+            rewriter.replace(op, MemDescReinterpretOp(operands=[inner.src], result_types=[op.result.type]))
+
+
+class TransposeOfTranspose(RewritePattern):
+    """trans(trans(x, p), q) -> x, when q undoes p and the type comes back."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MemDescTransOp, rewriter: PatternRewriter) -> None:
+        """Drop a pair of transposes that undo each other."""
+        inner = op.src.owner
+        if not isinstance(inner, MemDescTransOp) or inner.src.type != op.result.type:
+            return
+        first, second = tuple(inner.order.get_values()), tuple(op.order.get_values())
+        if [first[dim] for dim in second] == list(range(len(first))):
+            rewriter.replace(op, [], [inner.src])
+
+
+PATTERNS: tuple[type[RewritePattern], ...] = (
+    IdentityConversion,
+    ConversionOfConversion,
+    IdentityReinterpretation,
+    ReinterpretationOfReinterpretation,
+    TransposeOfTranspose,
+)
