@@ -73,7 +73,7 @@ tt.func @subtiles(%i: i32) {
   tt.return
 }
 
-// The index is rewritten wherever the array arrives: in loops, in partitions, in partitions of partitions.
+// The index is rewritten wherever the array arrives: in loops and in partitions.
 // CHECK-LABEL: @partitions(
 tt.func @partitions(%i: i32) {
   %s = tlx.storage_alias_spec storage = smem {buffer_shape = array<i64: 24576>} : !spec
@@ -89,19 +89,11 @@ tt.func @partitions(%i: i32) {
     }
     ttg.warp_yield
   }
-  // CHECK: partition0(%outer: !ttg.memdesc<3x64x64xf16, {{.*}}>, %{{.*}}: i32)
-  partition0(%outer: !a, %j: i32) num_warps(4) {
-    ttg.warp_specialize(%outer, %j)
-    default {
-      ttg.warp_yield
-    }
-    // CHECK: partition0(%inner: !ttg.memdesc<3x64x64xf16, {{.*}}>, %[[J:.*]]: i32)
-    partition0(%inner: !a, %j2: i32) num_warps(4) {
-      // CHECK: %[[AT:.*]] = arith.addi %[[J]],
-      // CHECK-NEXT: ttg.memdesc_index %inner[%[[AT]]]
-      %a_j = ttg.memdesc_index %inner[%j2] : !a -> !a_i
-      ttg.warp_return
-    } : (!a, i32) -> ()
+  // CHECK: partition0(%inner: !ttg.memdesc<3x64x64xf16, {{.*}}>, %[[J:.*]]: i32)
+  partition0(%inner: !a, %j: i32) num_warps(4) {
+    // CHECK: %[[AT:.*]] = arith.addi %[[J]],
+    // CHECK-NEXT: ttg.memdesc_index %inner[%[[AT]]]
+    %a_j = ttg.memdesc_index %inner[%j] : !a -> !a_i
     ttg.warp_return
   } : (!a, i32) -> ()
   tt.return
