@@ -1,0 +1,57 @@
+"""Version profiles: what they claim about a Triton version is what the installed one says."""
+
+import re
+import warnings
+
+import pytest
+
+from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.text.profiles import FIRST_VERSION, LAST_VERSION, PROFILES, profile_for
+
+STOCK_DIALECTS = ("tt", "ttg", "ttng")
+
+
+def operations():
+    return sorted(op.name for name in STOCK_DIALECTS for op in OURS[name]().operations)
+
+
+def test_the_tables_name_operations_that_exist_here():
+    assert set(FIRST_VERSION) | set(LAST_VERSION) <= set(operations())
+
+
+@pytest.mark.backend
+def test_the_installed_version_has_the_operations_that_its_profile_says():
+    pytest.importorskip("triton", reason="stock Triton is not installed")
+    from tests.corpus.stock import reprint_in_subprocess
+    from tlx_xdsl.backend import installed_triton_version
+
+    profile = profile_for(installed_triton_version())
+    names = operations()
+    texts = [f'module {{ tt.func @k() {{ "{name}"() : () -> () tt.return }} }}' for name in names]
+    wrong = {}
+    for name, answer in zip(names, reprint_in_subprocess(texts), strict=True):
+        missing = re.search("unregistered|unknown op|not registered|does not allow unknown", answer.error) is not None
+        if missing != (profile.why_missing(name) is not None):
+            wrong[name] = answer.error.splitlines()[:1]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("version", "profile"),
+    [("3.6", "3.6"), ("3.6.0", "3.6"), ("3.7.1", "3.7"), ("3.8.0+git1", "3.8"), ("3.9.0", "3.9")],
+)
+def test_a_known_version_has_its_profile(version, profile):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert profile_for(version).name == profile
+
+
+def test_an_unknown_version_gets_the_nearest_lower_profile_and_a_warning():
+    with pytest.warns(UserWarning, match=r"Triton 3\.11\.0 is not known, its text is written as for 3\.9"):
+        assert profile_for("3.11.0") is PROFILES[-1]
+
+
+@pytest.mark.parametrize("version", ["3.5.1", "2.0", "three", ""])
+def test_what_is_no_supported_version_is_refused(version):
+    with pytest.raises(ValueError, match=r"supported|expected a Triton version"):
+        profile_for(version)
