@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, IntAttr, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import BuiltinAttribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.printer import Printer
@@ -26,3 +26,7 @@ class FileLineColRange(ParametrizedAttribute, BuiltinAttribute):
             printer.print_attribute(self.filename)
             end_line = "" if self.end_line == self.line else str(self.end_line.data)
             printer.print_string(f":{self.line.data}:{self.column.data} to {end_line}:{self.end_column.data}")
+
+
+LOCATIONS = (FileLineColLoc, FileLineColRange, CallSiteLoc, NameLoc, FusedLoc, UnknownLoc)
+"""Every class of location."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -21,20 +22,22 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser as XDSLParser
 from xdsl.parser import ParserState, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import MLIRLexer
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, parse_error
-from tlx_xdsl.text.locations import FileLineColRange
+from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
 
 _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
 
+
+_NUMBERS = re.compile(r"(_\d+)+$")
 
 _EXPLICITLY_UNKNOWN = UnknownLoc()
 """What `loc(unknown)` reads as: an operation with it keeps it."""
@@ -95,6 +98,17 @@ class Parser(XDSLParser):
         """Where the operation name that was just read begins."""
         return self.lexer.input.content.rfind(name, 0, self.pos)
 
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        """Note what `name` stands for, and that the values came with it.
+
+        A hint loses all numeric endings, which the printer adds again as it needs them; xDSL takes one off, and so
+        what it prints of `%a_1_2` comes back with another name.
+        """
+        super()._register_ssa_definition(name, values, span)
+        for value in values:
+            if value.name_hint is not None and (stem := _NUMBERS.sub("", value.name_hint)) != value.name_hint:
+                value.name_hint = stem or None
+
     def parse_operation(self) -> Operation:
         """An operation; one without a location gets its place in the text, as in MLIR."""
         op = super().parse_operation()
@@ -128,6 +142,12 @@ class Parser(XDSLParser):
                 self.parse_punctuation(">")
             parts = self.parse_comma_separated_list(self.Delimiter.SQUARE, self._parse_location)
             return FusedLoc(tuple(parts), metadata)
+        if self._current_token.kind == MLIRTokenKind.HASH_IDENT:
+            position = self.pos
+            alias = self.parse_attribute()
+            if not isinstance(alias, LOCATIONS):
+                self.raise_error(f"expected a location, found {alias}", position)
+            return alias
         location = super()._parse_location()
         if isinstance(location, UnknownLoc):
             return _EXPLICITLY_UNKNOWN

@@ -9,13 +9,11 @@ from typing import cast
 from xdsl.dialects.builtin import (
     ArrayAttr,
     CallSiteLoc,
-    FileLineColLoc,
     FusedLoc,
     ModuleOp,
     NameLoc,
     NoneAttr,
     TensorType,
-    UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer as XDSLPrinter
@@ -30,7 +28,7 @@ from tlx_xdsl.dialects.ttg.attrs import (
     SwizzledSharedEncodingAttr,
 )
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.text.locations import FileLineColRange
+from tlx_xdsl.text.locations import LOCATIONS
 from tlx_xdsl.text.profiles import NEUTRAL, Profile
 
 _ALIAS_PREFIX: dict[type[Attribute], str] = {
@@ -41,8 +39,6 @@ _ALIAS_PREFIX: dict[type[Attribute], str] = {
     SharedMemorySpaceAttr: "smem",
 }
 """Attributes that get an alias, with Triton's name for it."""
-
-_LOCATIONS = (FileLineColLoc, FileLineColRange, CallSiteLoc, NameLoc, FusedLoc, UnknownLoc)
 
 
 class Printer(XDSLPrinter):
@@ -114,7 +110,7 @@ class Printer(XDSLPrinter):
 
     def print_attribute(self, attribute: Attribute) -> None:
         """Print `attribute`, through its alias where it has one."""
-        if isinstance(attribute, _LOCATIONS):
+        if isinstance(attribute, LOCATIONS):
             alias = self._location_alias(attribute)
             self.print_string(alias if self.printing_location else f"loc({alias})")
         elif (prefix := _ALIAS_PREFIX.get(type(attribute))) is not None:
