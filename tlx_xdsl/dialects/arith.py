@@ -181,16 +181,9 @@ class _CastOp(IRDLOperation):
             )
         if not isinstance(source, self.SOURCE_KIND) or not isinstance(result, self.RESULT_KIND):
             raise VerifyException(f"cannot cast {source} to {result}")
-        if self.GROWTH and (_width(result) - _width(source)) * self.GROWTH <= 0:
+        if self.GROWTH and (element_bits(result) - element_bits(source)) * self.GROWTH <= 0:
             word = "wider" if self.GROWTH > 0 else "narrower"
             raise VerifyException(f"the result must be {word} than {source}, found {result}")
-
-
-def _width(type_: Attribute) -> int:
-    try:
-        return element_bits(type_)
-    except TypeError as error:
-        raise VerifyException(str(error)) from error
 
 
 @irdl_op_definition

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from xdsl.dialects import llvm as upstream
-from xdsl.dialects.builtin import DictionaryAttr, i1
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute
+from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, i1, i32
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     param_def,
+    prop_def,
     traits_def,
 )
-from xdsl.parser import AttrParser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES
@@ -23,15 +24,39 @@ from tlx_xdsl.dialects.base.operation import SYNCHRONISES
 
 @irdl_op_definition
 class AssumeOp(IRDLOperation):
-    """Promise that `cond` holds: `llvm.intr.assume %0 : i1`."""
+    """Promise that `cond` holds: `llvm.intr.assume %0 : i1`.
+
+    LLVM's operand bundles, which Triton never attaches, are not supported.
+    """
 
     name = "llvm.intr.assume"
 
     cond = operand_def(i1)
+    op_bundle_sizes = prop_def(DenseArrayBase.constr(i32))
 
     # The promise holds here, not elsewhere.
     traits = traits_def(*SYNCHRONISES)
-    assembly_format = "$cond attr-dict `:` type($cond)"
+
+    def __init__(self, cond: SSAValue):
+        super().__init__(operands=[cond], properties={"op_bundle_sizes": DenseArrayBase.from_list(i32, [])})
+
+    def print(self, printer: Printer) -> None:
+        """Print ` %0 : i1`."""
+        printer.print_string(" ")
+        printer.print_operand(self.cond)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.cond.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse what `print` writes."""
+        operand = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(parser.resolve_operand(operand, parser.parse_type()))
+        op.attributes |= attributes
+        return op
 
 
 class _LoopAttr(ParametrizedAttribute):

@@ -26,7 +26,7 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
+from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
@@ -87,12 +87,34 @@ class ProxyKindAttr(EnumAttribute[ProxyKind]):
 
     name = "nvvm.proxy_kind"
 
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> ProxyKind:
+        """Parse `<keyword>`."""
+        with parser.in_angle_brackets():
+            return super().parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print what `parse_parameter` reads."""
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
+
 
 @irdl_attr_definition
 class SharedSpaceAttr(EnumAttribute[SharedSpace]):
     """`#nvvm.shared_space<cta>`."""
 
     name = "nvvm.shared_space"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> SharedSpace:
+        """Parse `<keyword>`."""
+        with parser.in_angle_brackets():
+            return super().parse_parameter(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Print what `parse_parameter` reads."""
+        with printer.in_angle_brackets():
+            super().print_parameter(printer)
 
 
 @irdl_op_definition

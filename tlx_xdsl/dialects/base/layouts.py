@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
-from xdsl.ir import Data
+from xdsl.ir import Attribute, Data
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
@@ -50,6 +50,11 @@ class LayoutAttr(Data[Layout]):
         """Print `<{key = value, ...}>`, leaving out what equals its default."""
         with printer.in_angle_brackets(), printer.in_braces() if self.braces else nullcontext():
             print_entries(printer, shown_entries(self.data))
+
+
+def is_layout_or_placeholder(encoding: Attribute) -> bool:
+    """Whether `encoding` is a layout, or stands for one that a pass will choose (`#tlx.dummy_tmem_layout`, ...)."""
+    return isinstance(encoding, LayoutAttr) or encoding.name.split(".")[0] in ("gluon", "tlx", "ttg")
 
 
 def _required(field: Any) -> bool:

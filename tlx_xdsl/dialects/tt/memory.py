@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -16,7 +17,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryWriteEffect, Pure
 
 from tlx_xdsl.dialects.base.constraints import INT_LIKE, POINTER_LIKE, Derived, same
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, Elementwise, TritonOp
@@ -45,6 +46,19 @@ class AddPtrOp(TritonOp):
         super().__init__(operands=[ptr, offset], result_types=[ptr.type])
 
 
+class LoadEffects(MemoryEffect):
+    """Reads memory; a volatile load also counts as a write, so that it stays where it is."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        """The effects of the load `op`."""
+        effects = {EffectInstance(MemoryEffectKind.READ)}
+        volatile = op.properties.get("isVolatile")
+        if isinstance(volatile, IntegerAttr) and volatile.value.data:
+            effects.add(EffectInstance(MemoryEffectKind.WRITE))
+        return effects
+
+
 @irdl_op_definition
 class LoadOp(TritonOp):
     """Load through pointers; where `mask` is false the result is `other` (undefined without it).
@@ -65,7 +79,7 @@ class LoadOp(TritonOp):
     result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
+    traits = traits_def(LoadEffects())
     custom_directives = (CacheKeywords,)
     assembly_format = "$ptr (`,` $mask^)? (`,` $other^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
 

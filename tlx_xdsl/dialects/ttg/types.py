@@ -12,7 +12,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import is_layout_or_placeholder
 from tlx_xdsl.dialects.base.tensors import as_tensor as as_tensor
 from tlx_xdsl.dialects.base.tensors import element_bits as element_bits
 from tlx_xdsl.dialects.base.tensors import print_shaped, shape_attr, shape_of
@@ -109,7 +109,7 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
 
     def verify(self) -> None:
         """Check that the view stands inside its allocation."""
-        if not isinstance(self.encoding, LayoutAttr):
+        if not is_layout_or_placeholder(self.encoding):
             raise VerifyException(f"the layout of a memdesc must be a layout attribute, found {self.encoding}")
         if len(self.alloc_shape) < len(self.shape):
             raise VerifyException(

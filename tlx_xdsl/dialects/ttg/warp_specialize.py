@@ -24,6 +24,14 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
+from tlx_xdsl.dialects.base.operation import num_warps_of
+
+MAX_WARPS = 32
+"""Most warps of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
+MIN_REGISTERS, MAX_REGISTERS = 24, 256
+"""Registers per thread that a warp group may ask for, in steps of 8 (PTX ISA, "setmaxnreg")."""
+
 
 @irdl_op_definition
 class WarpSpecializeOp(IRDLOperation):
@@ -70,31 +78,55 @@ class WarpSpecializeOp(IRDLOperation):
         return tuple(self.partition_num_warps.get_values())
 
     def verify_(self) -> None:
-        """One power-of-two warp count per partition, registers in steps of 8, captures match block arguments."""
+        """Warp counts, registers, captures and results fit the partitions, and nothing is nested."""
         partitions = self.partitions
-        regions = partitions.partition_regions
-        if len(self.num_warps) != len(regions):
-            raise VerifyException(f"has {len(regions)} partitions but {len(self.num_warps)} warp counts")
-        for count in self.num_warps:
-            if count < 1 or count & (count - 1):
-                raise VerifyException(f"a partition needs a power of two of warps, found {count}")
-        if self.requested_registers is not None and len(self.requested_registers) != len(regions):
-            raise VerifyException(f"has {len(regions)} partitions but {len(self.requested_registers)} register counts")
+        count = len(partitions.partition_regions)
+        self._verify_warps(count)
+        self._verify_registers(count)
         captured = [capture.type for capture in partitions.explicit_captures]
-        for index, region in enumerate(regions):
-            found = [argument.type for argument in region.blocks[0].args]
-            if found != captured:
+        for index, region in enumerate(partitions.partition_regions):
+            entry = region.blocks.first
+            if entry is None or [argument.type for argument in entry.args] != captured:
                 raise VerifyException(f"the arguments of partition {index} do not match the captures")
+        parent = self.parent_op()
+        while parent is not None:
+            if isinstance(parent, WarpSpecializeOp):
+                raise VerifyException("cannot stand inside another 'ttg.warp_specialize'")
+            parent = parent.parent_op()
+
+    def _verify_warps(self, partitions: int) -> None:
+        if len(self.num_warps) != partitions:
+            raise VerifyException(f"has {partitions} partitions but {len(self.num_warps)} warp counts")
+        for index, warps in enumerate(self.num_warps):
+            if warps < 1 or warps & (warps - 1):
+                raise VerifyException(f"a partition needs a power of two of warps, partition {index} has {warps}")
+        default = num_warps_of(self)
+        total = (default or 0) + sum(self.num_warps)
+        if total > MAX_WARPS:
+            raise VerifyException(f"has {total} warps in all, a thread block has at most {MAX_WARPS}")
+        if self.warp_group_start_ids is not None and len(self.warp_group_start_ids) != partitions:
+            raise VerifyException(f"has {partitions} partitions but {len(self.warp_group_start_ids)} start ids")
+
+    def _verify_registers(self, partitions: int) -> None:
+        if self.requested_registers is not None:
+            registers: tuple[int, ...] = tuple(self.requested_registers.get_values())
+            if len(registers) != partitions:
+                raise VerifyException(f"has {partitions} partitions but {len(registers)} register counts")
+            for index, number in enumerate(registers):
+                if not MIN_REGISTERS <= number <= MAX_REGISTERS or number % 8:
+                    raise VerifyException(
+                        f"registers per thread are {MIN_REGISTERS} to {MAX_REGISTERS} in steps of 8, "
+                        f"partition {index} asks for {number}"
+                    )
+        # The default region comes first.
+        if self.actual_registers is not None and len(self.actual_registers) != partitions + 1:
+            raise VerifyException(f"needs {partitions + 1} actual register counts, found {len(self.actual_registers)}")
 
     def print(self, printer: Printer) -> None:
         """Print the pretty form, which is the same in Triton 3.6 to 3.9."""
         partitions = self.partitions
         printer.print_operands(partitions.explicit_captures)
-        shown = {
-            name: value for name, value in (self.properties | self.attributes).items() if name != "partitionNumWarps"
-        }
-        if shown:
-            printer.print_op_attributes(shown, print_keyword=True)
+        print_attr_dict(printer, self, hidden=("partitionNumWarps",), keyword=True)
         self._print_header(printer, "default ")
         printer.print_region(self.default_region, print_entry_block_args=False)
         for index, (region, count) in enumerate(zip(partitions.partition_regions, self.num_warps, strict=True)):
@@ -149,11 +181,8 @@ class WarpSpecializeOp(IRDLOperation):
     ) -> Self:
         """Build the operation and the `ttg.warp_specialize.partitions` inside it."""
         partitions = WarpSpecializePartitionsOp(operands=[captures], regions=[list(regions)])
-        properties: dict[str, Attribute] = {"partitionNumWarps": DenseArrayBase.from_list(i32, list(num_warps))}
-        discardable: dict[str, Attribute] = {}
-        known = cls.get_irdl_definition().properties
-        for name, value in (attributes or {}).items():
-            (properties if name in known else discardable)[name] = value
+        properties, discardable = split_properties(cls, dict(attributes or {}))
+        properties["partitionNumWarps"] = DenseArrayBase.from_list(i32, list(num_warps))
         return cls(
             properties=properties,
             attributes=discardable,
@@ -192,6 +221,17 @@ class WarpYieldOp(IRDLOperation):
 
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(WarpSpecializeOp), Pure()))
     assembly_format = "($values^)? attr-dict (`:` type($values)^)?"
+
+    def verify_(self) -> None:
+        """The values are the results of the `ttg.warp_specialize`."""
+        parent = self.parent_op()
+        assert parent is not None, "HasParent says so"
+        given, wanted = [value.type for value in self.values], list(parent.result_types)
+        if len(given) != len(wanted):
+            raise VerifyException(f"yields {len(given)} values, 'ttg.warp_specialize' has {len(wanted)} results")
+        for index, (found, expected) in enumerate(zip(given, wanted, strict=True)):
+            if found != expected:
+                raise VerifyException(f"value {index} must be {expected}, found {found}")
 
 
 @irdl_op_definition

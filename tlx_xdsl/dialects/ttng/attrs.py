@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FloatAttr, IntAttr, NoneAttr
+from xdsl.dialects.builtin import FloatAttr, IntAttr, IntegerAttr, NoneAttr, f32, i32
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -154,14 +154,26 @@ class CachePolicyAttr(ParametrizedAttribute):
     NUMBERS: ClassVar = ("l2_fraction", "l2_prefetch_size")
 
     def verify(self) -> None:
-        """The fraction is one, and comes with a primary policy."""
-        l2_fraction = self.l2_fraction
-        if isinstance(l2_fraction, FloatAttr):
-            fraction = float(l2_fraction.value.data)
-            if not 0 < fraction <= 1:
-                raise VerifyException(f"l2_fraction must be above 0 and at most 1, found {fraction}")
-            if self.l2_primary.data == CacheEvictionPriority.NONE.value:
-                raise VerifyException("l2_fraction needs an l2_primary policy")
+        """The parts of an L2 policy come together, and the numbers are those that PTX has."""
+        primary, secondary = CacheEvictionPriority(self.l2_primary.data), CacheEvictionPriority(self.l2_secondary.data)
+        l2_fraction, prefetch = self.l2_fraction, self.l2_prefetch_size
+        given = [
+            primary is not CacheEvictionPriority.NONE,
+            secondary is not CacheEvictionPriority.NONE,
+            not isinstance(l2_fraction, NoneAttr),
+        ]
+        if any(given) and not all(given):
+            raise VerifyException("l2_primary, l2_secondary and l2_fraction come together")
+        if primary is CacheEvictionPriority.NO_ALLOCATE:
+            raise VerifyException(f"l2_primary cannot be {primary.keyword}")
+        if secondary.value not in _SECONDARY:
+            raise VerifyException(f"l2_secondary must be evict_first or evict_unchanged, found {secondary.keyword}")
+        if not isinstance(l2_fraction, NoneAttr):
+            value = float(l2_fraction.value.data) if isinstance(l2_fraction, FloatAttr) else 0.0
+            if not 0 < value <= 1 or l2_fraction != FloatAttr(value, f32):
+                raise VerifyException(f"l2_fraction must be an f32 above 0 and at most 1, found {l2_fraction}")
+        if not isinstance(prefetch, NoneAttr) and prefetch not in _PREFETCH_SIZES:
+            raise VerifyException(f"l2_prefetch_size must be an i32 of 64, 128 or 256, found {prefetch}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
@@ -209,6 +221,17 @@ class CachePolicyAttr(ParametrizedAttribute):
 
         with printer.in_angle_brackets():
             printer.print_list(entries, print_entry)
+
+
+_SECONDARY = [
+    priority.value
+    for priority in (
+        CacheEvictionPriority.NONE,
+        CacheEvictionPriority.EVICT_FIRST,
+        CacheEvictionPriority.EVICT_UNCHANGED,
+    )
+]
+_PREFETCH_SIZES = [IntegerAttr(size, i32) for size in (64, 128, 256)]
 
 
 def _unset(enum: type[Keyword]) -> Keyword:

@@ -38,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_attr_dict, print_types, split_properties
 from tlx_xdsl.dialects.base.constraints import NUMBER_TENSOR, PACKED_OPERAND, PACKED_RESULT, TypeIs, same
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tt.dot import verify_matmul
@@ -110,8 +111,6 @@ class WarpGroupDotOp(TritonOp):
 
     def verify_(self) -> None:
         """Shapes, element types and layouts are those of a wgmma."""
-        if self.c.type != self.d.type:
-            raise VerifyException(f"accumulator {self.c.type} and result {self.d.type} must have one type")
         accumulator = tensor_type(self.d.type)
         (a, a_element), (b, b_element) = shape_and_elements(self.a.type), shape_and_elements(self.b.type)
         if len(a) != 2 or len(b) != 2 or len(accumulator.get_shape()) != 2:
@@ -144,7 +143,7 @@ class WarpGroupDotOp(TritonOp):
         for buffer in (self.a.type, memdesc_type(self.b.type)):
             if isinstance(buffer, MemDescType):
                 verify_shared(buffer)
-                if not isinstance(buffer.encoding, NvmmaSharedEncodingAttr):
+                if isinstance(buffer.encoding, LayoutAttr) and not isinstance(buffer.encoding, NvmmaSharedEncodingAttr):
                     raise VerifyException(f"a wgmma reads buffers in an nvmma_shared layout, found {buffer}")
         layout = accumulator.encoding
         if isinstance(layout, NvidiaMmaEncodingAttr):

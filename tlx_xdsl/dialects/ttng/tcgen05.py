@@ -30,6 +30,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
 from tlx_xdsl.dialects.tt.dot import verify_matmul, verify_scaled_type
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
@@ -39,7 +40,7 @@ from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_typ
 from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 
 MAX_N = 256
 """Most columns of the accumulator of one instruction."""
@@ -48,7 +49,8 @@ MAX_N = 256
 def _verify_operand(name: str, buffer: MemDescType, *, in_tensor_memory: bool) -> None:
     """Check where an operand lies, and how."""
     if isinstance(buffer.memory_space, SharedMemorySpaceAttr):
-        if not isinstance(buffer.encoding, NvmmaSharedEncodingAttr | SharedLinearEncodingAttr):
+        layouts = (NvmmaSharedEncodingAttr, SharedLinearEncodingAttr)
+        if isinstance(buffer.encoding, LayoutAttr) and not isinstance(buffer.encoding, layouts):
             raise VerifyException(f"{name} must have an nvmma_shared layout, found {buffer}")
     elif not in_tensor_memory:
         raise VerifyException(f"{name} must be in shared memory, found {buffer}")
@@ -59,9 +61,11 @@ def _verify_operand(name: str, buffer: MemDescType, *, in_tensor_memory: bool) -
 def _verify_accumulator(buffer: MemDescType, *, two_ctas: bool) -> None:
     """Check the accumulator, which lies in tensor memory."""
     layout = tensor_memory_layout(buffer)
+    verify_mutable(buffer)
+    if layout is None:
+        return
     if not isinstance(layout, TensorMemoryLayout):
         raise VerifyException(f"the accumulator cannot have a layout for scales: {buffer}")
-    verify_mutable(buffer)
     if layout.two_ctas != two_ctas:
         word = "needs" if two_ctas else "takes no"
         raise VerifyException(f"an MMA {'with' if two_ctas else 'without'} 'two_ctas' {word} accumulator with twoCTAs")
@@ -201,7 +205,7 @@ class TCGen5MMAScaledOp(TritonOp):
         _verify_accumulator(d, two_ctas=self.two_ctas is not None)
         _verify_barriers(self.barriers, self.barrier_preds, num_ctas_of(self), is_async=self.is_async is not None)
         for name, scale in (("a_scale", memdesc_type(self.a_scale.type)), ("b_scale", memdesc_type(self.b_scale.type))):
-            if not isinstance(tensor_memory_layout(scale), TensorMemoryScalesLayout):
+            if isinstance(tensor_memory_layout(scale), TensorMemoryLayout):
                 raise VerifyException(f"{name} needs a tensor_memory_scales layout, found {scale}")
         for side, kind, buffer in (("lhs", self.a_type, a), ("rhs", self.b_type, b)):
             verify_scaled_type(side, ScaleDotElemType(kind.value.data), buffer.element_type)

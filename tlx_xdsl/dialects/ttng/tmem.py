@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
 from tlx_xdsl.dialects.base.spelling import writes
 from tlx_xdsl.dialects.base.tensors import element_bits
@@ -43,14 +44,16 @@ COLUMNS = 512
 """Columns of tensor memory, of 32 bits each (PTX ISA, "Tensor Memory Addressing")."""
 
 
-def tensor_memory_layout(buffer: MemDescType) -> TensorMemoryLayout | TensorMemoryScalesLayout:
-    """The layout of a buffer in tensor memory.
+def tensor_memory_layout(buffer: MemDescType) -> TensorMemoryLayout | TensorMemoryScalesLayout | None:
+    """The layout of a buffer in tensor memory; None for a placeholder.
 
     Raises VerifyException for any other buffer.
     """
     if not isinstance(buffer.memory_space, TensorMemorySpaceAttr):
         raise VerifyException(f"the buffer must be in tensor memory, found {buffer}")
-    layout = buffer.encoding.data if hasattr(buffer.encoding, "data") else None  # pyright: ignore
+    if not isinstance(buffer.encoding, LayoutAttr):
+        return None
+    layout = buffer.encoding.data
     if not isinstance(layout, TensorMemoryLayout | TensorMemoryScalesLayout):
         raise VerifyException(f"a buffer in tensor memory needs a tensor_memory layout, found {buffer.encoding}")
     return layout
@@ -61,7 +64,7 @@ def verify_block(buffer: MemDescType) -> None:
     layout = tensor_memory_layout(buffer)
     if len(buffer.shape) not in (2, 3):
         raise VerifyException(f"a buffer in tensor memory has 2 or 3 dimensions, found {buffer}")
-    if isinstance(layout, TensorMemoryScalesLayout):
+    if not isinstance(layout, TensorMemoryLayout):
         return
     if layout.block_m not in (64, 128):
         raise VerifyException(f"blockM must be 64 or 128, found {layout.block_m}")
@@ -77,9 +80,9 @@ def verify_block(buffer: MemDescType) -> None:
 
 
 def columns_of(buffer: MemDescType) -> int:
-    """Columns of 32 bits that a buffer with a block layout takes."""
+    """Columns of 32 bits that a buffer takes; that of scales where the layout is not chosen yet."""
     layout = tensor_memory_layout(buffer)
-    if isinstance(layout, TensorMemoryScalesLayout):
+    if not isinstance(layout, TensorMemoryLayout):
         m, k = buffer.shape[-2:]
         return prod(buffer.shape[:-2]) * -(-m // 32) * -(-k // 4)
     m, n = buffer.shape[-2:]
