@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from io import StringIO
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -18,27 +18,27 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer as XDSLPrinter
 
-from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.attrs import (
-    BlockedEncodingAttr,
-    NvidiaMmaEncodingAttr,
-    NvmmaSharedEncodingAttr,
-    SharedMemorySpaceAttr,
-    SwizzledSharedEncodingAttr,
-)
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.locations import LOCATIONS
 from tlx_xdsl.text.profiles import NEUTRAL, Profile
 
-_ALIAS_PREFIX: dict[type[Attribute], str] = {
-    BlockedEncodingAttr: "blocked",
-    NvidiaMmaEncodingAttr: "mma",
-    NvmmaSharedEncodingAttr: "shared",
-    SwizzledSharedEncodingAttr: "shared",
-    SharedMemorySpaceAttr: "smem",
+_ALIAS_PREFIX: dict[str, str] = {
+    "ttg.blocked": "blocked",
+    "ttg.generic_linear": "generic_linear",
+    "ttg.linear": "linear",
+    "ttg.nvidia_mma": "mma",
+    "ttg.nvmma_shared": "shared",
+    "ttg.padded_shared": "shared",
+    "ttg.shared_linear": "shared",
+    "ttg.shared_memory": "smem",
+    "ttg.swizzled_shared": "shared",
+    "ttng.tensor_memory_encoding": "tmem",
+    "ttng.tensor_memory_scales_encoding": "tmem_scales",
 }
-"""Attributes that get an alias, with Triton's name for it."""
+"""Names of the attributes that get an alias, with Triton's name for it.
+
+By name, because importing the attributes would load every operation of their dialects.
+"""
 
 
 class Printer(XDSLPrinter):
@@ -100,7 +100,8 @@ class Printer(XDSLPrinter):
         print_keyword: bool = False,
     ) -> bool:
         """Print the attribute dictionary of an operation, without what the profile has it say in keywords."""
-        if self.profile.cache_policy_as_keywords and isinstance(attributes.get("cachePolicy"), CachePolicyAttr):
+        policy = attributes.get("cachePolicy") if self.profile.cache_policy_as_keywords else None
+        if policy is not None and policy.name == "tt.cache_policy":
             reserved_attr_names = (*reserved_attr_names, "cachePolicy")
         return super().print_op_attributes(
             attributes, reserved_attr_names=reserved_attr_names, print_keyword=print_keyword
@@ -113,7 +114,7 @@ class Printer(XDSLPrinter):
         if isinstance(attribute, LOCATIONS):
             alias = self._location_alias(attribute)
             self.print_string(alias if self.printing_location else f"loc({alias})")
-        elif (prefix := _ALIAS_PREFIX.get(type(attribute))) is not None:
+        elif (prefix := _ALIAS_PREFIX.get(attribute.name)) is not None:
             self.print_string(self._alias(attribute, prefix))
         elif isinstance(attribute, TypeAttribute):
             # The same few types stand in every line: each is rendered once.
@@ -125,9 +126,10 @@ class Printer(XDSLPrinter):
             self._print_in_full(attribute)
 
     def _print_in_full(self, attribute: Attribute) -> None:
-        if isinstance(attribute, TensorDescType) and self.profile.tensordesc_wraps_tensor:
+        if attribute.name == "tt.tensordesc" and self.profile.tensordesc_wraps_tensor:
+            block: Any = attribute
             self.print_string("!tt.tensordesc<")
-            self.print_attribute(TensorType(attribute.element_type, attribute.shape, attribute.encoding))
+            self.print_attribute(TensorType(block.element_type, block.shape, block.encoding))
             self.print_string(">")
         else:
             super().print_attribute(attribute)

@@ -63,6 +63,8 @@ class Profile:
     """Tensor memory over two CTAs: `CTASplitM = 2` (3.6, 3.7) or `CGALayout = [[1, 0]]` (3.8, 3.9)."""
     cache_policy_as_keywords: bool
     """Cache hints: `cacheModifier = cg` (3.6 to 3.8) or an attribute `cachePolicy` (3.9)."""
+    pointer_space_as_number: bool
+    """Address spaces of pointers: `!tt.ptr<f32, 4>` (3.6 to 3.8) or `!tt.ptr<f32, "constant">` (3.9)."""
     tmem_subslice_n: bool
     """The offset of a `ttng.tmem_subslice`: `N` (3.6 to 3.8) or `offset` (3.9)."""
 
@@ -89,6 +91,7 @@ def _profile(version: Version) -> Profile:
         tensordesc_wraps_tensor=version < (3, 8),
         tmem_cta_splits=version < (3, 8),
         cache_policy_as_keywords=version < (3, 9),
+        pointer_space_as_number=version < (3, 9),
         tmem_subslice_n=version < (3, 9),
     )
 

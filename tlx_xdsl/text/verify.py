@@ -37,11 +37,9 @@ def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
 
 
 def _message(error: Exception) -> str:
-    """What the verifier said, without the dump of the operation that xDSL wraps around it."""
-    cause = error.__cause__
-    while isinstance(cause, VerifyException):
-        error, cause = cause, cause.__cause__
-    return str(error).strip().splitlines()[-1]
+    """What the verifier said, on one line and without the dump of the operation that xDSL wraps around it."""
+    said = error if isinstance(error, VerifyException) else error.__cause__ or error
+    return " ".join(line.strip() for line in str(said).strip().splitlines())
 
 
 def _verify_region(op: Operation, region: Region, defined: set[SSAValue]) -> None:
