@@ -113,6 +113,8 @@ class Parser(XDSLParser):
         """An operation; one without a location gets its place in the text, as in MLIR."""
         op = super().parse_operation()
         position = self._operations.pop()
+        if op.name == "ttg.warp_specialize" and op.operands:
+            _move_captures_inside(op)
         if op.location is not _EXPLICITLY_UNKNOWN and isinstance(op.location, UnknownLoc):
             op.location = self._location_at(position)
         return op
@@ -198,6 +200,17 @@ class Parser(XDSLParser):
         # A forward use may have defined it; the definition is still read, so that its text is checked once.
         self.attribute_aliases.pop(name, None)
         super()._parse_alias_def()
+
+
+def _move_captures_inside(op: Operation) -> None:
+    """Bring a `ttg.warp_specialize` in the generic form of Triton 3.6 to that of later versions.
+
+    There the captures are operands of the operation itself, later of the `ttg.warp_specialize.partitions` inside.
+    """
+    partitions = op.regions[1].blocks[0].first_op if len(op.regions) == 2 and op.regions[1].blocks else None
+    if partitions is not None and partitions.name == "ttg.warp_specialize.partitions":
+        partitions.operands = [*op.operands]
+        op.operands = []
 
 
 def _with_bit_patterns(attribute: DenseIntOrFPElementsAttr, elements: list[int | None]) -> DenseIntOrFPElementsAttr:

@@ -44,3 +44,13 @@ tt.func @no_layout(%x: i32) {
   tlx.dump_layout %x : i32
   tt.return
 }
+
+// -----
+
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+tt.func @buffers_are_not_released(%x: !ttg.memdesc<64xf32, #shared, #smem, mutable>) {
+  // expected-error @below {{releases tensors only}}
+  %0 = tlx.release_layout %x : !ttg.memdesc<64xf32, #shared, #smem, mutable> -> !ttg.memdesc<64xf32, #shared, #smem, mutable>
+  tt.return
+}

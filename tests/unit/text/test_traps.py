@@ -157,3 +157,27 @@ def test_an_unknown_operation_is_named_where_it_stands():
     with pytest.raises(CompilationError, match=r"unknown operation 'tt.retrun', did you mean 'tt.return'\?") as error:
         parse_module("tt.func @k() {\n  tt.retrun\n}", filename="k.mlir")
     assert str(error.value.location) == "k.mlir:2:3"
+
+
+# --- old generic forms ----------------------------------------------------------------------------------------------
+
+WARP_SPECIALIZE_3_6 = """
+tt.func @k(%x: i32) {
+  "ttg.warp_specialize"(%x) <{partitionNumWarps = array<i32: 4>}> ({
+    "ttg.warp_yield"() : () -> ()
+  }, {
+    "ttg.warp_specialize.partitions"() ({
+    ^bb0(%y: i32):
+      "ttg.warp_return"() : () -> ()
+    }) : () -> ()
+  }) : (i32) -> ()
+  tt.return
+}
+"""
+
+
+def test_the_generic_warp_specialize_of_triton_3_6_is_read():
+    module = parse_module(WARP_SPECIALIZE_3_6)
+    verify_module(module)
+    assert "ttg.warp_specialize(%x)" in print_module(module, locations=False)
+    assert '"ttg.warp_specialize.partitions"(%x)' in print_module(module, locations=False, generic=True)

@@ -134,16 +134,6 @@ class StorageAliasLocalAllocOp(IRDLOperation):
     traits = traits_def(MemoryAllocEffect())
     assembly_format = "$storage_alias attr-dict `:` type($storage_alias) `->` type($result)"
 
-    @property
-    def spec(self) -> StorageAliasSpecOp:
-        """The spec that this allocation belongs to.
-
-        Raises VerifyException when the operand is not the result of a `tlx.storage_alias_spec`.
-        """
-        if not isinstance(owner := self.storage_alias.owner, StorageAliasSpecOp):
-            raise VerifyException("requires a valid storage_alias_spec")
-        return owner
-
 
 @irdl_op_definition
 class ReuseGroupOp(IRDLOperation):
