@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
@@ -17,6 +18,12 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "hopper_gemm_ws.py"
 STORAGE_BYTES = 147_456
 """Ring and C of the example at 128x256x64, fp16, 3 stages: max(A and B, C) = max(3 * 2 * 64*64*2 + 3 * 64*256*2,
 2 * 64*256*2) bytes. Nothing is added: the parts are multiples of each other's alignment."""
+
+views_smaller_than_their_allocation = pytest.mark.xfail(
+    (installed_triton_version() or "").startswith("3.8"),
+    reason="Triton 3.8 alone refuses a ttg.memdesc_reinterpret whose result is smaller than its source",
+    strict=True,
+)
 
 
 def align(size: int, alignment: int) -> int:
@@ -87,6 +94,7 @@ def test_every_operation_is_located_in_the_example(tmp_path):
 
 
 @pytest.mark.backend
+@views_smaller_than_their_allocation
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 def test_the_example_compiles_to_a_cubin(tmp_path, capsys, dtype):
     types = [f"a_desc=tensordesc<{dtype}[64, 64]>", f"b_desc=tensordesc<{dtype}[64, 256]>"]
@@ -106,6 +114,7 @@ def test_the_example_compiles_to_a_cubin(tmp_path, capsys, dtype):
 
 
 @pytest.mark.backend
+@views_smaller_than_their_allocation
 def test_shared_memory_is_what_the_aliasing_promises(tmp_path):
     compile_example(tmp_path, "-q")
     assert max(3 * 2 * 64 * 64 * 2 + 3 * 64 * 256 * 2, 2 * 64 * 256 * 2) == STORAGE_BYTES
@@ -114,6 +123,7 @@ def test_shared_memory_is_what_the_aliasing_promises(tmp_path):
 
 
 @pytest.mark.backend
+@views_smaller_than_their_allocation
 def test_line_information_points_into_the_example(tmp_path):
     compile_example(tmp_path, "--emit", "ptx", "-q")
     ptx = (tmp_path / "matmul.ptx").read_text()
