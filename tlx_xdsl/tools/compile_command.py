@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         paths.append(path)
 
-    numbers = iter(range(1000))
+    numbers = count()
 
     def on_stage(stage: str, text: str) -> None:
         write(f"{next(numbers):02d}-{stage}.mlir", text)

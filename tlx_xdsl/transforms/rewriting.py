@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -32,6 +33,5 @@ def replace(op: Operation, new_op: OpT) -> OpT:
     insert_before(op, new_op)
     for old, new in zip(op.results, new_op.results, strict=True):
         old.replace_all_uses_with(new)
-    op.detach()
-    op.erase()
+    Rewriter.erase_op(op)
     return new_op

@@ -33,6 +33,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
@@ -77,8 +78,7 @@ def _allocate(region: StorageRegion) -> None:
     backing.result.name_hint = spec.result.name_hint
     for op, places in zip(region.allocations, maps, strict=True):
         _replace_by_alias(op, backing, places)
-    spec.detach()
-    spec.erase()
+    Rewriter.erase_op(spec)
 
 
 def _backing_allocation(size: int, alignment: int) -> LocalAllocOp:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
@@ -48,8 +49,7 @@ class BufferOffsetCalculationPass(ModulePass):
         for region in storage_regions(op):
             if region.overlap is not None:
                 _set_offsets(region, self.strict)
-                region.overlap.detach()
-                region.overlap.erase()
+                Rewriter.erase_op(region.overlap)
         _erase_unused_groups(op)
 
 
@@ -68,5 +68,4 @@ def _erase_unused_groups(module: ModuleOp) -> None:
     # Groups come behind their members, so going backwards frees a group before its members are looked at.
     for op in reversed([op for op in module.walk() if isinstance(op, ReuseGroupOp)]):
         if op.result.first_use is None:
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)

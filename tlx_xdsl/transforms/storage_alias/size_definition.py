@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx.types import StorageKind
@@ -55,8 +56,7 @@ def _define_size(region: StorageRegion, strict: bool) -> None:
         raise error_at(spec, "tensor memory is not supported yet")
     if not region.allocations and region.overlap is None:
         report_warning(spec, "storage_alias_spec has no referencing storage_alias_local_alloc operations")
-        spec.detach()
-        spec.erase()
+        Rewriter.erase_op(spec)
         return
     total = region.place(strict=strict).total_bytes
     spec.buffer_shape = DenseArrayBase.from_list(i64, [total])
