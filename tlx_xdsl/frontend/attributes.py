@@ -135,7 +135,7 @@ def _to(call: Call) -> Value:
 
 
 def _set_buffer_overlap(call: Call) -> Value:
-    from tlx_xdsl.frontend.lower_storage import set_buffer_overlap
+    from tlx_xdsl.frontend.lower.tlx_storage import set_buffer_overlap
 
     return set_buffer_overlap(call)
 

@@ -21,9 +21,7 @@ from xdsl.ir import Attribute, Block, Region
 # The handlers register themselves when they are imported.
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.frontend import lower_storage as lower_storage
-from tlx_xdsl.frontend import lower_tl as lower_tl
-from tlx_xdsl.frontend import lower_tlx as lower_tlx
+from tlx_xdsl.frontend import lower as lower
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.types import ArgumentType, ir_type, parse_argument_type

@@ -1,7 +1,7 @@
 """What a kernel's source can name: data types, `constexpr`, and the markers of built-in functions.
 
 The functions of the language have no body: they state name, signature and meaning. The frontend gives a call its
-meaning (`frontend/lower_tl.py`, `frontend/lower_tlx.py`); a call outside of a kernel raises a RuntimeError.
+meaning (`frontend/lower/`); a call outside of a kernel raises a RuntimeError.
 """
 
 from __future__ import annotations
@@ -89,8 +89,15 @@ BUILTIN_NAME = "__tlx_builtin__"
 """The attribute that marks a function of the language; it holds the qualified name, such as `tlx.local_alloc`."""
 
 
-def builtin(namespace: str) -> Callable[[F], F]:
-    """Mark a function as part of the language, under the name `namespace.name`."""
+MEMBERS: dict[str, Callable[..., Any]] = {}
+"""Functions of the language that are methods of a `tl.tensor` too, by name: `x.sum(0)` is `tl.sum(x, 0)`."""
+
+
+def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
+    """Mark a function as part of the language, under the name `namespace.name`.
+
+    A `member` is a method of blocks too, with the block as its first argument.
+    """
 
     def mark(fn: F) -> F:
         qualified = f"{namespace}.{fn.__name__}"
@@ -100,7 +107,29 @@ def builtin(namespace: str) -> Callable[[F], F]:
             raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
 
         setattr(outside, BUILTIN_NAME, qualified)
+        if member:
+            MEMBERS[fn.__name__] = outside
         return outside  # pyright: ignore[reportReturnType]
+
+    return mark
+
+
+LIBRARY_MARK = "__tlx_library__"
+"""The attribute that marks a function of the language that is written in the language."""
+
+
+def library(*, member: bool = False) -> Callable[[F], F]:
+    """Mark a function of the language whose Python body, in the language itself, is its meaning.
+
+    The frontend compiles the body where the function is called, as it does with a user's function. A `member` is a
+    method of blocks too.
+    """
+
+    def mark(fn: F) -> F:
+        setattr(fn, LIBRARY_MARK, True)
+        if member:
+            MEMBERS[fn.__name__] = fn
+        return fn
 
     return mark
 

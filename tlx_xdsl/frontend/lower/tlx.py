@@ -10,7 +10,7 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower_storage import SMEM, one_buffer
+from tlx_xdsl.frontend.lower.tlx_storage import SMEM, one_buffer
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import (
     BufferedTensor,
