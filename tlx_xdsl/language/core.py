@@ -134,6 +134,33 @@ def library(*, member: bool = False) -> Callable[[F], F]:
     return mark
 
 
+CONSTEXPR_FUNCTION_MARK = "__tlx_constexpr_function__"
+"""The attribute that marks a Python function that kernels call at compile time."""
+
+
+def constexpr_function(fn: F) -> F:
+    """Let kernels call `fn` at compile time: with constexpr arguments, for a constexpr result."""
+    setattr(fn, CONSTEXPR_FUNCTION_MARK, True)
+    return fn
+
+
+AGGREGATE_MARK = "__tlx_aggregate__"
+"""The attribute that marks a class whose instances kernels handle as one value."""
+
+C = TypeVar("C", bound=type)
+
+
+def _aggregate(cls: C) -> C:  # pyright: ignore[reportUnusedFunction]
+    """Let kernels make and pass instances of `cls`, a class with annotated fields.
+
+    A field annotated `tl.constexpr` is known at compile time, any other holds a value of the kernel. The class's
+    `__init__` assigns each field once; without one, the constructor takes the fields in order. Methods are jitted
+    functions.
+    """
+    setattr(cls, AGGREGATE_MARK, True)
+    return cls
+
+
 def builtin_name(fn: object) -> str | None:
     """The qualified name of a function of the language, or None for anything else."""
     return getattr(fn, BUILTIN_NAME, None)
