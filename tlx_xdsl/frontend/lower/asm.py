@@ -11,6 +11,7 @@ from xdsl.ir import Block, Region
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.language.core import dtype
@@ -76,14 +77,16 @@ def _map_elementwise(call: Call) -> Value:
     if not shape:
         call.fail("args", "at least one of the values must be a block")
     pack = _pack(call, shape)
-    function = call.python("scalar_fn", "a jitted function")
+    source = source_of(call.python("scalar_fn", "a jitted function"))
+    if source is None:
+        call.expected("scalar_fn", "a jitted function")
     scalars = [Tensor(value.ssa, value.dtype) for value in values for _ in range(pack)]
     blocks = [Block(arg_types=[ir_type(scalar.dtype) for scalar in scalars])]
     for argument in blocks[0].args:
         argument.location = call.builder.location
     arguments = [Tensor(ssa, scalar.dtype) for ssa, scalar in zip(blocks[0].args, scalars, strict=True)]
     with call.builder.function(blocks):
-        returned = call.visitor.call_jitted(call.node, function, [(call.node, value) for value in arguments], {})
+        returned = call.visitor.call_jitted(call.node, source, [(call.node, value) for value in arguments], {})
         call.visitor.locate(call.node)
         items = call.visitor.items_of(returned)
         results = [_scalar(call, item) for item in ((returned,) if items is None else items)]

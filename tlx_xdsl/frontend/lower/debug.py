@@ -59,7 +59,7 @@ def _device_assert(call: Call) -> Value | None:
     message = call.text("msg")
     condition = _condition(call, "cond")
     mask = _condition(call, "mask") if call.given("mask") else None
-    if call.visitor.debug:
+    if call.visitor.unit.debug:
         assert_where(call, condition, mask, message)
     return None
 
@@ -86,7 +86,7 @@ def assert_where(call: Call, condition: Tensor, mask: Tensor | None, message: st
 @lowers("tl.expect_zero")
 def _expect_zero(call: Call) -> Value:
     value, mask = call.tensor("x"), _condition(call, "mask")
-    if call.visitor.debug:
+    if call.visitor.unit.debug:
         is_zero = semantic.compare(call.builder, "==", value, Constexpr(0))
         assert_where(call, is_zero, mask, "expect_zero: a value is not zero where the mask is true")
     return value

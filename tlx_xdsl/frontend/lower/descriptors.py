@@ -14,9 +14,10 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import METHODS
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.types import descriptor_ir_type, ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
+from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -151,9 +152,10 @@ def _load(call: Call, descriptor: TensorDescriptor) -> Value:
     return Tensor(call.builder.insert(op).result, descriptor.dtype, descriptor.block_shape)
 
 
-def _store(call: Call, descriptor: TensorDescriptor) -> None:
+def _store(call: Call, descriptor: TensorDescriptor) -> Value:
     value = _stored_block(call, descriptor, descriptor.block_shape, convert=True)
     call.builder.insert(tt.DescriptorStoreOp(operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)]))
+    return NONE
 
 
 _REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
@@ -167,10 +169,10 @@ _REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
 """Reducing stores and the element types that they exist for (PTX ISA, "cp.reduce.async.bulk.tensor")."""
 
 
-def _reduction(name: str) -> Callable[[Call], None]:
+def _reduction(name: str) -> Callable[[Call], Value]:
     kind, types = _REDUCTIONS[name]
 
-    def lower(call: Call) -> None:
+    def lower(call: Call) -> Value:
         descriptor = _descriptor(call, "self")
         if descriptor.dtype not in types:
             expected = ", ".join(map(str, types))
@@ -180,6 +182,7 @@ def _reduction(name: str) -> Callable[[Call], None]:
             operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)], properties={"kind": kind.attr}
         )
         call.builder.insert(op)
+        return NONE
 
     return lower
 
@@ -211,11 +214,12 @@ def _gather(call: Call) -> Value:
     return Tensor(call.builder.insert(op).result, descriptor.dtype, shape)
 
 
-def _scatter(call: Call) -> None:
+def _scatter(call: Call) -> Value:
     descriptor = _descriptor(call, "self")
     rows, column = _rows(call, descriptor)
     value = _stored_block(call, descriptor, (rows.shape[0], descriptor.block_shape[1]), convert=False)
     call.builder.insert(tt.DescriptorScatterOp(operands=[descriptor.ssa, rows.ssa, column, value.ssa]))
+    return NONE
 
 
 @lowers("tl.load_tensor_descriptor")
@@ -224,9 +228,8 @@ def _load_tensor_descriptor(call: Call) -> Value:
 
 
 @lowers("tl.store_tensor_descriptor")
-def _store_tensor_descriptor(call: Call) -> Value | None:
-    _store(call, _descriptor(call, "desc"))
-    return None
+def _store_tensor_descriptor(call: Call) -> Value:
+    return _store(call, _descriptor(call, "desc"))
 
 
 def _load_signature(self: Any, offsets: Any) -> None: ...
@@ -241,13 +244,17 @@ def _gather_signature(self: Any, x_offsets: Any, y_offset: Any) -> None: ...
 def _scatter_signature(self: Any, value: Any, x_offsets: Any, y_offset: Any) -> None: ...
 
 
-DescriptorMethod = tuple[Callable[[Call], Value | None], inspect.Signature]
+def _load_method(call: Call) -> Value:
+    return _load(call, _descriptor(call, "self"))
 
-DESCRIPTOR_METHODS: dict[str, DescriptorMethod] = {
-    "load": (lambda call: _load(call, _descriptor(call, "self")), inspect.signature(_load_signature)),
-    "store": (lambda call: _store(call, _descriptor(call, "self")), inspect.signature(_store_signature)),
-    "gather": (_gather, inspect.signature(_gather_signature)),
-    "scatter": (_scatter, inspect.signature(_scatter_signature)),
-    **{f"atomic_{name}": (_reduction(name), inspect.signature(_store_signature)) for name in _REDUCTIONS},
-}
-"""The methods of a tensor descriptor, each with the signature that its arguments are bound to."""
+
+def _store_method(call: Call) -> Value:
+    return _store(call, _descriptor(call, "self"))
+
+
+METHODS[TensorDescriptor, "load"] = _load_method, inspect.signature(_load_signature)
+METHODS[TensorDescriptor, "store"] = _store_method, inspect.signature(_store_signature)
+METHODS[TensorDescriptor, "gather"] = _gather, inspect.signature(_gather_signature)
+METHODS[TensorDescriptor, "scatter"] = _scatter, inspect.signature(_scatter_signature)
+for _name in _REDUCTIONS:
+    METHODS[TensorDescriptor, f"atomic_{_name}"] = _reduction(_name), inspect.signature(_store_signature)

@@ -49,11 +49,10 @@ def _dot_scaled(call: Call) -> Value:
     if k != k_of_rhs:
         call.fail(None, f"K is {k} in 'lhs' and {k_of_rhs} in 'rhs', found {_both(lhs, rhs)}")
     batch = lhs.shape[:-2]
-    lhs_scale = _scale(call, "lhs_scale", (*batch, m), k)
-    rhs_scale = _scale(call, "rhs_scale", (*batch, n), k)
+    scales = _scale(call, "lhs_scale", (*batch, m), k), _scale(call, "rhs_scale", (*batch, n), k)
     acc = _accumulator(call, (*batch, m, n))
     op = tt.DotScaledOp(
-        operands=[lhs.ssa, rhs.ssa, acc.ssa, lhs_scale, rhs_scale],
+        operands=[lhs.ssa, rhs.ssa, acc.ssa, *(None if scale is None else scale.ssa for scale in scales)],
         properties={
             "a_elem_type": formats[0].kind.attr,
             "b_elem_type": formats[1].kind.attr,

@@ -32,10 +32,9 @@ def _lower_hint(name: str, attribute: str) -> None:
         rank = max(1, len(value.shape))
         if len(numbers) != rank:
             call.fail("values", f"'values' must have an integer for each of {rank} dimensions, found {len(numbers)}")
-        owner = value.ssa.owner
         # An argument has no operation to carry the hint, and of a constant everything is known.
-        if isinstance(value.ssa, OpResult) and not isinstance(owner, ConstantOp):
-            owner.attributes[attribute] = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [rank]), numbers)
+        if isinstance(value.ssa, OpResult) and not isinstance(value.ssa.op, ConstantOp):
+            value.ssa.op.attributes[attribute] = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [rank]), numbers)
         return value
 
     _ = lower
