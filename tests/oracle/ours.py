@@ -8,6 +8,7 @@ from tests.oracle.cases import Case, Constant
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
 
 
@@ -29,8 +30,8 @@ def build(case: Case) -> ModuleOp:
 
 
 def text(case: Case) -> str:
-    """Return the text of a case's module, with locations; see `build`."""
-    return print_module(build(case))
+    """Return the text of a case's module, with locations, in the spelling of Triton 3.9; see `build`."""
+    return print_module(build(case), profile=profile_for("3.9.0"))
 
 
 def _source(kernel: Any) -> KernelSource:

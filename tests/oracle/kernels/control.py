@@ -176,6 +176,8 @@ def booleans(x, out, n, m, USE: tl.constexpr):
         tl.store(out + 3, 4.0)
     if (n > 0) & (m > 0) | (n == m):
         tl.store(out + 4, 5.0)
+    if 0 < n < 9:
+        tl.store(out + 5, 6.0)
     flag = n > 7 and USE
     if not flag:
         tl.store(out + 6, 7.0)
