@@ -83,6 +83,28 @@ def _spelling(element: dtype | pointer_type) -> str:
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[([\d\s,]*)\]\s*(?:,.*)?>")
 
 
+def split_tuple(text: str) -> tuple[str, ...] | None:
+    """The items of a tuple's type such as `(*fp16, (i32, i64))`; None for any other text.
+
+    Raises ValueError for parentheses that do not match.
+    """
+    text = text.strip()
+    if not text.startswith("("):
+        return None
+    items, depth = [""], 0
+    for position, character in enumerate(text):
+        depth += {"(": 1, "[": 1, "<": 1, ")": -1, "]": -1, ">": -1}.get(character, 0)
+        if not depth and position < len(text) - 1:
+            raise ValueError(f"expected one tuple, found '{text}'")
+        if depth == 1 and character == ",":
+            items.append("")
+        elif 0 < position < len(text) - 1:
+            items[-1] += character
+    if depth:
+        raise ValueError(f"the parentheses of '{text}' do not match")
+    return tuple(item for item in items if item.strip())
+
+
 def parse_argument_type(text: str) -> ArgumentType:
     """The type that a signature spells `*fp16`, `*fp16:16`, `i32`, `tensordesc<fp16[128, 64]>`.
 
