@@ -19,12 +19,11 @@ from xdsl.ir import Attribute, Block, Region
 
 # The handlers register themselves when they are imported.
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.frontend import lower as lower
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.functions import Unit
 from tlx_xdsl.frontend.source import KernelSource, Parameter
-from tlx_xdsl.frontend.types import ArgumentType, ir_type, parse_argument_type
+from tlx_xdsl.frontend.types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import constexpr, dtype, int32, int64
@@ -139,7 +138,7 @@ def _runtime_argument(
         return Tensor(add(ir_type(type_.element), name, type_.divisibility), type_.element)
     element = type_.element
     assert isinstance(element, dtype)
-    handle = add(TensorDescType.get(type_.block_shape, ir_type(element)), name)
+    handle = add(descriptor_ir_type(element, type_.block_shape), name)
     rank = range(len(type_.block_shape))
     # Triton's launchers pass shape and strides behind every descriptor.
     shape = tuple(Tensor(add(ir_type(int32), f"{name}.shape.{dim}"), int32) for dim in rank)
