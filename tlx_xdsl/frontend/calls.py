@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
+from xdsl.dialects.arith import ConstantOp
+
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
 from tlx_xdsl.language.core import builtin_name, constexpr, dtype, int1, int32, pointer_type
 
 if TYPE_CHECKING:
@@ -46,7 +48,11 @@ class Call:
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
-        self.fail(parameter, f"'{parameter}' must be {what}, found {self.args[parameter].describe()}")
+        value = self.args[parameter]
+        hint = ""
+        if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
+            hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
+        self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{hint}")
 
     def given(self, parameter: str) -> bool:
         """Whether the argument is something else than None."""
