@@ -210,6 +210,18 @@ def _bound(visitor: Visitor, node: ast.For, value: Value) -> Tensor:
 # --- while ----------------------------------------------------------------------------------------------------------
 
 
+def _test(visitor: Visitor, node: ast.expr) -> tuple[Value, dict[str, Attribute]]:
+    """The condition of a `while`, and the attributes that `tl.condition` gives the loop."""
+    if isinstance(node, ast.Call):
+        callee = visitor.expression(node.func)
+        if isinstance(callee, Constexpr) and builtin_name(callee.value) == "tl.condition":
+            positional, keywords = visitor.arguments(node)
+            call = bind(visitor, node, "tl.condition", inspect.signature(callee.value), positional, keywords)
+            disabled = call.flag("disable_licm")
+            return call.args["arg1"], {"llvm.loop_annotation": loop_annotation_without_licm()} if disabled else {}
+    return visitor.expression(node), {}
+
+
 def visit_while(visitor: Visitor, node: ast.While) -> None:
     """A `while` loop becomes `scf.while`."""
     if node.orelse:
@@ -223,7 +235,7 @@ def visit_while(visitor: Visitor, node: ast.While) -> None:
     before, after = _located_block(visitor, _types(values)), _located_block(visitor, _types(values))
     with builder.at_end_of(before):
         bind_names(visitor, names, initial, before.args)
-        test = visitor.expression(node.test)
+        test, attributes = _test(visitor, node.test)
         if isinstance(test, Constexpr) and not test.value and not isinstance(test.value, str):
             # `while False`: nothing happens, and nothing of the loop may stay.
             visitor.names = outer
@@ -238,5 +250,6 @@ def visit_while(visitor: Visitor, node: ast.While) -> None:
         builder.insert(scf.YieldOp(*all_parts(_next(visitor, node, names, initial))))
     _leave(visitor, node, outer)
     loop = WhileOp(values, _types(values), Region(before), Region(after))
+    loop.attributes.update(attributes)
     builder.insert(loop)
     bind_names(visitor, names, initial, loop.results)
