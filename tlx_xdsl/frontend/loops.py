@@ -174,6 +174,7 @@ def _emit_for(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None
     # The counter has no value when the loop never ran.
     outer.pop(target, None)
     _leave(visitor, node, outer)
+    visitor.gone[target] = f"it counts the loop in line {node.lineno}, which may never run"
     builder.location = location
     loop = scf.ForOp(start.ssa, stop.ssa, step.ssa, values, Region(block))
     loop.attributes.update(run.attributes)

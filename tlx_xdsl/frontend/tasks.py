@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Attribute, Block, Region
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.frontend.calls import Call, bind
+from tlx_xdsl.frontend.captures import isolate
 from tlx_xdsl.frontend.values import Constexpr
 from tlx_xdsl.language.core import builtin_name
-from tlx_xdsl.text.diagnostics import error_at, location_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -131,7 +130,7 @@ def _in_task(visitor: Visitor, task: Task, replica: int) -> None:
     """Compile the body of `task`; names that it assigns do not leave it."""
     outer = dict(visitor.names)
     visitor.replica_ids.append(replica)
-    visitor.visit_body(task.node.body)
+    visitor.visit_loop_body(task.node.body)
     visitor.replica_ids.pop()
     visitor.names = outer
 
@@ -158,7 +157,7 @@ def _emit(visitor: Visitor, node: ast.With, default: Task, others: Sequence[Task
             num_warps.append(task.num_warps)
             if task.registers is not None:
                 registers.append(task.registers)
-    captures = _isolate(visitor, regions)
+    captures = isolate(regions)
     attributes: dict[str, Attribute] = {}
     if registers:
         attributes["requestedRegisters"] = DenseArrayBase.from_list(i32, registers)
@@ -166,51 +165,3 @@ def _emit(visitor: Visitor, node: ast.With, default: Task, others: Sequence[Task
     op = ttg.WarpSpecializeOp.build_with(captures, num_warps, Region(default_block), regions, attributes=attributes)
     op.partitions.location = location
     builder.insert(op)
-
-
-def _isolate(visitor: Visitor, regions: Sequence[Region]) -> list[SSAValue]:
-    """Turn the outer values that the regions use into block arguments; return the values, in order of first use.
-
-    Constants are not captured but made again inside.
-    """
-    captures: dict[SSAValue, None] = {}
-    for region in regions:
-        for value, user in _outer_uses(region):
-            if isinstance(value.owner, ConstantOp):
-                continue
-            if isinstance(value.type, TensorType):
-                raise error_at(
-                    user,
-                    f"a task can't use the block '{value.name_hint or 'value'}' that is computed outside of it: "
-                    "compute it inside, or pass it through shared memory",
-                )
-            captures.setdefault(value)
-    for region in regions:
-        block = region.blocks[0]
-        inside: dict[SSAValue, SSAValue] = {}
-        for value in captures:
-            argument = block.insert_arg(value.type, len(block.args), location_of(value))
-            argument.name_hint = value.name_hint
-            inside[value] = argument
-        for value, user in list(_outer_uses(region)):
-            if value not in inside:
-                constant = value.owner
-                assert isinstance(constant, ConstantOp)
-                copy = constant.clone()
-                block.insert_op_before(copy, block.first_op) if block.first_op else block.add_op(copy)
-                inside[value] = copy.result
-            user.operands = [inside.get(operand, operand) for operand in user.operands]
-    return list(captures)
-
-
-def _outer_uses(region: Region) -> list[tuple[SSAValue, Any]]:
-    """Pairs of a value from outside the region and an operation inside that uses it."""
-    blocks = {id(inner) for block in region.blocks for inner in block.walk_blocks()}
-    uses: list[tuple[SSAValue, Any]] = []
-    for op in region.walk():
-        for operand in op.operands:
-            owner = operand.owner
-            block = owner if isinstance(owner, Block) else owner.parent_block()
-            if id(block) not in blocks:
-                uses.append((operand, op))
-    return uses

@@ -14,11 +14,12 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IntegerType,
+    Signedness,
     TensorType,
 )
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
 
@@ -55,6 +56,15 @@ def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attri
     else:
         scalar = _INTEGERS[element.primitive_bitwidth]
     return TensorType(scalar, shape) if shape else scalar
+
+
+def descriptor_ir_type(element: dtype, block_shape: tuple[int, ...]) -> TensorDescType:
+    """The IR type of a tensor descriptor. Its integers carry their sign, which nothing else in the IR does."""
+    scalar = ir_type(element)
+    if element.is_int() and element.primitive_bitwidth > 1:
+        sign = Signedness.SIGNED if element.is_int_signed() else Signedness.UNSIGNED
+        scalar = IntegerType(element.primitive_bitwidth, sign)
+    return TensorDescType.get(block_shape, scalar)
 
 
 @dataclass(frozen=True)
