@@ -22,9 +22,7 @@ ROUNDINGS = {"rtne": RoundingMode.RTNE, "rtz": RoundingMode.RTZ}
 """How narrowing floats may round: to nearest even, towards zero."""
 
 
-def cast(
-    builder: Builder, value: Tensor, target: dtype | pointer_type, rounding: RoundingMode | None = None
-) -> Tensor:
+def cast(builder: Builder, value: Tensor, target: dtype | pointer_type, rounding: RoundingMode | None = None) -> Tensor:
     """Convert the elements of `value` to `target`; `rounding` is for floats that become narrower floats.
 
     Raises SemanticError when there is no such conversion.
@@ -34,7 +32,9 @@ def cast(
         return value
     narrows = _is_float(source) and _is_float(target) and source.primitive_bitwidth > target.primitive_bitwidth
     if rounding is not None and not narrows:
-        raise SemanticError(f"a rounding mode is for narrower floats only, found a conversion from {source} to {target}")
+        raise SemanticError(
+            f"a rounding mode is for narrower floats only, found a conversion from {source} to {target}"
+        )
     if isinstance(source, pointer_type) or isinstance(target, pointer_type):
         return _cast_pointer(builder, value, target)
     if source.is_fp8e4b15() or target.is_fp8e4b15():
@@ -104,9 +104,7 @@ def _cast_pointer(builder: Builder, value: Tensor, target: dtype | pointer_type)
     return _unary(builder, tt.PtrToIntOp, value, target)
 
 
-def _cast_float(
-    builder: Builder, value: Tensor, source: dtype, target: dtype, rounding: RoundingMode | None
-) -> Tensor:
+def _cast_float(builder: Builder, value: Tensor, source: dtype, target: dtype, rounding: RoundingMode | None) -> Tensor:
     have, want = source.primitive_bitwidth, target.primitive_bitwidth
     is_half = have == want == 16
     if source.is_fp8() or target.is_fp8() or is_half or rounding is RoundingMode.RTZ:

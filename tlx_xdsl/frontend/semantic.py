@@ -132,7 +132,9 @@ def _with_number(number: bool | int | float, other: dtype, *, division: bool) ->
         return promoted(natural, other, division=division)
     if other.is_int() and not isinstance(number, float):
         if number < 0 and other.is_int_unsigned():
-            raise SemanticError(f"cannot combine an unsigned {other} with the negative number {number}: cast one of them")
+            raise SemanticError(
+                f"cannot combine an unsigned {other} with the negative number {number}: cast one of them"
+            )
         if not other.get_int_min_value() <= number <= other.get_int_max_value():
             raise SemanticError(f"{number} is outside the range of {other}")
     return promoted(other, other, division=division)
@@ -260,8 +262,8 @@ def negate(builder: Builder, value: Value) -> Value:
 
     Raises SemanticError for pointers.
     """
-    if isinstance(value, Constexpr):
-        return _python("*", -1, value.value)
+    if isinstance(value, Constexpr) and isinstance(value.value, bool | int | float):
+        return Constexpr(-value.value)
     operand = to_tensor(builder, value)
     if isinstance(operand.dtype, pointer_type):
         raise SemanticError(f"'-' does not exist for {operand.describe()}")
@@ -307,7 +309,7 @@ def where(builder: Builder, condition: Value, lhs: Value, rhs: Value) -> Tensor:
     return Tensor(builder.insert(arith.SelectOp(test.ssa, left.ssa, right.ssa)).result, element, shape)
 
 
-def promote_all(builder: Builder, *values: Value) -> tuple[Tensor, ...]:
+def promote_all(builder: Builder, *values: Value, division: bool = False) -> tuple[Tensor, ...]:
     """Numbers and blocks as blocks of one type and shape.
 
     Raises SemanticError when there is no such type or shape.
@@ -319,10 +321,10 @@ def promote_all(builder: Builder, *values: Value) -> tuple[Tensor, ...]:
         if isinstance(element, pointer_type):
             raise SemanticError(f"expected numbers, found {value.describe()}")
         elements.append(element)
-    common = functools.reduce(promoted, elements)
+    common = functools.reduce(functools.partial(promoted, division=division), elements)
     for value in values:
         if isinstance(value, Constexpr):
-            common = _with_number(value.value, common, division=False)
+            common = _with_number(value.value, common, division=division)
     converted = [
         constant(builder, value.value, common)
         if isinstance(value, Constexpr)
