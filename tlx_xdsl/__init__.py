@@ -11,14 +11,16 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
+    from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.runtime.jit import Kernel, jit
     from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
-__all__ = ["CompilationError", "Kernel", "TensorDescriptor", "__version__", "jit"]
+__all__ = ["CompilationError", "Kernel", "TensorDescriptor", "__version__", "constexpr_function", "jit"]
 
 _HOMES = {
     "Kernel": "tlx_xdsl.runtime.jit",
     "TensorDescriptor": "tlx_xdsl.runtime.tensor_descriptor",
+    "constexpr_function": "tlx_xdsl.language.core",
     "jit": "tlx_xdsl.runtime.jit",
 }
 

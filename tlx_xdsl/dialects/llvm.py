@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from xdsl.dialects import llvm as upstream
-from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, i1, i32
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, DictionaryAttr, i1, i32
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -111,6 +111,13 @@ class LoopAnnotationAttr(_LoopAttr):
         "disableNonforced", "vectorize", "interleave", "unroll", "unrollAndJam", "licm", "distribute", "pipeline",
         "peeled", "unswitch", "mustProgress", "isVectorized", "startLoc", "endLoc", "parallelAccesses",
     )  # fmt: skip
+
+
+def loop_annotation_without_licm() -> LoopAnnotationAttr:
+    """The annotation that keeps LLVM from moving loop-invariant code out of a loop."""
+    yes = BoolAttr.from_bool(True)
+    licm = LoopLICMAttr(DictionaryAttr({"disable": yes, "versioningDisable": yes}))
+    return LoopAnnotationAttr(DictionaryAttr({"licm": licm}))
 
 
 LLVM = Dialect(

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
 
+from tlx_xdsl import language
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, bind
+from tlx_xdsl.frontend.calls import Call, bind, call_builtin
+from tlx_xdsl.frontend.foreign import NotInOurLanguage, ours
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
     NONE,
+    Aggregate,
     BufferedTensor,
     Constexpr,
     MBarriers,
     Method,
+    NewAggregate,
     StorageAliasSpec,
     Tensor,
     TensorDescriptor,
     TupleValue,
     Value,
 )
-from tlx_xdsl.language.core import dtype, int32, pointer_type
+from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -42,46 +48,127 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
             return Constexpr(value.dtype)
         case ((Tensor() | BufferedTensor()), "shape"):
             return Constexpr(value.shape)
+        case Tensor(), _:
+            found = _tensor_attribute(visitor, node, value)
         case TensorDescriptor(), "block_shape":
             return Constexpr(value.block_shape)
         case TensorDescriptor(), "shape":
             return TupleValue(value.shape)
         case TensorDescriptor(), "strides":
             return TupleValue(value.strides)
+        case TupleValue(), _ if name in value.names:
+            return value.items[value.names.index(name)]
+        case Aggregate(), _:
+            found = _aggregate_attribute(value, name)
+        case NewAggregate(), _ if name in value.items:
+            return value.items[name]
         case _:
-            raise visitor.error(node, f"{value.describe()} has no attribute '{name}'")
+            found = None
+    if found is None:
+        close = difflib.get_close_matches(name, _attribute_names(value), n=1)
+        suggestion = f", did you mean '{close[0]}'?" if close else ""
+        raise visitor.error(node, f"{value.describe()} has no attribute '{name}'{suggestion}")
+    return found
+
+
+def _attribute_names(value: Value) -> list[str]:
+    names = [name for cls, name in METHODS if cls is type(value)]
+    match value:
+        case Tensor():
+            return [*names, "T", "dtype", "numel", "shape", "type", *MEMBERS]
+        case TensorDescriptor():
+            return [*names, "block_shape", "dtype", "shape", "strides"]
+        case BufferedTensor():
+            return [*names, "dtype", "shape"]
+        case TupleValue() | Aggregate():
+            return [*names, *value.names]
+        case _:
+            return names
+
+
+def _tensor_attribute(visitor: Visitor, node: ast.Attribute, value: Tensor) -> Value | None:
+    match node.attr:
+        case "T":
+            if not value.shape:
+                return value
+            transpose = cast(Any, language).trans
+            return call_builtin(visitor, node, transpose, [(node.value, value)], {})
+        case "numel":
+            return Constexpr(prod(value.shape))
+        case "type":
+            return Constexpr(block_type(value.dtype, value.shape) if value.shape else value.dtype)
+        case name if name in MEMBERS:
+            return Method(value, name, MEMBERS[name])
+        case _:
+            return None
+
+
+def _aggregate_attribute(value: Aggregate, name: str) -> Value | None:
+    if name in value.names:
+        return value.items[value.names.index(name)]
+    function = getattr(value.cls, name, None)
+    return None if function is None else Method(value, name, function)
 
 
 def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -> Value:
+    owner: Any = value.value
     try:
-        found = getattr(value.value, node.attr)
+        found = getattr(owner, node.attr)
     except AttributeError:
-        owner = getattr(value.value, "__name__", None) or value.describe()
-        raise visitor.error(node, f"'{owner}' has no attribute '{node.attr}'") from None
-    return Constexpr(found)
+        if node.attr == "value":
+            # What `tl.constexpr` objects call their content.
+            return value
+        name = getattr(owner, "__name__", None) or value.describe()
+        close = difflib.get_close_matches(node.attr, dir(owner), n=1)
+        suggestion = f", did you mean '{close[0]}'?" if close else ""
+        raise visitor.error(node, f"'{name}' has no attribute '{node.attr}'{suggestion}") from None
+    try:
+        found = ours(found)
+    except NotInOurLanguage as error:
+        raise visitor.error(node, str(error)) from error
+    return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 
 def subscript_of(visitor: Visitor, node: ast.Subscript, value: Value) -> Value:
     """`value[index]`."""
-    items = visitor.items_of(value)
-    if items is not None:
-        return _tuple_item(visitor, node, items)
+    if isinstance(value, TupleValue | Constexpr):
+        return _item(visitor, node, value)
     if isinstance(value, BufferedTensor | MBarriers):
         index = visitor.expression(node.slice)
         visitor.locate(node)
         return view(visitor, node, value, index)
-    if isinstance(value, Tensor) and value.shape:
+    if isinstance(value, Tensor):
         return _expand(visitor, node, value)
     raise visitor.error(node, f"{value.describe()} can't be indexed")
 
 
-def _tuple_item(visitor: Visitor, node: ast.Subscript, items: tuple[Value, ...]) -> Value:
-    index = visitor.expression(node.slice)
-    if not isinstance(index, Constexpr) or not isinstance(index.value, int):
-        raise visitor.error(node.slice, f"a tuple is indexed by a constexpr integer, found {index.describe()}")
-    if not -len(items) <= index.value < len(items):
-        raise visitor.error(node.slice, f"index {index.value} is outside the {len(items)} items of the tuple")
-    return items[index.value]
+def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) -> Value:
+    """An item, or a slice, of a tuple or of a compile-time object."""
+    index = _index(visitor, node.slice)
+    items: Any = value.items if isinstance(value, TupleValue) else value.value
+    if not hasattr(type(items), "__getitem__"):
+        raise visitor.error(node, f"{value.describe()} can't be indexed")
+    try:
+        found = items[index]
+    except (IndexError, KeyError, TypeError) as error:
+        if isinstance(items, tuple | list) and isinstance(index, int):
+            count = len(cast(tuple[Any, ...], items))
+            raise visitor.error(node.slice, f"index {index} is outside the {count} items of the tuple") from error
+        raise visitor.error(node.slice, f"{value.describe()} has no item {index!r}") from error
+    if isinstance(value, TupleValue):
+        return TupleValue(found) if isinstance(found, tuple) else cast(Value, found)
+    return Constexpr(found.value if isinstance(found, constexpr) else found)
+
+
+def _index(visitor: Visitor, node: ast.expr) -> Any:
+    """The compile-time index or slice of a tuple."""
+    if isinstance(node, ast.Slice):
+        bounds = [None if bound is None else _index(visitor, bound) for bound in (node.lower, node.upper, node.step)]
+        return slice(*bounds)
+    index = visitor.expression(node)
+    if not isinstance(index, Constexpr):
+        raise visitor.error(node, f"a tuple is indexed by a constexpr integer, found {index.describe()}")
+    return index.value
 
 
 def view(visitor: Visitor, node: ast.AST, value: BufferedTensor | MBarriers, index: Value) -> Value:
@@ -109,29 +196,41 @@ def view(visitor: Visitor, node: ast.AST, value: BufferedTensor | MBarriers, ind
 
 
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
-    """`block[:, None]`: None inserts a dimension of size 1, a full slice keeps one."""
+    """`block[:, None]`: None inserts a dimension of size 1, `:` keeps one, `...` keeps those that are left."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    kinds = [_index_kind(visitor, part) for part in parts]
+    kept = kinds.count(":")
+    if kept > len(value.shape):
+        raise visitor.error(node, f"too many indices for {value.describe()}")
+    if kinds.count("...") > 1:
+        raise visitor.error(node, "an index has at most one '...'")
+    if not value.shape and "..." not in kinds and not kinds.count("None"):
+        raise visitor.error(node, f"{value.describe()} can't be indexed")
     axis = 0
-    for part in parts:
-        if isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None:
-            axis += 1
-            continue
-        if isinstance(part, ast.Constant) and part.value is None:
+    for kind in kinds:
+        if kind == "...":
+            axis += len(value.shape) - axis - (kinds[kinds.index("...") :].count(":"))
+        elif kind == "None":
             value = visitor.semantic(node, semantic.expand_dims, value, axis)
             axis += 1
-            continue
-        raise visitor.error(part, "a block is indexed by ':' and None only")
-    if axis > len(value.shape):
-        raise visitor.error(node, f"too many indices for {value.describe()}")
+        else:
+            axis += 1
     return value
 
 
+def _index_kind(visitor: Visitor, part: ast.expr) -> str:
+    if isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None:
+        return ":"
+    if isinstance(part, ast.Constant) and part.value is ...:
+        return "..."
+    if not isinstance(part, ast.Slice):
+        index = visitor.expression(part)
+        if isinstance(index, Constexpr) and index.value is None:
+            return "None"
+    raise visitor.error(part, "a block is indexed by ':', None and '...' only")
+
+
 # --- methods --------------------------------------------------------------------------------------------------------
-
-
-def _to(call: Call) -> Value:
-    receiver = call.of("self", Tensor, "a runtime value")
-    return semantic.cast(call.builder, receiver, call.dtype())
 
 
 def _set_buffer_overlap(call: Call) -> Value:
@@ -140,14 +239,10 @@ def _set_buffer_overlap(call: Call) -> Value:
     return set_buffer_overlap(call)
 
 
-def _to_signature(self: Any, dtype: dtype) -> None: ...
-
-
 def _overlap_signature(self: Any, overlap_def: Any) -> None: ...
 
 
 METHODS: dict[tuple[type[Any], str], tuple[Callable[[Call], Value], inspect.Signature]] = {
-    (Tensor, "to"): (_to, inspect.signature(_to_signature)),
     (StorageAliasSpec, "set_buffer_overlap"): (_set_buffer_overlap, inspect.signature(_overlap_signature)),
 }
 """Methods by the class of the receiver, with the signature that their arguments are bound to."""
@@ -157,8 +252,8 @@ def call_method(
     visitor: Visitor,
     node: ast.Call,
     method: Method,
-    positional: list[tuple[ast.expr, Value]],
-    keywords: dict[str, tuple[ast.expr, Value]],
+    positional: Sequence[tuple[ast.AST, Value]],
+    keywords: dict[str, tuple[ast.AST, Value]],
 ) -> Value:
     """Call `method` with arguments."""
     handler, signature = METHODS[type(method.receiver), method.name]

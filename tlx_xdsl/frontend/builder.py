@@ -44,6 +44,9 @@ class Builder:
         self.location: LocationAttr = UnknownLoc()
         self._block: Block | None = None
         self._frames: list[_Frame] = []
+        self._blocks: list[Block] | None = None
+        self.depth = 0
+        """How many regions of operations are open around the insertion point."""
 
     @property
     def block(self) -> Block:
@@ -54,11 +57,57 @@ class Builder:
     @contextmanager
     def at_end_of(self, block: Block) -> Generator[None]:
         """Append to `block` inside the `with`."""
-        outer, self._block = self._block, block
+        outer, blocks = self._block, self._blocks
+        self._block, self._blocks = block, None
+        self.depth += 1
         try:
             yield
         finally:
-            self._block = outer
+            self._block, self._blocks = outer, blocks
+            self.depth -= 1
+
+    @contextmanager
+    def function(self, blocks: list[Block]) -> Generator[None]:
+        """Append to the one block of `blocks`, the body of a function, inside the `with`.
+
+        `new_block` adds blocks to it, which branches of `cf` lead to.
+        """
+        outer, outer_blocks, depth = self._block, self._blocks, self.depth
+        self._frames.append(_Frame(blocks[0]))
+        self._block, self._blocks, self.depth = blocks[0], blocks, 0
+        try:
+            yield
+        finally:
+            self._frames.pop()
+            self._block, self._blocks, self.depth = outer, outer_blocks, depth
+
+    @property
+    def can_branch(self) -> bool:
+        """Whether the insertion point is directly in a function's body, where `cf` branches may stand."""
+        return self._blocks is not None
+
+    def new_block(self, arg_types: Sequence[Attribute] = ()) -> Block:
+        """A new block of the function whose body we are in; its arguments get the current location."""
+        assert self._blocks is not None, "blocks may stand in a function's body only"
+        block = Block(arg_types=arg_types)
+        for argument in block.args:
+            argument.location = self.location
+        self._blocks.append(block)
+        return block
+
+    def move_to(self, block: Block) -> None:
+        """Append to `block`, another block of this function, from now on."""
+        self._block = block
+
+    def mark(self) -> Operation | None:
+        """The last operation before the insertion point, for `erase_behind`."""
+        return self.block.last_op
+
+    def erase_behind(self, mark: Operation | None) -> None:
+        """Erase the operations that were appended to this block since `mark`."""
+        while (last := self.block.last_op) is not mark and last is not None:
+            last.detach()
+            last.erase(safe_erase=False)
 
     @contextmanager
     def frame(self, block: Block) -> Generator[None]:

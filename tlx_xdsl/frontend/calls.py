@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.language.core import constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.language.core import builtin_name, constexpr, dtype, int1, int32, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -26,11 +27,11 @@ class Call:
     """One call of a function of the language, with its arguments by parameter name."""
 
     visitor: Visitor
-    node: ast.Call
+    node: ast.AST
     name: str
     """Qualified name, such as `tlx.local_alloc`."""
     args: dict[str, Value]
-    nodes: dict[str, ast.expr]
+    nodes: dict[str, ast.AST]
     """Where each argument stands; absent for defaults."""
 
     @property
@@ -167,11 +168,11 @@ def lowers(name: str) -> Callable[[Handler], Handler]:
 
 def bind(
     visitor: Visitor,
-    node: ast.Call,
+    node: ast.AST,
     name: str,
     signature: inspect.Signature,
-    positional: list[tuple[ast.expr, Value]],
-    keywords: dict[str, tuple[ast.expr, Value]],
+    positional: Sequence[tuple[ast.AST, Value]],
+    keywords: dict[str, tuple[ast.AST, Value]],
 ) -> Call:
     """Match arguments to parameters as Python does; wrong counts and names are located errors."""
     try:
@@ -179,7 +180,7 @@ def bind(
     except TypeError as error:
         raise visitor.error(node, f"{name}: {error}, expected {name}{signature}") from error
     args: dict[str, Value] = {}
-    nodes: dict[str, ast.expr] = {}
+    nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():
         given: Any = bound.arguments.get(parameter.name)
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -189,3 +190,33 @@ def bind(
         else:
             args[parameter.name] = NONE if parameter.default is None else Constexpr(parameter.default)
     return Call(visitor, node, name, args, nodes)
+
+
+def call_builtin(
+    visitor: Visitor,
+    node: ast.AST,
+    function: Any,
+    positional: Sequence[tuple[ast.AST, Value]],
+    keywords: dict[str, tuple[ast.AST, Value]],
+) -> Value:
+    """Call a function of the language that is built in.
+
+    Raises CompilationError, located at the call or at the argument, for arguments that it does not take.
+    """
+    name = builtin_name(function)
+    assert name is not None
+    call = bind(visitor, node, name, signature_of(function), positional, keywords)
+    handler = HANDLERS.get(name)
+    if handler is None:
+        raise visitor.error(node, f"{name} can't stand here")
+    visitor.locate(node)
+    try:
+        return handler(call) or NONE
+    except SemanticError as error:
+        raise visitor.error(node, f"{name}: {error}") from error
+
+
+@functools.cache
+def signature_of(function: Any) -> inspect.Signature:
+    """The parameters of a function of the language."""
+    return inspect.signature(function)

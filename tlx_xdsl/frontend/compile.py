@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.frontend import lower as lower
 from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.functions import Unit
 from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.types import ArgumentType, ir_type, parse_argument_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
@@ -38,33 +38,35 @@ def build_module(
     num_warps: int = 4,
     num_ctas: int = 1,
     capability: int = 90,
+    debug: bool = False,
 ) -> ModuleOp:
     """The module of one kernel, every operation located in its source.
 
     `signature` gives the type of each runtime argument in Triton's spelling, `constexprs` the value of each
     compile-time one; defaults of the kernel's parameters fill gaps. `capability` is the target's compute
-    capability, such as 90 for sm_90a.
+    capability, such as 90 for sm_90a; with `debug`, `tl.device_assert` has an effect.
 
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
     every error in the kernel itself.
     """
     _check_names(source, signature, constexprs)
     builder = Builder()
-    visitor = Visitor(source, builder)
+    unit = Unit(capability, debug)
+    visitor = Visitor(source, builder, unit)
     visitor.locate(source.tree)
     location = builder.location
     block = Block()
+    blocks = [block]
     arg_attrs: list[DictionaryAttr] = []
     for parameter in source.parameters:
         visitor.names[parameter.name] = _argument(visitor, block, arg_attrs, parameter, signature, constexprs)
-    with builder.frame(block):
-        visitor.visit_body(_without_final_return(source.tree.body))
-        visitor.locate(source.tree.body[-1])
-        builder.insert(tt.ReturnOp(operands=[[]]))
+    with builder.function(blocks), visitor.body("kernel"):
+        visitor.visit_body(source.tree.body)
+        visitor.finish()
     func = tt.FuncOp(
         source.name,
         FunctionType.from_lists([argument.type for argument in block.args], []),
-        Region(block),
+        Region(blocks),
         arg_attrs=ArrayAttr(arg_attrs),
     )
     func.attributes["noinline"] = IntegerAttr.from_bool(False)
@@ -75,20 +77,9 @@ def build_module(
         "ttg.target": StringAttr(f"cuda:{capability}"),
         "ttg.threads-per-warp": IntegerAttr(32, i32),
     }
-    module = ModuleOp([func], attributes)
+    module = ModuleOp([func, *unit.functions], attributes)
     module.location = location
     return module
-
-
-def _without_final_return(body: list[ast.stmt]) -> list[ast.stmt]:
-    last = body[-1]
-    if isinstance(last, ast.Return) and (last.value is None or _is_none(last.value)):
-        return body[:-1]
-    return body
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _check_names(source: KernelSource, signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> None:

@@ -123,7 +123,7 @@ def promoted(lhs: dtype, rhs: dtype) -> dtype:
         # fp16 with bf16, and fp8 with fp8 of another kind, meet in a type that holds both.
         return wider if lhs.primitive_bitwidth != rhs.primitive_bitwidth else float32
     if lhs.primitive_bitwidth == rhs.primitive_bitwidth:
-        return lhs if lhs.kind == "uint" else rhs
+        return lhs if lhs.is_int_unsigned() else rhs
     return max(lhs, rhs, key=lambda ty: ty.primitive_bitwidth)
 
 

@@ -8,10 +8,11 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import CellType
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
 
 
 @dataclass(frozen=True)
@@ -23,18 +24,27 @@ class Parameter:
     default: Any
     """`inspect.Parameter.empty` when there is none."""
     node: ast.arg
+    is_variadic: bool = False
+    """Whether this is the `*args` of the function."""
 
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel as it was written."""
+    """A kernel, or a function that kernels call, as it was written."""
 
     fn: Callable[..., Any]
+    noinline: bool = False
+    """Whether calls stay calls."""
 
     @property
     def name(self) -> str:
         """The function's name."""
         return self.fn.__name__
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the function is a part of the language: users are not shown its insides."""
+        return hasattr(self.fn, LIBRARY_MARK)
 
     @cached_property
     def filename(self) -> str:
@@ -73,22 +83,36 @@ class KernelSource:
         return node
 
     @cached_property
+    def signature(self) -> inspect.Signature:
+        """The function's parameters as Python knows them."""
+        return inspect.signature(self.fn)
+
+    @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters in order."""
-        signature = inspect.signature(self.fn)
-        nodes = {node.arg: node for node in (*self.tree.args.args, *self.tree.args.kwonlyargs)}
+        arguments = self.tree.args
+        nodes = {node.arg: node for node in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        if arguments.vararg is not None:
+            nodes[arguments.vararg.arg] = arguments.vararg
         result: list[Parameter] = []
-        for name, parameter in signature.parameters.items():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise self.error(self.tree, f"a kernel can't take '*{name}': give each argument a name")
-            result.append(Parameter(name, _is_constexpr(parameter.annotation), parameter.default, nodes[name]))
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                raise self.error(self.tree, f"'{self.name}' can't take '**{name}': give each argument a name")
+            variadic = parameter.kind is parameter.VAR_POSITIONAL
+            result.append(
+                Parameter(name, _is_constexpr(parameter.annotation), parameter.default, nodes[name], variadic)
+            )
         return tuple(result)
+
+    @cached_property
+    def _closure(self) -> dict[str, Any]:
+        cells = zip(self.fn.__code__.co_freevars, self.fn.__closure__ or (), strict=True)
+        return {name: cell.cell_contents for name, cell in cells if cell != _EMPTY_CELL}
 
     def lookup(self, name: str) -> tuple[bool, Any]:
         """The object that the function sees under `name` outside of itself: (True, object) or (False, None)."""
-        closure = inspect.getclosurevars(self.fn).nonlocals
-        if name in closure:
-            return True, closure[name]
+        if name in self._closure:
+            return True, self._closure[name]
         if name in self.fn.__globals__:
             return True, self.fn.__globals__[name]
         return False, None
@@ -115,6 +139,10 @@ class KernelSource:
         index = location.line - first_line
         line = lines[index].rstrip("\n") if 0 <= index < len(lines) else None
         return CompilationError(message, location, source_line=line, notes=notes)
+
+
+_EMPTY_CELL = CellType()
+"""What the cell of a name that has no value yet compares equal to."""
 
 
 def _is_constexpr(annotation: Any) -> bool:

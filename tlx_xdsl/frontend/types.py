@@ -30,7 +30,7 @@ _FLOATS: dict[str, Attribute] = {
     "fp64": Float64Type(),
 }
 _INTEGERS: dict[int, Attribute] = {width: IntegerType(width) for width in (1, 8, 16, 32, 64)}
-_BY_NAME = {ty.name: ty for ty in ALL_DTYPES}
+_BY_NAME = {ty.spelling: ty for ty in ALL_DTYPES}
 
 
 def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attribute:
@@ -62,8 +62,12 @@ class ArgumentType:
     def __str__(self) -> str:
         """Return Triton's spelling, without the divisibility."""
         if self.is_descriptor:
-            return f"tensordesc<{self.element}[{', '.join(map(str, self.block_shape))}]>"
-        return str(self.element)
+            return f"tensordesc<{_spelling(self.element)}[{', '.join(map(str, self.block_shape))}]>"
+        return _spelling(self.element)
+
+
+def _spelling(element: dtype | pointer_type) -> str:
+    return f"*{_spelling(element.element_ty)}" if isinstance(element, pointer_type) else element.spelling
 
 
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[([\d\s,]*)\]\s*(?:,.*)?>")

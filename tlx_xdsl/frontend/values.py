@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, TypeVar, cast
 
 from xdsl.ir import SSAValue
 
@@ -103,13 +104,48 @@ class ReuseGroup:
 
 @dataclass(frozen=True, eq=False)
 class TupleValue:
-    """A tuple or list of values."""
+    """A tuple or list of values; a named one has its class."""
 
+    items: tuple[Value, ...]
+    cls: Any = None
+    """The class that `collections.namedtuple` or `typing.NamedTuple` made; None for a plain tuple."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the items of a named tuple; empty for a plain one."""
+        return () if self.cls is None else self.cls._fields
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        if self.cls is not None:
+            return f"a {self.cls.__name__}"
+        return f"a tuple of {len(self.items)} values"
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """An instance of an aggregate class: its declared fields, in order."""
+
+    cls: Any
+    names: tuple[str, ...]
     items: tuple[Value, ...]
 
     def describe(self) -> str:
         """The value in words, for error messages."""
-        return f"a tuple of {len(self.items)} values"
+        return f"a {self.cls.__name__}"
+
+
+@dataclass(frozen=True, eq=False)
+class NewAggregate:
+    """The `self` of an aggregate's `__init__`: fields appear as they are assigned."""
+
+    cls: Any
+    names: tuple[str, ...]
+    items: dict[str, Value]
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return f"a {self.cls.__name__} that is being made"
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +154,8 @@ class Method:
 
     receiver: Value
     name: str
+    function: Any = None
+    """For a method that the user wrote: the jitted function."""
 
     def describe(self) -> str:
         """The value in words, for error messages."""
@@ -133,8 +171,70 @@ Value: TypeAlias = (
     | StorageAliasSpec
     | ReuseGroup
     | TupleValue
+    | Aggregate
+    | NewAggregate
     | Method
 )
 """Any of the above."""
 
 NONE = Constexpr(None)
+"""What a function without a result returns."""
+
+
+V = TypeVar("V")
+
+
+def parts(value: Value) -> list[SSAValue]:
+    """The IR values that `value` holds, in a fixed order: what a loop, a branch or a call passes on of it."""
+    return list(_parts(value))
+
+
+def _parts(value: object) -> Iterator[SSAValue]:
+    if isinstance(value, SSAValue):
+        yield value
+    elif isinstance(value, tuple):
+        for item in cast(tuple[object, ...], value):
+            yield from _parts(item)
+    elif not isinstance(value, Constexpr) and _is_value(value):
+        for field in fields(cast(Any, value)):
+            yield from _parts(getattr(value, field.name))
+
+
+def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
+    """`value` with other IR values in the place of its own, in the order of `parts`."""
+    if isinstance(value, SSAValue):
+        return cast(V, next(ssa))
+    if isinstance(value, tuple):
+        return cast(V, tuple(rebuild(item, ssa) for item in cast(tuple[object, ...], value)))
+    if not isinstance(value, Constexpr) and _is_value(value):
+        new = {field.name: rebuild(getattr(value, field.name), ssa) for field in fields(cast(Any, value))}
+        return cast(V, type(value)(**new))
+    return value
+
+
+def kind(value: object) -> Hashable:
+    """What two values must have in common to be carried under one name: all but their IR values."""
+    if isinstance(value, SSAValue):
+        return value.type
+    if isinstance(value, tuple):
+        return tuple(kind(item) for item in cast(tuple[object, ...], value))
+    if isinstance(value, Constexpr):
+        return (Constexpr, _hashable(value.value))
+    if _is_value(value):
+        return (type(value), *(kind(getattr(value, field.name)) for field in fields(cast(Any, value))))
+    return _hashable(value)
+
+
+def _hashable(value: object) -> Hashable:
+    """`value` so that equal ones of equal type compare equal: True is not 1, and what has no hash is itself."""
+    if isinstance(value, tuple | list):
+        return (type(value), tuple(_hashable(item) for item in cast(tuple[object, ...], value)))
+    try:
+        hash(value)
+    except TypeError:
+        return (type(value), id(value))
+    return (type(value), cast(Hashable, value))
+
+
+def _is_value(value: object) -> bool:
+    return type(value).__module__ == __name__

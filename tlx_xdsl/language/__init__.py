@@ -1,20 +1,31 @@
 """The `tl` language of kernels: `import tlx_xdsl.language as tl`.
 
-Names and meaning are those of `triton.language`. In the signatures below, `tensor` stands for a scalar or a block.
+Names and meaning are those of `triton.language`. What a name means stands in the module of its topic. In signatures,
+arguments are what kernels pass: scalars, blocks and compile-time numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
-
+from tlx_xdsl.language import core as core
+from tlx_xdsl.language import extra as extra
+from tlx_xdsl.language import math as math
+from tlx_xdsl.language import target_info as target_info
 from tlx_xdsl.language.core import (
+    MEMBERS,
+    TRITON_MAX_TENSOR_NUMEL,
+    PropagateNan,
     bfloat16,
-    builtin,
+    block_type,
+    condition,
+    const,
     constexpr,
+    constexpr_type,
     dtype,
+    float8e4b8,
+    float8e4b15,
     float8e4nv,
     float8e5,
+    float8e5b16,
     float16,
     float32,
     float64,
@@ -23,114 +34,237 @@ from tlx_xdsl.language.core import (
     int16,
     int32,
     int64,
+    num_programs,
+    pi32_t,
     pointer_type,
+    program_id,
+    range,
+    slice,
+    static_range,
+    tensor,
+    tensor_descriptor,
+    to_tensor,
+    tuple,
     uint8,
     uint16,
     uint32,
     uint64,
+    void,
+)
+from tlx_xdsl.language.creation import (
+    arange,
+    cast,
+    cat,
+    full,
+    zeros,
+    zeros_like,
+)
+from tlx_xdsl.language.debug import (
+    debug_barrier,
+    device_assert,
+    device_print,
+    static_assert,
+    static_print,
+)
+from tlx_xdsl.language.math import (
+    abs,
+    add,
+    cdiv,
+    ceil,
+    clamp,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    fdiv,
+    floor,
+    fma,
+    log,
+    log2,
+    maximum,
+    minimum,
+    mul,
+    rsqrt,
+    sin,
+    sqrt,
+    sqrt_rn,
+    sub,
+    umulhi,
+    where,
+)
+from tlx_xdsl.language.matrix import (
+    associative_scan,
+    dot,
+    dot_scaled,
+    gather,
+    histogram,
+    inline_asm_elementwise,
+    map_elementwise,
+    reduce,
+)
+from tlx_xdsl.language.memory import (
+    assume,
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_load,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_poll,
+    atomic_store,
+    atomic_xchg,
+    atomic_xor,
+    expect_zero,
+    load,
+    load_tensor_descriptor,
+    make_block_ptr,
+    make_tensor_descriptor,
+    max_constancy,
+    max_contiguous,
+    multiple_of,
+    store,
+    store_tensor_descriptor,
+)
+from tlx_xdsl.language.shape import (
+    broadcast,
+    broadcast_to,
+    expand_dims,
+    interleave,
+    join,
+    permute,
+    ravel,
+    reshape,
+    split,
+    squeeze,
+    trans,
+    unsqueeze,
+    view,
 )
 
 __all__ = [
+    "TRITON_MAX_TENSOR_NUMEL",
+    "PropagateNan",
+    "abs",
+    "add",
     "arange",
+    "associative_scan",
+    "assume",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_load",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_poll",
+    "atomic_store",
+    "atomic_xchg",
+    "atomic_xor",
     "bfloat16",
+    "block_type",
+    "broadcast",
+    "broadcast_to",
+    "cast",
+    "cat",
     "cdiv",
+    "ceil",
+    "clamp",
+    "condition",
+    "const",
     "constexpr",
+    "constexpr_type",
+    "cos",
+    "debug_barrier",
+    "device_assert",
+    "device_print",
+    "div_rn",
+    "dot",
+    "dot_scaled",
     "dtype",
+    "erf",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expect_zero",
+    "extra",
+    "fdiv",
+    "float8e4b8",
+    "float8e4b15",
     "float8e4nv",
     "float8e5",
+    "float8e5b16",
     "float16",
     "float32",
     "float64",
+    "floor",
+    "fma",
     "full",
+    "gather",
+    "histogram",
+    "inline_asm_elementwise",
     "int1",
     "int8",
     "int16",
     "int32",
     "int64",
+    "interleave",
+    "join",
     "load",
+    "load_tensor_descriptor",
+    "log",
+    "log2",
+    "make_block_ptr",
+    "make_tensor_descriptor",
+    "map_elementwise",
+    "math",
+    "max_constancy",
+    "max_contiguous",
     "maximum",
     "minimum",
+    "mul",
+    "multiple_of",
     "num_programs",
+    "permute",
+    "pi32_t",
     "pointer_type",
     "program_id",
     "range",
+    "ravel",
+    "reduce",
+    "reshape",
+    "rsqrt",
+    "sin",
+    "slice",
+    "split",
+    "sqrt",
+    "sqrt_rn",
+    "squeeze",
+    "static_assert",
+    "static_print",
     "static_range",
     "store",
+    "store_tensor_descriptor",
+    "sub",
+    "target_info",
     "tensor",
+    "tensor_descriptor",
+    "to_tensor",
+    "trans",
+    "tuple",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "umulhi",
+    "unsqueeze",
+    "view",
+    "void",
     "where",
     "zeros",
+    "zeros_like",
 ]
 
-tensor: TypeAlias = Any
-"""A scalar or a block of elements; kernels meet it as an annotation only."""
-
-_tl = builtin("tl")
-
-
-@_tl
-def program_id(axis: int) -> Any:
-    """The index of this program along `axis` (0, 1 or 2) of the grid, an int32."""
-
-
-@_tl
-def num_programs(axis: int) -> Any:
-    """The size of the grid along `axis` (0, 1 or 2), an int32."""
-
-
-@_tl
-def arange(start: int, end: int) -> Any:
-    """The int32 block `start`, ..., `end` - 1; its length must be a power of two."""
-
-
-@_tl
-def full(shape: Sequence[int], value: Any, dtype: dtype) -> Any:
-    """A block of `shape` elements that all hold `value`."""
-
-
-@_tl
-def zeros(shape: Sequence[int], dtype: dtype) -> Any:
-    """A block of `shape` zeros."""
-
-
-@_tl
-def load(pointer: Any, mask: Any = None, other: Any = None) -> Any:
-    """Read through a pointer or a block of pointers; where `mask` is false the result is `other`."""
-
-
-@_tl
-def store(pointer: Any, value: Any, mask: Any = None) -> Any:
-    """Write through a pointer or a block of pointers where `mask` is true."""
-
-
-@_tl
-def where(condition: Any, x: Any, y: Any) -> Any:
-    """`x` where `condition` holds, else `y`, element by element."""
-
-
-@_tl
-def minimum(x: Any, y: Any) -> Any:
-    """The smaller of `x` and `y`, element by element."""
-
-
-@_tl
-def maximum(x: Any, y: Any) -> Any:
-    """The larger of `x` and `y`, element by element."""
-
-
-@_tl
-def cdiv(x: Any, div: Any) -> Any:
-    """`x` / `div`, rounded up, for positive integers."""
-
-
-@_tl
-def range(arg1: Any, arg2: Any = None, step: Any = None) -> Any:
-    """A loop range, as Python's `range`."""
-
-
-@_tl
-def static_range(arg1: Any, arg2: Any = None, step: Any = None) -> Any:
-    """A range of compile-time integers: the loop is unrolled by the frontend."""
+for _name, _function in MEMBERS.items():
+    setattr(tensor, _name, _function)

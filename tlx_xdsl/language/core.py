@@ -1,139 +1,127 @@
-"""What a kernel's source can name: data types, `constexpr`, and the markers of built-in functions.
+"""What the whole language rests on: types, `constexpr`, the classes of values, and the markers of its functions.
 
-The functions of the language have no body: they state name, signature and meaning. The frontend gives a call its
-meaning (`frontend/lower/`); a call outside of a kernel raises a RuntimeError.
+As in Triton, every primitive of the language is a name of this module too (`tl.core.load`).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any
+
+from tlx_xdsl.language.compile_time import CONSTEXPR_FUNCTION_MARK as CONSTEXPR_FUNCTION_MARK
+from tlx_xdsl.language.compile_time import constexpr as constexpr
+from tlx_xdsl.language.compile_time import constexpr_function as constexpr_function
+from tlx_xdsl.language.compile_time import constexpr_type as constexpr_type
+from tlx_xdsl.language.compile_time import unwrapped as unwrapped
+from tlx_xdsl.language.composite_types import TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL
+from tlx_xdsl.language.composite_types import block_type as block_type
+from tlx_xdsl.language.composite_types import const as const
+from tlx_xdsl.language.composite_types import pi32_t as pi32_t
+from tlx_xdsl.language.composite_types import pointer_type as pointer_type
+from tlx_xdsl.language.dtypes import ALL_DTYPES as ALL_DTYPES
+from tlx_xdsl.language.dtypes import base_type as base_type
+from tlx_xdsl.language.dtypes import bfloat16 as bfloat16
+from tlx_xdsl.language.dtypes import dtype as dtype
+from tlx_xdsl.language.dtypes import float8e4b8 as float8e4b8
+from tlx_xdsl.language.dtypes import float8e4b15 as float8e4b15
+from tlx_xdsl.language.dtypes import float8e4nv as float8e4nv
+from tlx_xdsl.language.dtypes import float8e5 as float8e5
+from tlx_xdsl.language.dtypes import float8e5b16 as float8e5b16
+from tlx_xdsl.language.dtypes import float16 as float16
+from tlx_xdsl.language.dtypes import float32 as float32
+from tlx_xdsl.language.dtypes import float64 as float64
+from tlx_xdsl.language.dtypes import get_int_dtype as get_int_dtype
+from tlx_xdsl.language.dtypes import int1 as int1
+from tlx_xdsl.language.dtypes import int8 as int8
+from tlx_xdsl.language.dtypes import int16 as int16
+from tlx_xdsl.language.dtypes import int32 as int32
+from tlx_xdsl.language.dtypes import int64 as int64
+from tlx_xdsl.language.dtypes import uint8 as uint8
+from tlx_xdsl.language.dtypes import uint16 as uint16
+from tlx_xdsl.language.dtypes import uint32 as uint32
+from tlx_xdsl.language.dtypes import uint64 as uint64
+from tlx_xdsl.language.dtypes import void as void
+from tlx_xdsl.language.marks import AGGREGATE_MARK as AGGREGATE_MARK
+from tlx_xdsl.language.marks import BUILTIN_NAME as BUILTIN_NAME
+from tlx_xdsl.language.marks import LIBRARY_MARK as LIBRARY_MARK
+from tlx_xdsl.language.marks import MEMBERS as MEMBERS
+from tlx_xdsl.language.marks import _aggregate as _aggregate  # pyright: ignore[reportPrivateUsage]
+from tlx_xdsl.language.marks import aggregate as aggregate
+from tlx_xdsl.language.marks import builtin as builtin
+from tlx_xdsl.language.marks import builtin_name as builtin_name
+from tlx_xdsl.language.marks import library as library
+from tlx_xdsl.language.objects import PropagateNan as PropagateNan
+from tlx_xdsl.language.objects import slice as slice
+from tlx_xdsl.language.objects import tensor as tensor
+from tlx_xdsl.language.objects import tensor_descriptor as tensor_descriptor
+from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
+from tlx_xdsl.language.objects import tuple as tuple
+
+_tl = builtin("tl")
 
 
-@dataclass(frozen=True)
-class dtype:
-    """An element type; `name` is Triton's spelling in signatures (`fp16`, `i32`, `u8`)."""
+def __getattr__(name: str) -> Any:
+    """The rest of the language."""
+    from tlx_xdsl import language
 
-    name: str
-    kind: Literal["int", "uint", "float"]
-    primitive_bitwidth: int
-    """Bits of one element."""
-
-    def is_floating(self) -> bool:
-        """Whether this is a floating-point type."""
-        return self.kind == "float"
-
-    def is_int(self) -> bool:
-        """Whether this is an integer type, signed or not."""
-        return self.kind != "float"
-
-    def is_int_signed(self) -> bool:
-        """Whether this is a signed integer type."""
-        return self.kind == "int"
-
-    def __str__(self) -> str:
-        """Return Triton's spelling."""
-        return self.name
+    if name in language.__all__:
+        return getattr(language, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-int1 = dtype("i1", "int", 1)
-int8 = dtype("i8", "int", 8)
-int16 = dtype("i16", "int", 16)
-int32 = dtype("i32", "int", 32)
-int64 = dtype("i64", "int", 64)
-uint8 = dtype("u8", "uint", 8)
-uint16 = dtype("u16", "uint", 16)
-uint32 = dtype("u32", "uint", 32)
-uint64 = dtype("u64", "uint", 64)
-float8e4nv = dtype("fp8e4nv", "float", 8)
-float8e5 = dtype("fp8e5", "float", 8)
-float16 = dtype("fp16", "float", 16)
-bfloat16 = dtype("bf16", "float", 16)
-float32 = dtype("fp32", "float", 32)
-float64 = dtype("fp64", "float", 64)
+@_tl
+def range(
+    arg1: Any,
+    arg2: Any = None,
+    step: Any = None,
+    num_stages: Any = None,
+    loop_unroll_factor: Any = None,
+    disallow_acc_multi_buffer: Any = False,
+    flatten: Any = False,
+    warp_specialize: Any = False,
+    disable_licm: Any = False,
+) -> Any:
+    """A loop range as Python's `range`, with hints for the compiler.
 
-ALL_DTYPES: tuple[dtype, ...] = (
-    int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float8e4nv, float8e5, float16, bfloat16, float32, float64,
-)  # fmt: skip
-"""Every element type."""
-
-
-@dataclass(frozen=True)
-class pointer_type:
-    """A pointer to elements of `element_ty` in global memory."""
-
-    element_ty: dtype
-
-    def __str__(self) -> str:
-        """Return Triton's spelling."""
-        return f"*{self.element_ty}"
-
-
-class constexpr:
-    """A value known at compile time: as an annotation (`BLOCK: tl.constexpr`) or around a global's value."""
-
-    def __init__(self, value: Any):
-        self.value = value.value if isinstance(value, constexpr) else value
-
-    def __repr__(self) -> str:
-        """Return the constructor call."""
-        return f"constexpr({self.value!r})"
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-BUILTIN_NAME = "__tlx_builtin__"
-"""The attribute that marks a function of the language; it holds the qualified name, such as `tlx.local_alloc`."""
-
-
-MEMBERS: dict[str, Callable[..., Any]] = {}
-"""Functions of the language that are methods of a `tl.tensor` too, by name: `x.sum(0)` is `tl.sum(x, 0)`."""
-
-
-def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
-    """Mark a function as part of the language, under the name `namespace.name`.
-
-    A `member` is a method of blocks too, with the block as its first argument.
+    `num_stages` is the depth of the software pipeline, `loop_unroll_factor` how often the body is repeated,
+    `disallow_acc_multi_buffer` keeps one buffer for accumulators, `flatten` merges a nest of loops into one,
+    `warp_specialize` splits the body among warps, `disable_licm` keeps invariant code inside.
     """
 
-    def mark(fn: F) -> F:
-        qualified = f"{namespace}.{fn.__name__}"
 
-        @functools.wraps(fn)
-        def outside(*args: Any, **kwargs: Any) -> NoReturn:
-            raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
-
-        setattr(outside, BUILTIN_NAME, qualified)
-        if member:
-            MEMBERS[fn.__name__] = outside
-        return outside  # pyright: ignore[reportReturnType]
-
-    return mark
+@_tl
+def static_range(arg1: Any, arg2: Any = None, step: Any = None) -> Any:
+    """A range of compile-time integers: the loop is unrolled by the frontend."""
 
 
-LIBRARY_MARK = "__tlx_library__"
-"""The attribute that marks a function of the language that is written in the language."""
+@_tl
+def condition(arg1: Any, disable_licm: Any = False) -> Any:
+    """The condition of a `while`; `disable_licm` keeps invariant code inside of the loop."""
 
 
-def library(*, member: bool = False) -> Callable[[F], F]:
-    """Mark a function of the language whose Python body, in the language itself, is its meaning.
+@_tl
+def program_id(axis: Any) -> Any:
+    """The index of this program along `axis` (0, 1 or 2) of the grid, an int32."""
 
-    The frontend compiles the body where the function is called, as it does with a user's function. A `member` is a
-    method of blocks too.
+
+@_tl
+def num_programs(axis: Any) -> Any:
+    """The size of the grid along `axis` (0, 1 or 2), an int32."""
+
+
+@_tl
+def to_tensor(x: Any) -> Any:
+    """`x` as a runtime value: a compile-time number becomes a constant."""
+
+
+@_tl
+def aggregate_replace(instance: Any, **changes: Any) -> Any:
+    """A copy of an aggregate in which the fields named by `changes` have new values."""
+
+
+@_tl
+def extern_elementwise(lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any) -> Any:
+    """Call a function of a bitcode library on scalars, or on each element of blocks.
+
+    `arg_type_symbol_dict` gives, for each tuple of argument types, the symbol and the type of its result; arguments
+    are promoted to a common type and shape first. `is_pure` says that the call has no side effect.
     """
-
-    def mark(fn: F) -> F:
-        setattr(fn, LIBRARY_MARK, True)
-        if member:
-            MEMBERS[fn.__name__] = fn
-        return fn
-
-    return mark
-
-
-def builtin_name(fn: object) -> str | None:
-    """The qualified name of a function of the language, or None for anything else."""
-    return getattr(fn, BUILTIN_NAME, None)

@@ -126,7 +126,7 @@ def assignments(texts: Sequence[str], option: str) -> dict[str, str]:
     return result
 
 
-_DTYPES = {dtype.name: dtype for dtype in ALL_DTYPES}
+_DTYPES = {name: dtype for dtype in ALL_DTYPES for name in (dtype.name, dtype.spelling)}
 
 
 def constexpr_value(name: str, text: str) -> Any:

@@ -15,7 +15,7 @@ FAULTS = [
     ("tl.store(out)", "missing a required argument: 'value'", 5),
     ("tl.store(out, n, msk=1)", "unexpected keyword argument 'msk'", 5),
     ("tl.arange(0, 3)", "power of two", 5),
-    ("tl.arange(0, n)", "'end' must be a constexpr integer of at least 1, found a runtime value of type i32", 18),
+    ("tl.arange(0, n)", "'end' must be a constexpr integer of at least 1, found a runtime value of type int32", 18),
     ("tl.program_id(3)", "axes 0, 1 and 2", 19),
     ("x = n < 1 < 2", "chained comparisons", 9),
     ("x = n @ n", "unsupported operator", 9),
@@ -127,7 +127,7 @@ def kernel(out, n):
     for i in range(n):
         x = tl.arange(0, 4)
 """
-    with pytest.raises(CompilationError, match="'x' is a runtime value of type i32 before and a block"):
+    with pytest.raises(CompilationError, match="'x' is a runtime value of type int32 before and a block"):
         compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
 
 

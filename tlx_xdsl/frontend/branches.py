@@ -1,0 +1,166 @@
+"""Branches: `if` statements and conditional expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import cf, scf
+from xdsl.ir import Block, Region
+
+from tlx_xdsl.frontend.carry import all_parts, assigned_names, bind_names, carried, forget, merged, runtime
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, parts, rebuild
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+
+def contains_return(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a `return` stands somewhere in the statements."""
+    return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
+
+
+@dataclass
+class _Side:
+    """A branch of an `if` behind the walk through it."""
+
+    block: Block
+    """Where the branch ends."""
+    names: dict[str, Value]
+    returned: bool = False
+
+
+def visit_if(visitor: Visitor, node: ast.If) -> bool:
+    """A compile-time condition picks a branch, a runtime one becomes a branch of the IR.
+
+    Returns whether control never gets behind the `if` because all ways return.
+    """
+    test = visitor.expression(node.test)
+    if isinstance(test, Constexpr):
+        return visitor.visit_body(node.body if test.value else node.orelse)
+    condition = visitor.branch_condition(node.test, test, "a branch")
+    visitor.locate(node)
+    if contains_return((*node.body, *node.orelse)):
+        if not visitor.builder.can_branch:
+            visitor.refuse_early_return(node)
+        return _branch(visitor, node, condition)
+    _emit_if(visitor, node, condition)
+    return False
+
+
+def _branch(visitor: Visitor, node: ast.If, condition: Tensor) -> bool:
+    """An `if` that returns, in the body of a function: blocks and `cf` branches."""
+    builder = visitor.builder
+    location, outer = builder.location, dict(visitor.names)
+    starts = [builder.new_block(), builder.new_block()]
+    builder.insert(cf.ConditionalBranchOp(condition.ssa, starts[0], [], starts[1], []))
+    sides: list[_Side] = []
+    visitor.branches += 1
+    for start, body in zip(starts, (node.body, node.orelse), strict=True):
+        visitor.names = dict(outer)
+        builder.move_to(start)
+        returned = visitor.visit_body(body)
+        sides.append(_Side(builder.block, visitor.names, returned))
+    visitor.branches -= 1
+    builder.location = location
+    going_on = [side for side in sides if not side.returned]
+    if len(going_on) < 2:
+        if going_on:
+            builder.move_to(going_on[0].block)
+            visitor.names = going_on[0].names
+        return not going_on
+    names, like = _merge(visitor, node, going_on)
+    join: Block | None = None
+    for side in going_on:
+        builder.move_to(side.block)
+        values = all_parts([carried(visitor, node, n, side.names[n], v) for n, v in zip(names, like, strict=True)])
+        builder.location = location
+        if join is None:
+            join = builder.new_block([value.type for value in values])
+        builder.insert(cf.BranchOp(join, *values))
+    assert join is not None
+    builder.move_to(join)
+    _leave(visitor, node, outer, going_on)
+    bind_names(visitor, names, like, join.args)
+    return False
+
+
+def _emit_if(visitor: Visitor, node: ast.If, condition: Tensor) -> None:
+    builder = visitor.builder
+    location, outer = builder.location, dict(visitor.names)
+    sides: list[_Side] = []
+    for body in (node.body, node.orelse):
+        visitor.names = dict(outer)
+        block = Block()
+        with builder.at_end_of(block):
+            visitor.visit_body(body)
+        sides.append(_Side(block, visitor.names))
+    builder.location = location
+    names, like = _merge(visitor, node, sides)
+    types = [value.type for value in all_parts(like)]
+    for side in sides:
+        with builder.at_end_of(side.block):
+            values = [carried(visitor, node, n, side.names[n], v) for n, v in zip(names, like, strict=True)]
+            builder.location = location
+            builder.insert(scf.YieldOp(*all_parts(values)))
+    op = scf.IfOp(condition.ssa, types, Region(sides[0].block), Region(sides[1].block))
+    builder.insert(op)
+    _leave(visitor, node, outer, sides)
+    bind_names(visitor, names, like, op.results)
+
+
+def _merge(visitor: Visitor, node: ast.If, sides: Sequence[_Side]) -> tuple[list[str], list[Value]]:
+    """Names that leave the sides with another value than they came with, and a value of the type of each."""
+    names: list[str] = []
+    like: list[Value] = []
+    for name in assigned_names((*node.body, *node.orelse)):
+        if any(name not in side.names for side in sides):
+            # It does not exist afterwards: see `_leave`.
+            continue
+        values = [side.names[name] for side in sides]
+        if all(value is values[0] for value in values):
+            continue
+        names.append(name)
+        like.append(merged(visitor, node, name, values))
+    return names, like
+
+
+def _leave(visitor: Visitor, node: ast.If, outer: dict[str, Value], sides: Sequence[_Side]) -> None:
+    """Behind the branches: what was there before, and what all sides agree on without a merge."""
+    new: dict[str, Value] = {}
+    for name, value in sides[0].names.items():
+        if all(side.names.get(name) is value for side in sides):
+            new[name] = value
+    visitor.names = {**outer, **new}
+    one_sided = (name for side in sides for name in side.names if name not in visitor.names)
+    forget(visitor, list(one_sided), f"it is assigned on one side only of the 'if' in line {node.lineno}")
+
+
+def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:
+    """`x if condition else y`: like an `if`, for a scalar condition."""
+    test = visitor.expression(node.test)
+    if isinstance(test, Constexpr):
+        return visitor.expression(node.body if test.value else node.orelse)
+    if isinstance(test, Tensor) and test.shape:
+        raise visitor.error(
+            node.test, f"a condition must be a scalar, found {test.describe()}: choose by element with tl.where"
+        )
+    condition = visitor.branch_condition(node.test, test, "a conditional expression")
+    builder = visitor.builder
+    visitor.locate(node)
+    location = builder.location
+    blocks, values = [Block(), Block()], list[Value]()
+    for block, expression in zip(blocks, (node.body, node.orelse), strict=True):
+        with builder.at_end_of(block):
+            values.append(runtime(visitor, expression, visitor.expression(expression)))
+    like = merged(visitor, node, "the result", values)
+    for block, value in zip(blocks, values, strict=True):
+        with builder.at_end_of(block):
+            builder.location = location
+            builder.insert(scf.YieldOp(*parts(carried(visitor, node, "the result", value, like))))
+    types = [value.type for value in parts(like)]
+    op = scf.IfOp(condition.ssa, types, Region(blocks[0]), Region(blocks[1]))
+    builder.insert(op)
+    return rebuild(like, iter(op.results))

@@ -1,0 +1,122 @@
+"""What happens to names where control flow meets: loops carry values, branches merge them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.builder import hint
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value, kind, parts, rebuild
+from tlx_xdsl.language.core import pointer_type
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+
+def assigned_names(statements: Sequence[ast.stmt]) -> list[str]:
+    """Names that the statements assign, in order of first appearance."""
+    names: dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id)
+    return list(names)
+
+
+def is_number(value: Value) -> bool:
+    """Whether `value` is a compile-time number."""
+    return isinstance(value, Constexpr) and isinstance(value.value, bool | int | float)
+
+
+def runtime(visitor: Visitor, node: ast.AST, value: Value) -> Value:
+    """`value` as an assignment binds it: numbers become runtime scalars, also in tuples; the rest stays.
+
+    As in Triton, only `name: tl.constexpr = ...` keeps a number at compile time.
+    """
+    if is_number(value):
+        return visitor.semantic(node, semantic.to_tensor, value)
+    items = visitor.items_of(value)
+    if items is None:
+        return value
+    return TupleValue(tuple(runtime(visitor, node, item) for item in items), _class_of(value))
+
+
+def _class_of(value: Value) -> Any:
+    """The class of a named tuple."""
+    if isinstance(value, TupleValue):
+        return value.cls
+    python: Any = value.value if isinstance(value, Constexpr) else None
+    return type(python) if hasattr(type(python), "_fields") else None
+
+
+def carried(visitor: Visitor, node: ast.AST, name: str, value: Value, like: Value) -> Value:
+    """What the next iteration, or the code behind a branch, finds under `name`: `value`, in the type of `like`.
+
+    Raises the located error that a name must keep its type.
+    """
+    if isinstance(like, Tensor) and isinstance(value, Constexpr) and is_number(value):
+        if not like.shape and not isinstance(like.dtype, pointer_type):
+            return Tensor(visitor.builder.constant(value.value, ir_type(like.dtype)), like.dtype)
+    elif isinstance(like, TupleValue):
+        items = visitor.items_of(value)
+        if items is not None and len(items) == len(like.items):
+            pairs = zip(items, like.items, strict=True)
+            return TupleValue(tuple(carried(visitor, node, name, item, other) for item, other in pairs), like.cls)
+    elif isinstance(like, Constexpr) and kind(like) == kind(value):
+        return like
+    if kind(value) != kind(like):
+        raise visitor.error(
+            node, f"'{name}' is {like.describe()} before and {value.describe()} after: it must keep its type"
+        )
+    return value
+
+
+def merged(visitor: Visitor, node: ast.AST, name: str, sides: Sequence[Value]) -> Value:
+    """What `name` is behind branches that leave `sides` under it: a value that each of them can be carried as.
+
+    Raises the located error that the sides differ in type.
+    """
+    if all(side is sides[0] for side in sides):
+        return sides[0]
+    if all(isinstance(side, Constexpr) for side in sides) and len({kind(side) for side in sides}) == 1:
+        return sides[0]
+    for side in sides:
+        if isinstance(side, Tensor):
+            return side
+    if all(is_number(side) for side in sides):
+        return runtime(visitor, node, sides[0])
+    tuples = [visitor.items_of(side) for side in sides]
+    if all(items is not None and len(items) == len(tuples[0] or ()) for items in tuples):
+        cls = next((side.cls for side in sides if isinstance(side, TupleValue)), None)
+        columns = zip(*(items or () for items in tuples), strict=True)
+        return TupleValue(tuple(merged(visitor, node, name, column) for column in columns), cls)
+    if kind(sides[0]) != kind(sides[1]):
+        words = f"{sides[0].describe()} on one side, {sides[1].describe()} on the other"
+        raise visitor.error(node, f"'{name}' is {words}")
+    return sides[0]
+
+
+def all_parts(values: Sequence[Value]) -> list[SSAValue]:
+    """The IR values of several values, one after the other."""
+    return [ssa for value in values for ssa in parts(value)]
+
+
+def bind_names(visitor: Visitor, names: Sequence[str], like: Sequence[Value], ssa: Sequence[SSAValue]) -> None:
+    """Let each name hold a value like that of `like`, made of the next values of `ssa`."""
+    values = iter(ssa)
+    for name, value in zip(names, like, strict=True):
+        visitor.names[name] = new = rebuild(value, values)
+        for part in parts(new):
+            hint(part, name)
+
+
+def forget(visitor: Visitor, names: Sequence[str], why: str) -> None:
+    """Remember for error messages why names do not exist any more."""
+    for name in names:
+        if name not in visitor.names:
+            visitor.gone[name] = why

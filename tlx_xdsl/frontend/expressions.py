@@ -1,0 +1,370 @@
+"""Expressions of a kernel."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tlx_xdsl.frontend import objects, semantic
+from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
+from tlx_xdsl.frontend.branches import visit_ternary
+from tlx_xdsl.frontend.foreign import NotInOurLanguage, ours, source_of
+from tlx_xdsl.frontend.functions import Argument, is_compile_time, python_value
+from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.language.core import constexpr, dtype, int1, pointer_type
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+
+def visit(visitor: Visitor, node: ast.expr) -> Value:
+    """Compile an expression."""
+    match node:
+        case ast.Constant():
+            return Constexpr(node.value)
+        case ast.Name():
+            return visit_name(visitor, node)
+        case ast.Attribute():
+            return attribute_of(visitor, node, visitor.expression(node.value))
+        case ast.Subscript():
+            return subscript_of(visitor, node, visitor.expression(node.value))
+        case ast.Call():
+            return _call(visitor, node)
+        case ast.BinOp():
+            left, right = visitor.expression(node.left), visitor.expression(node.right)
+            return binary(visitor, node, node.op, left, right)
+        case ast.Compare():
+            return _compare(visitor, node)
+        case ast.BoolOp():
+            return _bool_op(visitor, node)
+        case ast.UnaryOp():
+            return _unary(visitor, node)
+        case ast.IfExp():
+            return visit_ternary(visitor, node)
+        case ast.Tuple() | ast.List():
+            return _tuple(visitor, node)
+        case ast.JoinedStr():
+            return _format(visitor, node)
+        case ast.ListComp() | ast.GeneratorExp():
+            return _comprehension(visitor, node)
+        case ast.NamedExpr():
+            return _walrus(visitor, node)
+        case _:
+            raise visitor.error(node, f"unsupported expression in a kernel: {construct(node)}")
+
+
+# --- names and literals ---------------------------------------------------------------------------------------------
+
+
+def visit_name(visitor: Visitor, node: ast.Name) -> Value:
+    """What a name stands for: a local value, a global, or a function of Python."""
+    name = node.id
+    if name in visitor.names:
+        return visitor.names[name]
+    if name in visitor.gone:
+        raise visitor.error(node, f"'{name}' has no value here: {visitor.gone[name]}")
+    found, value = visitor.source.lookup(name)
+    if found:
+        return _global(visitor, node, value)
+    if hasattr(builtins, name):
+        return Constexpr(getattr(builtins, name))
+    known = set(visitor.names) | visitor.source.visible_names()
+    close = difflib.get_close_matches(name, known, n=1)
+    raise visitor.error(node, f"name '{name}' is not defined" + (f", did you mean '{close[0]}'?" if close else ""))
+
+
+def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
+    value = ours_at(visitor, node, value)
+    if isinstance(value, constexpr):
+        return Constexpr(value.value)
+    if isinstance(value, ModuleType | dtype | pointer_type) or callable(value) or source_of(value) is not None:
+        return Constexpr(value)
+    if visitor.source.is_constexpr_global(node.id) or visitor.source.is_library:
+        return Constexpr(value)
+    raise visitor.error(
+        node,
+        f"the global '{node.id}' is not a constexpr: declare it as `{node.id}: tl.constexpr = ...` "
+        "or pass it as an argument",
+    )
+
+
+def ours_at(visitor: Visitor, node: ast.AST, value: Any) -> Any:
+    """Our object for an object of Triton's language.
+
+    Raises the located error that tlx_xdsl does not have it.
+    """
+    try:
+        return ours(value)
+    except NotInOurLanguage as error:
+        raise visitor.error(node, str(error)) from error
+
+
+def _tuple(visitor: Visitor, node: ast.Tuple | ast.List) -> Value:
+    items: list[Value] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            spread = visitor.items_of(visitor.expression(element.value))
+            if spread is None:
+                raise visitor.error(element, "only a tuple can be spread into a tuple")
+            items.extend(spread)
+        else:
+            items.append(visitor.expression(element))
+    return make_tuple(items)
+
+
+def make_tuple(items: list[Value]) -> Value:
+    """A tuple of values: a compile-time one when nothing in it is known at run time only."""
+    if all(isinstance(item, Constexpr) for item in items):
+        return Constexpr(tuple(item.value for item in items if isinstance(item, Constexpr)))
+    return TupleValue(tuple(items))
+
+
+def _format(visitor: Visitor, node: ast.JoinedStr) -> Value:
+    text: list[str] = []
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            text.append(str(part.value))
+            continue
+        assert isinstance(part, ast.FormattedValue)
+        value = visitor.expression(part.value)
+        if not is_compile_time(value):
+            raise visitor.error(part.value, f"an f-string takes constexprs only, found {value.describe()}")
+        spec = _format(visitor, part.format_spec) if isinstance(part.format_spec, ast.JoinedStr) else Constexpr("")
+        assert isinstance(spec, Constexpr)
+        shown = python_value(value)
+        conversions = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+        if part.conversion in conversions:
+            shown = conversions[part.conversion](shown)
+        try:
+            text.append(format(shown, spec.value))
+        except (TypeError, ValueError) as error:
+            raise visitor.error(part.value, f"cannot format {value.describe()}: {error}") from error
+    return Constexpr("".join(text))
+
+
+def _comprehension(visitor: Visitor, node: ast.ListComp | ast.GeneratorExp) -> Value:
+    if len(node.generators) != 1:
+        raise visitor.error(node, "a comprehension in a kernel has one 'for'")
+    generator = node.generators[0]
+    iterable = visitor.expression(generator.iter)
+    values = visitor.items_of(iterable)
+    if values is None and isinstance(iterable, Constexpr) and isinstance(iterable.value, range):
+        values = tuple(Constexpr(index) for index in iterable.value)
+    if values is None:
+        raise visitor.error(generator.iter, f"a comprehension runs over a tuple, found {iterable.describe()}")
+    outer = dict(visitor.names)
+    items: list[Value] = []
+    for value in values:
+        visitor.assign(generator.target, value)
+        tests = [(test, visitor.expression(test)) for test in generator.ifs]
+        for place, test in tests:
+            if not isinstance(test, Constexpr):
+                raise visitor.error(place, f"a comprehension filters by constexprs, found {test.describe()}")
+        if all(test.value for _, test in tests if isinstance(test, Constexpr)):
+            items.append(visitor.expression(node.elt))
+    visitor.names = outer
+    return make_tuple(items)
+
+
+def _walrus(visitor: Visitor, node: ast.NamedExpr) -> Value:
+    value = visitor.expression(node.value)
+    visitor.assign(node.target, value)
+    return value
+
+
+# --- operators ------------------------------------------------------------------------------------------------------
+
+
+def binary(visitor: Visitor, node: ast.AST, op: ast.operator, lhs: Value, rhs: Value) -> Value:
+    """`lhs op rhs`."""
+    symbol = _BINARY.get(type(op))
+    if symbol is None:
+        raise visitor.error(node, f"unsupported operator in a kernel: {construct(op)}")
+    left, right = visitor.items_of(lhs), visitor.items_of(rhs)
+    if symbol == "+" and left is not None and right is not None:
+        return make_tuple([*left, *right])
+    if symbol == "*" and left is not None and isinstance(rhs, Constexpr) and isinstance(rhs.value, int):
+        return make_tuple(list(left) * rhs.value)
+    return visitor.semantic(node, semantic.binary, symbol, lhs, rhs)
+
+
+def _compare(visitor: Visitor, node: ast.Compare) -> Value:
+    if len(node.ops) != 1:
+        return _chained(visitor, node)
+    lhs, rhs = visitor.expression(node.left), visitor.expression(node.comparators[0])
+    return _compare_two(visitor, node, node.ops[0], lhs, rhs)
+
+
+def _compare_two(visitor: Visitor, node: ast.Compare, op: ast.cmpop, lhs: Value, rhs: Value) -> Value:
+    if isinstance(op, ast.Is | ast.IsNot):
+        return Constexpr(_is_same(visitor, node, lhs, rhs) == isinstance(op, ast.Is))
+    if isinstance(op, ast.In | ast.NotIn):
+        return Constexpr(_is_member(visitor, node, lhs, rhs) == isinstance(op, ast.In))
+    symbol = _COMPARE[type(op)]
+    if symbol in ("==", "!=") and is_compile_time(lhs) and is_compile_time(rhs):
+        return Constexpr((python_value(lhs) == python_value(rhs)) == (symbol == "=="))
+    if symbol in ("==", "!=") and (_is_none(lhs) or _is_none(rhs)):
+        # A runtime value is never None.
+        return Constexpr(symbol == "!=")
+    return visitor.semantic(node, semantic.compare, symbol, lhs, rhs)
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constexpr) and value.value is None
+
+
+def _chained(visitor: Visitor, node: ast.Compare) -> Value:
+    """`a < b < c`, for scalars: `(a < b) & (b < c)`, each operand evaluated once."""
+    operands = [visitor.expression(operand) for operand in (node.left, *node.comparators)]
+    result: Value | None = None
+    for op, lhs, rhs in zip(node.ops, operands, operands[1:], strict=False):
+        one = _compare_two(visitor, node, op, lhs, rhs)
+        if isinstance(one, Tensor) and one.shape:
+            raise visitor.error(node, "chained comparisons are ambiguous for blocks: join two comparisons with '&'")
+        if isinstance(one, Constexpr):
+            if not one.value:
+                return one
+            continue
+        result = one if result is None else visitor.semantic(node, semantic.binary, "&", result, one)
+    return Constexpr(True) if result is None else result
+
+
+def _is_same(visitor: Visitor, node: ast.Compare, lhs: Value, rhs: Value) -> bool:
+    if not _is_none(rhs) and not isinstance(lhs, Constexpr):
+        raise visitor.error(node, "'is' compares compile-time values, or anything with None")
+    return isinstance(lhs, Constexpr) and isinstance(rhs, Constexpr) and lhs.value is rhs.value
+
+
+def _is_member(visitor: Visitor, node: ast.Compare, lhs: Value, rhs: Value) -> bool:
+    if not is_compile_time(lhs) or not is_compile_time(rhs):
+        raise visitor.error(node, f"'in' takes compile-time values, found {lhs.describe()} and {rhs.describe()}")
+    try:
+        return python_value(lhs) in python_value(rhs)
+    except TypeError as error:
+        raise visitor.error(node, f"'in': {error}") from error
+
+
+def _bool_op(visitor: Visitor, node: ast.BoolOp) -> Value:
+    result = visitor.expression(node.values[0])
+    for operand in node.values[1:]:
+        if isinstance(result, Constexpr):
+            # As in Python, the right side is not looked at when the left side decides.
+            if bool(result.value) == isinstance(node.op, ast.Or):
+                return result
+            result = visitor.expression(operand)
+            continue
+        right = visitor.expression(operand)
+        symbol = "&" if isinstance(node.op, ast.And) else "|"
+        left, right = as_condition(visitor, node, result), as_condition(visitor, operand, right)
+        result = visitor.semantic(node, semantic.binary, symbol, left, right)
+    return result
+
+
+def as_condition(visitor: Visitor, node: ast.AST, value: Value) -> Tensor:
+    """`value` as a runtime int1."""
+    tensor: Tensor = visitor.semantic(node, semantic.to_tensor, value)
+    return visitor.semantic(node, semantic.cast, tensor, int1)
+
+
+def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:
+    value = visitor.expression(node.operand)
+    match node.op:
+        case ast.Not():
+            if is_compile_time(value):
+                return Constexpr(not python_value(value))
+            return visitor.semantic(node, semantic.binary, "^", as_condition(visitor, node, value), Constexpr(True))
+        case ast.USub():
+            return visitor.semantic(node, semantic.negate, value)
+        case ast.UAdd():
+            return value
+        case _:
+            return visitor.semantic(node, semantic.binary, "^", value, Constexpr(-1))
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+def arguments(visitor: Visitor, node: ast.Call) -> tuple[list[Argument], dict[str, Argument]]:
+    """The positional and the keyword arguments of a call."""
+    positional: list[Argument] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            items = visitor.items_of(visitor.expression(argument.value))
+            if items is None:
+                raise visitor.error(argument, "only a tuple can be spread into arguments")
+            positional.extend((argument, item) for item in items)
+        else:
+            positional.append((argument, visitor.expression(argument)))
+    keywords: dict[str, Argument] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise visitor.error(keyword.value, "a kernel can't spread a dictionary into arguments")
+        keywords[keyword.arg] = (keyword.value, visitor.expression(keyword.value))
+    return positional, keywords
+
+
+def _call(visitor: Visitor, node: ast.Call) -> Value:
+    callee = visitor.expression(node.func)
+    positional, keywords = arguments(visitor, node)
+    visitor.locate(node)
+    return objects.call(visitor, node, callee, positional, keywords)
+
+
+def construct(node: ast.AST) -> str:
+    """A construct of Python in words."""
+    words = {
+        "FunctionDef": "a nested function",
+        "ClassDef": "a class",
+        "Try": "'try'",
+        "Raise": "'raise'",
+        "Break": "'break' (let the loop's condition, or a mask, say when it is done)",
+        "Continue": "'continue' (put the rest of the loop's body under an 'if')",
+        "Import": "'import'",
+        "ImportFrom": "'import'",
+        "Global": "'global'",
+        "Nonlocal": "'nonlocal'",
+        "Delete": "'del'",
+        "Lambda": "a lambda",
+        "SetComp": "a set comprehension",
+        "DictComp": "a dictionary comprehension",
+        "Set": "a set",
+        "Dict": "a dictionary",
+        "MatMult": "'@' (use tl.dot or tlx.async_dot)",
+        "Subscript": "an item",
+        "Attribute": "an attribute",
+        "Match": "'match'",
+        "Await": "'await'",
+        "Yield": "'yield'",
+        "YieldFrom": "'yield'",
+        "Slice": "a slice",
+    }
+    name = type(node).__name__
+    return words.get(name, f"'{name}'")
+
+

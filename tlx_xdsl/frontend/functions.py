@@ -1,0 +1,317 @@
+"""Functions that kernels call: the user's, and those of the language that are written in it.
+
+A call compiles the callee's body where it stands. It stays a `tt.call` of a function of its own when the callee is
+`noinline`, or when it returns from inside a branch and the call stands where the IR can't branch (in a loop, say).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.dialects import cf
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr
+from xdsl.ir import Block, Region
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.frontend.builder import hint
+from tlx_xdsl.frontend.carry import all_parts, runtime
+from tlx_xdsl.frontend.source import KernelSource, Parameter
+from tlx_xdsl.frontend.values import NONE, Constexpr, TupleValue, Value, kind, parts, rebuild
+from tlx_xdsl.language.core import constexpr
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+Argument: TypeAlias = tuple[ast.AST, Value]
+"""An argument of a call, and where it stands."""
+
+
+class EarlyReturn(Exception):
+    """A function returns from a branch where the caller's code can't branch: the call must stay a call."""
+
+
+@dataclass
+class Compiled:
+    """A function that has become a `tt.func` of its own."""
+
+    symbol: str
+    result: Value
+    """What it returns; its IR values are those of the function's `tt.return`."""
+
+
+@dataclass
+class Unit:
+    """What the functions of one module share while it is compiled."""
+
+    capability: int = 90
+    """Compute capability of the target, such as 90 for sm_90a."""
+    debug: bool = False
+    """Whether `tl.device_assert` has an effect."""
+    functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
+    compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
+    replica_ids: list[int] = field(default_factory=list[int])
+    """Replica of each task that we are in, outermost first."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Where a function is called from."""
+
+    visitor: Visitor
+    node: ast.AST
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+def call_jitted(
+    visitor: Visitor,
+    node: ast.AST,
+    source: KernelSource,
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
+) -> Value:
+    """Call the jitted function `source`; the result is what it returns.
+
+    Raises CompilationError for arguments that do not fit, for recursion, and for errors inside the function.
+    """
+    _refuse_recursion(visitor, node, source)
+    bound = _bind(visitor, node, source, positional, keywords)
+    if source.noinline:
+        return _call(visitor, node, source, bound)
+    builder = visitor.builder
+    mark = builder.mark()
+    try:
+        return _inline(visitor, node, source, bound)
+    except EarlyReturn:
+        builder.erase_behind(mark)
+        return _call(visitor, node, source, bound)
+    finally:
+        visitor.locate(node)
+
+
+def _refuse_recursion(visitor: Visitor, node: ast.AST, source: KernelSource) -> None:
+    chain = [source.name]
+    at: Visitor | None = visitor
+    while at is not None:
+        chain.append(at.source.name)
+        if at.source.fn is source.fn:
+            raise visitor.error(node, f"recursion is not possible in a kernel: {' -> '.join(reversed(chain))}")
+        at = at.caller.visitor if at.caller is not None else None
+
+
+def _bind(
+    visitor: Visitor,
+    node: ast.AST,
+    source: KernelSource,
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
+) -> dict[str, Value]:
+    """The value of each parameter."""
+    try:
+        bound = source.signature.bind(*positional, **keywords)
+    except TypeError as error:
+        shown = f"{source.name}({', '.join(source.signature.parameters)})"
+        raise visitor.error(node, f"{source.name}: {error}, expected {shown}") from error
+    values: dict[str, Value] = {}
+    for parameter in source.parameters:
+        if parameter.name not in bound.arguments:
+            values[parameter.name] = _default(parameter)
+        elif parameter.is_variadic:
+            values[parameter.name] = TupleValue(tuple(value for _, value in bound.arguments[parameter.name]))
+        else:
+            place, value = bound.arguments[parameter.name]
+            if parameter.is_constexpr and not is_compile_time(value):
+                raise visitor.error(
+                    place,
+                    f"the parameter '{parameter.name}' of '{source.name}' is a constexpr, found {value.describe()}",
+                )
+            values[parameter.name] = value
+    return values
+
+
+def is_compile_time(value: Value) -> bool:
+    """Whether nothing of `value` is known at run time only."""
+    if isinstance(value, TupleValue):
+        return all(is_compile_time(item) for item in value.items)
+    return isinstance(value, Constexpr)
+
+
+def _default(parameter: Parameter) -> Value:
+    if parameter.is_variadic:
+        return TupleValue(())
+    default = parameter.default
+    return Constexpr(default.value if isinstance(default, constexpr) else default)
+
+
+def _inline(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
+    inner = visitor.inside(source, Caller(visitor, node))
+    inner.names.update(bound)
+    with inner.body("inline"):
+        inner.visit_body(source.tree.body)
+        return inner.finish()
+
+
+def _call(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
+    unit, builder = visitor.unit, visitor.builder
+    key = (source.fn, *((name, kind(value)) for name, value in bound.items()))
+    compiled = unit.compiled.get(key)
+    if compiled is None:
+        compiled = unit.compiled[key] = _compile(visitor, node, source, bound)
+    visitor.locate(node)
+    result_types = [part.type for part in parts(compiled.result)]
+    call = tt.CallOp(
+        operands=[all_parts(list(bound.values()))],
+        properties={"callee": SymbolRefAttr(compiled.symbol)},
+        result_types=[result_types],
+    )
+    builder.insert(call)
+    return rebuild(compiled.result, iter(call.res))
+
+
+def _compile(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Compiled:
+    """Make a `tt.func` of the function for arguments of these kinds."""
+    unit, builder = visitor.unit, visitor.builder
+    inner = visitor.inside(source, Caller(visitor, node), inlined=False)
+    inner.locate(source.tree)
+    location = builder.location
+    entry = Block()
+    for name, value in bound.items():
+        arguments = [entry.insert_arg(part.type, len(entry.args), location) for part in parts(value)]
+        for argument in arguments:
+            hint(argument, name)
+        inner.names[name] = rebuild(value, iter(arguments))
+    blocks = [entry]
+    with builder.function(blocks), inner.body("function"):
+        inner.visit_body(source.tree.body)
+        result = inner.finish()
+    symbol = f"{source.name}__{len(unit.compiled)}"
+    func = tt.FuncOp(
+        symbol,
+        FunctionType.from_lists([a.type for a in entry.args], [part.type for part in parts(result)]),
+        Region(blocks),
+        visibility="private",
+    )
+    func.attributes["noinline"] = IntegerAttr.from_bool(source.noinline)
+    func.location = location
+    unit.functions.append(func)
+    return Compiled(symbol, result)
+
+
+# --- returns --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Returns:
+    """How the body that is being compiled returns."""
+
+    style: str
+    """`kernel`: nothing, by `tt.return`. `function`: values, by `tt.return`. `inline`: into the caller's code."""
+    depth: int
+    """The builder's depth where the body starts: a return deeper than that stands in a region."""
+    done: bool = False
+    """Whether the walk has met a `return` on the body's straight line."""
+    value: Value | None = None
+    """What the first `return` returns: the others must be of its kind."""
+    exit: Block | None = None
+    """Where the returns of an inlined function meet when there are several."""
+
+
+def visit_return(visitor: Visitor, node: ast.Return) -> None:
+    """`return` or `return value`."""
+    returns = visitor.returns
+    if visitor.builder.depth != returns.depth:
+        raise visitor.error(
+            node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
+        )
+    value = NONE if node.value is None else runtime(visitor, node, visitor.expression(node.value))
+    visitor.locate(node)
+    _return(visitor, node, value)
+
+
+def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
+    returns, builder = visitor.returns, visitor.builder
+    if returns.style == "kernel":
+        if not (isinstance(value, Constexpr) and value.value is None):
+            raise visitor.error(node, f"a kernel returns nothing, found {value.describe()}")
+        builder.insert(tt.ReturnOp(operands=[[]]))
+        return
+    if returns.value is None:
+        returns.value = value
+    elif kind(value) != kind(returns.value):
+        raise visitor.error(
+            node,
+            f"'{visitor.source.name}' returns {returns.value.describe()} first and {value.describe()} here: "
+            "every return must have one type",
+        )
+    if returns.style == "function":
+        builder.insert(tt.ReturnOp(operands=[parts(value)]))
+    elif visitor.branches or returns.exit is not None:
+        if returns.exit is None:
+            returns.exit = builder.new_block([part.type for part in parts(value)])
+        builder.insert(cf.BranchOp(returns.exit, *parts(value)))
+    else:
+        returns.done = True
+
+
+def finish(visitor: Visitor) -> Value:
+    """End a body: a way that reaches its end returns None. The result is what the function returns."""
+    returns, builder = visitor.returns, visitor.builder
+    if not visitor.returned:
+        visitor.locate(visitor.source.tree.body[-1])
+        _return(visitor, visitor.source.tree.body[-1], NONE)
+    if returns.exit is not None:
+        builder.move_to(returns.exit)
+        assert returns.value is not None
+        return rebuild(returns.value, iter(returns.exit.args))
+    return NONE if returns.value is None else returns.value
+
+
+@contextmanager
+def body(visitor: Visitor, style: str) -> Iterator[None]:
+    """Compile a function's body inside the `with`."""
+    visitor.returns = Returns(style, visitor.builder.depth)
+    yield
+
+
+def bind_python(
+    visitor: Visitor, node: ast.AST, function: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value:
+    """Call a Python function at compile time: its arguments must be constexprs, and its result is one.
+
+    What the function raises becomes a located error.
+    """
+    name = getattr(function, "__name__", repr(function))
+    for place, value in (*positional, *keywords.values()):
+        if not is_compile_time(value):
+            raise visitor.error(
+                place, f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
+            )
+    args = [python_value(value) for _, value in positional]
+    kwargs = {key: python_value(value) for key, (_, value) in keywords.items()}
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise visitor.error(node, f"{name}: {error}") from error
+    except ValueError:
+        # Some functions of Python itself have no signature.
+        pass
+    try:
+        result = function(*args, **kwargs)
+    except Exception as error:
+        raise visitor.error(node, f"{name}: {type(error).__name__}: {error}") from error
+    return Constexpr(result.value if isinstance(result, constexpr) else result)
+
+
+def python_value(value: Value) -> Any:
+    """The Python object of a compile-time value."""
+    if isinstance(value, TupleValue):
+        items = tuple(python_value(item) for item in value.items)
+        return items if value.cls is None else value.cls(*items)
+    assert isinstance(value, Constexpr)
+    return value.value

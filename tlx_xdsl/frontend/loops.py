@@ -1,0 +1,241 @@
+"""Loops: `for` over ranges and `while`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tlx_xdsl.dialects.llvm import loop_annotation_without_licm
+from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.builder import hint
+from tlx_xdsl.frontend.calls import Call, bind
+from tlx_xdsl.frontend.carry import all_parts, assigned_names, bind_names, carried, forget, runtime
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+
+def _located_block(visitor: Visitor, types: Sequence[Attribute]) -> Block:
+    """A block with arguments of these types at the current location."""
+    block = Block(arg_types=types)
+    for argument in block.args:
+        argument.location = visitor.builder.location
+    return block
+
+
+def _types(values: Sequence[SSAValue]) -> list[Attribute]:
+    return [value.type for value in values]
+
+
+def _carried_names(visitor: Visitor, node: ast.For | ast.While, counter: str | None = None) -> list[str]:
+    """Names that the loop's body assigns and that exist before the loop, in the order of their definition."""
+    assigned = set(assigned_names(node.body)) - {counter}
+    return [name for name in visitor.names if name in assigned]
+
+
+def _next(visitor: Visitor, node: ast.AST, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
+    """What a loop's body leaves under the carried names, in the types that they came with."""
+    pairs = zip(names, initial, strict=True)
+    return [carried(visitor, node, name, visitor.names[name], value) for name, value in pairs]
+
+
+def _leave(visitor: Visitor, node: ast.For | ast.While, outer: dict[str, Value]) -> None:
+    """Behind a loop that may not have run, what its body introduced does not exist."""
+    new = [name for name in visitor.names if name not in outer]
+    visitor.names = outer
+    forget(visitor, new, f"it is assigned inside the loop in line {node.lineno} only")
+
+
+# --- for ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The range that a `for` runs over."""
+
+    start: Value
+    stop: Value
+    step: Value
+    unrolled: bool
+    attributes: dict[str, Attribute]
+
+
+def visit_for(visitor: Visitor, node: ast.For) -> None:
+    """A `for` over `range`, `tl.range` or `tl.static_range`."""
+    if node.orelse:
+        raise visitor.error(node.orelse[0], "a loop in a kernel can't have an 'else'")
+    if not isinstance(node.target, ast.Name):
+        raise visitor.error(node.target, "a loop in a kernel counts with one name")
+    run = _range(visitor, node)
+    if run is None:
+        raise visitor.error(node.iter, "a loop in a kernel runs over range(...), tl.range(...) or tl.static_range(...)")
+    if run.unrolled:
+        _unroll(visitor, node, node.target.id, run)
+    else:
+        _emit_for(visitor, node, node.target.id, run)
+
+
+def _range(visitor: Visitor, node: ast.For) -> _Range | None:
+    """The range of a loop; None when the iterable is none."""
+    if not isinstance(node.iter, ast.Call):
+        return None
+    callee = visitor.expression(node.iter.func)
+    function: Any = callee.value if isinstance(callee, Constexpr) else None
+    name = "range" if function is range else builtin_name(function)
+    if name not in ("range", "tl.range", "tl.static_range"):
+        return None
+    positional, keywords = visitor.arguments(node.iter)
+    if function is range:
+        if keywords or not 1 <= len(positional) <= 3:
+            raise visitor.error(node.iter, f"range takes 1 to 3 positional arguments, found {len(positional)}")
+        values = [value for _, value in positional]
+        call = None
+    else:
+        call = bind(visitor, node.iter, name, inspect.signature(function), positional, keywords)
+        values = [call.args[parameter] for parameter in ("arg1", "arg2", "step") if call.given(parameter)]
+        if call.given("step") and not call.given("arg2"):
+            values.insert(0, Constexpr(0))
+    start, stop, step = {
+        1: lambda: (Constexpr(0), values[0], Constexpr(1)),
+        2: lambda: (values[0], values[1], Constexpr(1)),
+        3: lambda: (values[0], values[1], values[2]),
+    }[len(values)]()
+    return _Range(start, stop, step, name == "tl.static_range", _options(call) if name == "tl.range" and call else {})
+
+
+def _options(call: Call) -> dict[str, Attribute]:
+    """The options of `tl.range` as the attributes that Triton's passes look for."""
+    attributes: dict[str, Attribute] = {}
+    for option in ("num_stages", "loop_unroll_factor"):
+        if call.given(option):
+            attributes[f"tt.{option}"] = IntegerAttr(call.integer(option, minimum=0), i32)
+    for option in ("disallow_acc_multi_buffer", "flatten", "warp_specialize"):
+        if call.python(option, "a constexpr bool"):
+            attributes[f"tt.{option}"] = UnitAttr()
+    if call.python("disable_licm", "a constexpr bool"):
+        attributes["llvm.loop_annotation"] = loop_annotation_without_licm()
+    return attributes
+
+
+def _unroll(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
+    numbers: list[int] = []
+    for value in (run.start, run.stop, run.step):
+        if not isinstance(value, Constexpr) or not isinstance(value.value, int):
+            raise visitor.error(node.iter, f"tl.static_range takes constexpr integers, found {value.describe()}")
+        numbers.append(value.value)
+    if not numbers[2]:
+        raise visitor.error(node.iter, "the step of a range can't be 0")
+    declared = [
+        statement.target.id
+        for statement in ast.walk(node)
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    ]
+    for index in range(*numbers):
+        # Each turn declares its constexprs anew.
+        for name in declared:
+            visitor.names.pop(name, None)
+        visitor.names[target] = Constexpr(index)
+        visitor.visit_loop_body(node.body)
+
+
+def _emit_for(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
+    builder = visitor.builder
+    location = builder.location
+    start, stop, step, backwards = _bounds(visitor, node, run)
+    outer = dict(visitor.names)
+    names = _carried_names(visitor, node, target)
+    initial = [runtime(visitor, node, outer[name]) for name in names]
+    values = all_parts(initial)
+    counter = start.dtype
+    builder.location = location
+    block = _located_block(visitor, [ir_type(counter), *_types(values)])
+    hint(block.args[0], target)
+    bind_names(visitor, names, initial, block.args[1:])
+    with builder.at_end_of(block):
+        position: Value = Tensor(block.args[0], counter)
+        if backwards:
+            # scf.for counts upwards only: from `stop` + 1 to `start`, read from the other end.
+            position = semantic.binary(builder, "+", semantic.binary(builder, "-", stop, position), start)
+        visitor.names[target] = position
+        visitor.visit_loop_body(node.body)
+        builder.location = location
+        builder.insert(scf.YieldOp(*all_parts(_next(visitor, node, names, initial))))
+    # The counter has no value when the loop never ran.
+    outer.pop(target, None)
+    _leave(visitor, node, outer)
+    builder.location = location
+    loop = scf.ForOp(start.ssa, stop.ssa, step.ssa, values, Region(block))
+    loop.attributes.update(run.attributes)
+    builder.insert(loop)
+    bind_names(visitor, names, initial, loop.res)
+
+
+def _bounds(visitor: Visitor, node: ast.For, run: _Range) -> tuple[Tensor, Tensor, Tensor, bool]:
+    """First value, limit and step of a loop in their common type, and whether it counts downwards."""
+    start, stop, step = run.start, run.stop, run.step
+    backwards = isinstance(step, Constexpr) and isinstance(step.value, int) and step.value < 0
+    if isinstance(step, Constexpr):
+        if isinstance(step.value, bool) or not isinstance(step.value, int) or not step.value:
+            raise visitor.error(node.iter, f"the step of a loop must be an integer other than 0, found {step.value!r}")
+        if backwards:
+            start, stop, step = stop, start, Constexpr(-step.value)
+    bounds = [_bound(visitor, node, value) for value in (start, stop, step)]
+    common = bounds[0].dtype
+    for bound in bounds[1:]:
+        assert isinstance(common, dtype) and isinstance(bound.dtype, dtype)
+        common = semantic.promoted(common, bound.dtype)
+    first, limit, stride = (visitor.semantic(node.iter, semantic.cast, bound, common) for bound in bounds)
+    return first, limit, stride, backwards
+
+
+def _bound(visitor: Visitor, node: ast.For, value: Value) -> Tensor:
+    tensor: Tensor = visitor.semantic(node.iter, semantic.to_tensor, value)
+    if tensor.shape or isinstance(tensor.dtype, pointer_type) or not tensor.dtype.is_int():
+        raise visitor.error(node.iter, f"a range takes scalar integers, found {tensor.describe()}")
+    return tensor
+
+
+# --- while ----------------------------------------------------------------------------------------------------------
+
+
+def visit_while(visitor: Visitor, node: ast.While) -> None:
+    """A `while` loop becomes `scf.while`."""
+    if node.orelse:
+        raise visitor.error(node.orelse[0], "a loop in a kernel can't have an 'else'")
+    builder = visitor.builder
+    location = builder.location
+    outer = dict(visitor.names)
+    names = _carried_names(visitor, node)
+    initial = [runtime(visitor, node, outer[name]) for name in names]
+    values = all_parts(initial)
+    before, after = _located_block(visitor, _types(values)), _located_block(visitor, _types(values))
+    with builder.at_end_of(before):
+        bind_names(visitor, names, initial, before.args)
+        test = visitor.expression(node.test)
+        if isinstance(test, Constexpr) and not test.value and not isinstance(test.value, str):
+            # `while False`: nothing happens, and nothing of the loop may stay.
+            visitor.names = outer
+            return
+        condition = visitor.branch_condition(node.test, test, "a loop")
+        builder.location = location
+        builder.insert(scf.ConditionOp(condition.ssa, *before.args))
+    with builder.at_end_of(after):
+        bind_names(visitor, names, initial, after.args)
+        visitor.visit_loop_body(node.body)
+        builder.location = location
+        builder.insert(scf.YieldOp(*all_parts(_next(visitor, node, names, initial))))
+    _leave(visitor, node, outer)
+    loop = WhileOp(values, _types(values), Region(before), Region(after))
+    builder.insert(loop)
+    bind_names(visitor, names, initial, loop.results)

@@ -1,0 +1,266 @@
+"""What it means to call an object in a kernel."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+from tlx_xdsl import language
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import call_method
+from tlx_xdsl.frontend.calls import call_builtin
+from tlx_xdsl.frontend.carry import runtime
+from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
+from tlx_xdsl.frontend.functions import Argument, bind_python, is_compile_time
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.values import Aggregate, Constexpr, Method, NewAggregate, Tensor, TupleValue, Value
+from tlx_xdsl.language.core import builtin_name, constexpr
+
+if TYPE_CHECKING:
+    from tlx_xdsl.frontend.visitor import Visitor
+
+_ANY_ARGUMENTS: tuple[Any, ...] = (
+    abs, bool, bytes, dict, divmod, float, int, len, list, max, min, pow, range, repr, reversed, round, set,
+    sorted, str, sum, tuple, zip, enumerate, all, any, getattr, hasattr, type,
+)  # fmt: skip
+"""Functions of Python that kernels may call on compile-time values."""
+
+
+def call(
+    visitor: Visitor,
+    node: ast.Call,
+    callee: Value,
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
+) -> Value:
+    """`callee(*positional, **keywords)`."""
+    if isinstance(callee, Method):
+        if callee.function is None:
+            return call_method(visitor, node, callee, positional, keywords)
+        receiver = (node.func, callee.receiver)
+        return _call_function(visitor, node, callee.function, [receiver, *positional], keywords)
+    if not isinstance(callee, Constexpr):
+        raise visitor.error(node.func, f"{callee.describe()} can't be called")
+    return _call_function(visitor, node, callee.value, positional, keywords)
+
+
+def _call_function(
+    visitor: Visitor, node: ast.Call, function: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value:
+    if builtin_name(function) is not None:
+        return call_builtin(visitor, node, function, positional, keywords)
+    if (source := source_of(function)) is not None:
+        return visitor.call_jitted(node, source, positional, keywords)
+    if (python := constexpr_function_of(function)) is not None:
+        return bind_python(visitor, node, python, positional, keywords)
+    if (cls := aggregate_of(function)) is not None:
+        return _make_aggregate(visitor, node, function, cls, positional, keywords)
+    if _hashable(function) and function in _PYTHON:
+        special = _PYTHON[function](visitor, node, positional, keywords)
+        if special is not None:
+            return special
+    if isinstance(function, type):
+        return _call_class(visitor, node, cast(type, function), positional, keywords)
+    if _is_helper(function):
+        return bind_python(visitor, node, function, positional, keywords)
+    shown = getattr(function, "__name__", repr(function))
+    raise visitor.error(node, f"'{shown}' can't be called in a kernel")
+
+
+def _hashable(value: Any) -> bool:
+    return getattr(value, "__hash__", None) is not None
+
+
+def _is_helper(function: Any) -> bool:
+    """Whether `function` may run at compile time: a function of the user's, or one of Python's."""
+    if inspect.isfunction(function) or inspect.ismethod(function):
+        return True
+    return inspect.isbuiltin(function) and (
+        function in _ANY_ARGUMENTS or getattr(function, "__module__", None) in ("math", "operator", None)
+    )
+
+
+# --- classes --------------------------------------------------------------------------------------------------------
+
+
+def _call_class(
+    visitor: Visitor, node: ast.Call, cls: type, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value:
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        bound = _bound(visitor, node, cls.__name__, inspect.signature(cls), positional, keywords)
+        return TupleValue(tuple(value for _, value in bound), cls)
+    if cls is constexpr:
+        if len(positional) != 1 or keywords or not is_compile_time(positional[0][1]):
+            raise visitor.error(node, "tl.constexpr takes one compile-time value")
+        return positional[0][1]
+    ours = cls.__module__.startswith("tlx_xdsl.language")
+    if cls in _ANY_ARGUMENTS or issubclass(cls, Enum) or ours:
+        return bind_python(visitor, node, cls, positional, keywords)
+    raise visitor.error(node, f"a kernel can't make instances of '{cls.__name__}': use an aggregate or a named tuple")
+
+
+def _bound(
+    visitor: Visitor,
+    node: ast.AST,
+    name: str,
+    signature: inspect.Signature,
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
+) -> list[Argument]:
+    """An argument for each parameter, in order."""
+    try:
+        bound = signature.bind(*positional, **keywords)
+    except TypeError as error:
+        raise visitor.error(node, f"{name}: {error}, expected {name}{signature}") from error
+    defaults = {p.name: (node, Constexpr(p.default)) for p in signature.parameters.values()}
+    return [cast(Argument, bound.arguments.get(name, defaults[name])) for name in signature.parameters]
+
+
+def _fields(cls: type) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        fields.update(base.__dict__.get("__annotations__", {}))
+    return fields
+
+
+def _make_aggregate(
+    visitor: Visitor,
+    node: ast.Call,
+    shown: Any,
+    cls: type,
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
+) -> Value:
+    """An instance of an aggregate class: by its `__init__`, or field by field when it has none."""
+    fields = _fields(cls)
+    names = tuple(fields)
+    init = cls.__dict__.get("__init__")
+    if init is None:
+        parameters = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=cls.__dict__.get(name, inspect.Parameter.empty),
+            )
+            for name in names
+        ]
+        bound = _bound(visitor, node, cls.__name__, inspect.Signature(parameters), positional, keywords)
+        items = dict(zip(names, (value for _, value in bound), strict=True))
+    else:
+        source = source_of(init) or KernelSource(constexpr_function_of(init) or init)
+        new = NewAggregate(shown, names, {})
+        visitor.call_jitted(node, source, [(node.func, new), *positional], keywords)
+        items = new.items
+    for name in names:
+        if name not in items:
+            raise visitor.error(node, f"'{cls.__name__}.__init__' does not assign the field '{name}'")
+    values: list[Value] = []
+    for name in names:
+        value = items[name]
+        if _is_constexpr_field(fields[name]):
+            if not is_compile_time(value):
+                raise visitor.error(
+                    node, f"the field '{name}' of '{cls.__name__}' is a constexpr, found {value.describe()}"
+                )
+        else:
+            value = runtime(visitor, node, value)
+        values.append(value)
+    return Aggregate(shown, names, tuple(values))
+
+
+def _is_constexpr_field(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.split(".")[-1] == "constexpr"
+    return getattr(annotation, "__name__", None) == "constexpr"
+
+
+# --- functions of Python that mean something for runtime values -----------------------------------------------------
+
+_Special = Callable[["Visitor", ast.Call, Sequence[Argument], dict[str, Argument]], Value | None]
+
+
+def _minmax(name: str) -> _Special:
+    def handler(
+        visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
+    ) -> Value | None:
+        values = [value for _, value in positional]
+        if all(is_compile_time(value) for value in values):
+            return None
+        if len(values) < 2 or keywords:
+            raise visitor.error(node, f"{name} of runtime values takes at least two arguments")
+        result = values[0]
+        for value in values[1:]:
+            result = visitor.semantic(node, semantic.binary, name, result, value)
+        return result
+
+    return handler
+
+
+def _len(
+    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value | None:
+    if len(positional) == 1 and isinstance(positional[0][1], TupleValue):
+        return Constexpr(len(positional[0][1].items))
+    return None
+
+
+def _abs(
+    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value | None:
+    if len(positional) == 1 and isinstance(positional[0][1], Tensor):
+        return call_builtin(visitor, node, cast(Any, language).abs, positional, keywords)
+    return None
+
+
+def _print(
+    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value | None:
+    return call_builtin(visitor, node, cast(Any, language).device_print, positional, keywords)
+
+
+def _isinstance(
+    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
+) -> Value | None:
+    """Which kind of thing a value is, as Triton's classes name it."""
+    if len(positional) != 2 or keywords or not is_compile_time(positional[1][1]):
+        raise visitor.error(node, "isinstance takes a value and a class")
+    value = positional[0][1]
+    asked = visitor.items_of(positional[1][1]) or (positional[1][1],)
+    classes = [item.value for item in asked if isinstance(item, Constexpr)]
+    return Constexpr(any(_is_instance(value, cls) for cls in classes))
+
+
+def _is_instance(value: Value, cls: Any) -> bool:
+    name = getattr(cls, "__name__", "")
+    match value:
+        case Tensor():
+            return name == "tensor"
+        case TupleValue():
+            return name == "tuple" or (isinstance(cls, type) and value.cls is not None and issubclass(value.cls, cls))
+        case Aggregate():
+            return value.cls is cls
+        case Constexpr():
+            if cls is constexpr:
+                return True
+            return isinstance(cls, type) and isinstance(value.value, cls)
+        case _:
+            return name in (type(value).__name__, _CLASS_NAMES.get(type(value).__name__))
+
+
+_CLASS_NAMES = {
+    "TensorDescriptor": "tensor_descriptor",
+    "BufferedTensor": "buffered_tensor",
+    "MBarriers": "mbarrier",
+}
+
+_PYTHON: dict[Any, _Special] = {
+    min: _minmax("min"),
+    max: _minmax("max"),
+    len: _len,
+    abs: _abs,
+    print: _print,
+    isinstance: _isinstance,
+}

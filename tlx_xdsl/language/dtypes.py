@@ -1,0 +1,314 @@
+"""Element types. The names, and what can be asked of a type, are Triton's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+
+class base_type:
+    """What all types of values share; each question is answered with no unless the class says otherwise."""
+
+    name: str
+
+    def is_block(self) -> bool:
+        """Whether this is the type of a block."""
+        return False
+
+    def is_ptr(self) -> bool:
+        """Whether this is the type of a pointer."""
+        return False
+
+    def is_const(self) -> bool:
+        """Whether this is a pointer to memory that is not written."""
+        return False
+
+    def is_void(self) -> bool:
+        """Whether there are no values of this type."""
+        return False
+
+    def __str__(self) -> str:
+        """Return Triton's name."""
+        return self.name
+
+
+_FLOATS: dict[str, tuple[int, int, int]] = {
+    "fp8e4b15": (8, 3, 15),
+    "fp8e4nv": (8, 3, 7),
+    "fp8e4b8": (8, 3, 8),
+    "fp8e5": (8, 2, 15),
+    "fp8e5b16": (8, 2, 16),
+    "fp16": (16, 10, 15),
+    "bf16": (16, 7, 127),
+    "fp32": (32, 23, 127),
+    "fp64": (64, 52, 1023),
+}
+"""Bits, bits of the mantissa, and bias of the exponent."""
+
+
+@dataclass(frozen=True, repr=False)
+class dtype(base_type):
+    """An element type, by Triton's name: `int1`, `int8`..`int64`, `uint8`..`uint64`, `fp8e5`, `fp16`, `bf16`, ...
+
+    Raises ValueError for any other name.
+    """
+
+    name: str
+
+    SINT_TYPES: ClassVar[list[str]] = ["int8", "int16", "int32", "int64"]
+    UINT_TYPES: ClassVar[list[str]] = ["int1", "uint8", "uint16", "uint32", "uint64"]
+    FP_TYPES: ClassVar[list[str]] = list(_FLOATS)
+    STANDARD_FP_TYPES: ClassVar[list[str]] = ["fp16", "bf16", "fp32", "fp64"]
+    OTHER_TYPES: ClassVar[list[str]] = ["void"]
+
+    class SIGNEDNESS(Enum):
+        """Whether an integer type has a sign."""
+
+        SIGNED = 0
+        UNSIGNED = 1
+
+    class KIND(Enum):
+        """Kinds of element types, in the order of promotion."""
+
+        BOOLEAN = 0
+        INTEGRAL = 1
+        FLOATING = 2
+
+    def __post_init__(self) -> None:
+        known = (*self.SINT_TYPES, *self.UINT_TYPES, *self.FP_TYPES, *self.OTHER_TYPES)
+        if self.name not in known:
+            raise ValueError(f"expected an element type out of {', '.join(known)}, found '{self.name}'")
+
+    @property
+    def primitive_bitwidth(self) -> int:
+        """Bits of one element."""
+        if self.is_floating():
+            return _FLOATS[self.name][0]
+        return 0 if self.is_void() else int(self.name.rpartition("int")[2])
+
+    @property
+    def int_bitwidth(self) -> int:
+        """Bits of an integer type; AttributeError for others."""
+        if not self.is_int():
+            raise AttributeError(f"{self} is no integer type")
+        return self.primitive_bitwidth
+
+    @property
+    def int_signedness(self) -> dtype.SIGNEDNESS:
+        """Whether an integer type has a sign; AttributeError for other types."""
+        if not self.is_int():
+            raise AttributeError(f"{self} is no integer type")
+        return self.SIGNEDNESS.SIGNED if self.is_int_signed() else self.SIGNEDNESS.UNSIGNED
+
+    @property
+    def fp_mantissa_width(self) -> int:
+        """Bits of a floating-point type's mantissa; AttributeError for other types."""
+        return self._float_format()[1]
+
+    @property
+    def exponent_bias(self) -> int:
+        """Bias of a floating-point type's exponent; AttributeError for other types."""
+        return self._float_format()[2]
+
+    def _float_format(self) -> tuple[int, int, int]:
+        if not self.is_floating():
+            raise AttributeError(f"{self} is no floating-point type")
+        return _FLOATS[self.name]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element; 0 for int1, as in Triton."""
+        return self.primitive_bitwidth // 8
+
+    @property
+    def scalar(self) -> dtype:
+        """The element type: this type."""
+        return self
+
+    @property
+    def spelling(self) -> str:
+        """Triton's spelling in signatures, such as `i32`, `u8`, `fp16`."""
+        return self.name.replace("uint", "u").replace("int", "i")
+
+    @property
+    def cache_key_part(self) -> str:
+        """What the type contributes to a cache key."""
+        return self.name
+
+    def with_element_ty(self, element_ty: dtype) -> dtype:
+        """The type of the same shape (none) with other elements."""
+        return element_ty
+
+    def kind(self) -> dtype.KIND:
+        """Which kind this type is of.
+
+        Raises TypeError for `void`.
+        """
+        if self.is_bool():
+            return self.KIND.BOOLEAN
+        if self.is_void():
+            raise TypeError("void has no kind")
+        return self.KIND.FLOATING if self.is_floating() else self.KIND.INTEGRAL
+
+    def get_int_max_value(self) -> int:
+        """The largest integer of the type."""
+        return (1 << (self.int_bitwidth - self.is_int_signed())) - 1
+
+    def get_int_min_value(self) -> int:
+        """The smallest integer of the type."""
+        return -(1 << (self.int_bitwidth - 1)) if self.is_int_signed() else 0
+
+    def codegen_name(self) -> str:
+        """The name in Python's and numpy's manner: `float32` for fp32, `bfloat16` for bf16."""
+        if self.name.startswith("fp"):
+            return "float" + self.name[2:]
+        return "bfloat16" if self.is_bf16() else self.name
+
+    @staticmethod
+    def is_dtype(type_str: str) -> bool:
+        """Whether there is an element type of this name."""
+        return type_str in (*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES, *dtype.OTHER_TYPES)
+
+    def is_floating(self) -> bool:
+        """Whether this is a floating-point type."""
+        return self.name in _FLOATS
+
+    def is_standard_floating(self) -> bool:
+        """Whether this is a floating-point type of at least 16 bits."""
+        return self.name in self.STANDARD_FP_TYPES
+
+    def is_int(self) -> bool:
+        """Whether this is an integer type, signed or not; int1 is one."""
+        return self.name in self.SINT_TYPES or self.name in self.UINT_TYPES
+
+    def is_int_signed(self) -> bool:
+        """Whether this is a signed integer type."""
+        return self.name in self.SINT_TYPES
+
+    def is_int_unsigned(self) -> bool:
+        """Whether this is an unsigned integer type; int1 is one."""
+        return self.name in self.UINT_TYPES
+
+    def is_bool(self) -> bool:
+        """Whether this is int1."""
+        return self.name == "int1"
+
+    def is_void(self) -> bool:
+        """Whether there are no values of this type."""
+        return self.name == "void"
+
+    def is_fp8(self) -> bool:
+        """Whether this is one of the floating-point types of 8 bits."""
+        return self.name.startswith("fp8")
+
+    def is_fp8e4nv(self) -> bool:
+        """Whether this is fp8e4nv."""
+        return self.name == "fp8e4nv"
+
+    def is_fp8e4b8(self) -> bool:
+        """Whether this is fp8e4b8."""
+        return self.name == "fp8e4b8"
+
+    def is_fp8e4b15(self) -> bool:
+        """Whether this is fp8e4b15."""
+        return self.name == "fp8e4b15"
+
+    def is_fp8e5(self) -> bool:
+        """Whether this is fp8e5."""
+        return self.name == "fp8e5"
+
+    def is_fp8e5b16(self) -> bool:
+        """Whether this is fp8e5b16."""
+        return self.name == "fp8e5b16"
+
+    def is_fp16(self) -> bool:
+        """Whether this is fp16."""
+        return self.name == "fp16"
+
+    def is_bf16(self) -> bool:
+        """Whether this is bf16."""
+        return self.name == "bf16"
+
+    def is_fp32(self) -> bool:
+        """Whether this is fp32."""
+        return self.name == "fp32"
+
+    def is_fp64(self) -> bool:
+        """Whether this is fp64."""
+        return self.name == "fp64"
+
+    def is_int1(self) -> bool:
+        """Whether this is int1."""
+        return self.name == "int1"
+
+    def is_int8(self) -> bool:
+        """Whether this is int8."""
+        return self.name == "int8"
+
+    def is_int16(self) -> bool:
+        """Whether this is int16."""
+        return self.name == "int16"
+
+    def is_int32(self) -> bool:
+        """Whether this is int32."""
+        return self.name == "int32"
+
+    def is_int64(self) -> bool:
+        """Whether this is int64."""
+        return self.name == "int64"
+
+    def is_uint8(self) -> bool:
+        """Whether this is uint8."""
+        return self.name == "uint8"
+
+    def is_uint16(self) -> bool:
+        """Whether this is uint16."""
+        return self.name == "uint16"
+
+    def is_uint32(self) -> bool:
+        """Whether this is uint32."""
+        return self.name == "uint32"
+
+    def is_uint64(self) -> bool:
+        """Whether this is uint64."""
+        return self.name == "uint64"
+
+    def __repr__(self) -> str:
+        """Return the name under which the language exports the type."""
+        return f"tl.{self.codegen_name()}"
+
+
+void = dtype("void")
+int1 = dtype("int1")
+int8 = dtype("int8")
+int16 = dtype("int16")
+int32 = dtype("int32")
+int64 = dtype("int64")
+uint8 = dtype("uint8")
+uint16 = dtype("uint16")
+uint32 = dtype("uint32")
+uint64 = dtype("uint64")
+float8e5 = dtype("fp8e5")
+float8e5b16 = dtype("fp8e5b16")
+float8e4nv = dtype("fp8e4nv")
+float8e4b8 = dtype("fp8e4b8")
+float8e4b15 = dtype("fp8e4b15")
+float16 = dtype("fp16")
+bfloat16 = dtype("bf16")
+float32 = dtype("fp32")
+float64 = dtype("fp64")
+
+ALL_DTYPES: tuple[dtype, ...] = (
+    int1, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    float8e5, float8e5b16, float8e4nv, float8e4b8, float8e4b15, float16, bfloat16, float32, float64,
+)  # fmt: skip
+"""Every element type that values can have."""
+
+
+def get_int_dtype(bitwidth: int, signed: bool) -> dtype:
+    """The integer type of `bitwidth` bits.
+
+    Raises ValueError when there is none.
+    """
+    return int1 if bitwidth == 1 else dtype(f"{'' if signed else 'u'}int{bitwidth}")

@@ -1,0 +1,4 @@
+"""What belongs to one vendor's GPUs."""
+
+from tlx_xdsl.language.extra import cuda as cuda
+from tlx_xdsl.language.extra import libdevice as libdevice

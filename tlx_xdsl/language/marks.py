@@ -1,0 +1,87 @@
+"""Markers of the language's functions, by which the frontend knows them.
+
+A function without a body states name, signature and meaning; the frontend gives a call its meaning
+(`frontend/lower/`), and a call outside of a kernel raises a RuntimeError. A library function has a body, written in
+the language itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=type)
+
+BUILTIN_NAME = "__tlx_builtin__"
+"""The attribute that marks a function of the language; it holds the qualified name, such as `tlx.local_alloc`."""
+
+MEMBERS: dict[str, Callable[..., Any]] = {}
+"""Functions of the language that are methods of a `tl.tensor` too, by name: `x.sum(0)` is `tl.sum(x, 0)`."""
+
+LIBRARY_MARK = "__tlx_library__"
+"""The attribute that marks a function of the language that is written in the language."""
+
+AGGREGATE_MARK = "__tlx_aggregate__"
+"""The attribute that marks a class whose instances are values of kernels; it holds the fields' annotations."""
+
+
+def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
+    """Mark a function as part of the language, under the name `namespace.name`.
+
+    A `member` is a method of blocks too, with the block as its first argument.
+    """
+
+    def mark(fn: F) -> F:
+        qualified = f"{namespace}.{fn.__name__}"
+
+        @functools.wraps(fn)
+        def outside(*args: Any, **kwargs: Any) -> NoReturn:
+            raise RuntimeError(f"{qualified} has a meaning only inside a kernel compiled by tlx_xdsl.jit")
+
+        setattr(outside, BUILTIN_NAME, qualified)
+        if member:
+            MEMBERS[fn.__name__] = outside
+        return outside  # pyright: ignore[reportReturnType]
+
+    return mark
+
+
+def library(*, member: bool = False) -> Callable[[F], F]:
+    """Mark a function of the language whose Python body, in the language itself, is its meaning.
+
+    The frontend compiles the body where the function is called, as it does with a user's function. A `member` is a
+    method of blocks too.
+    """
+
+    def mark(fn: F) -> F:
+        setattr(fn, LIBRARY_MARK, True)
+        if member:
+            MEMBERS[fn.__name__] = fn
+        return fn
+
+    return mark
+
+
+def builtin_name(fn: object) -> str | None:
+    """The qualified name of a function of the language, or None for anything else."""
+    return getattr(fn, BUILTIN_NAME, None)
+
+
+def _aggregate(cls: T) -> T:
+    """Let the instances of a class be values of kernels: a record of the fields that the class annotates.
+
+    The class has an `__init__` that assigns all fields, or gets one that takes them in order. Methods are jitted
+    functions. Raises TypeError for a class without annotated fields.
+    """
+    fields: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        fields |= vars(base).get("__annotations__", {})
+    if not fields:
+        raise TypeError(f"an aggregate needs annotated fields, '{cls.__name__}' has none")
+    setattr(cls, AGGREGATE_MARK, fields)
+    return cls
+
+
+aggregate = _aggregate

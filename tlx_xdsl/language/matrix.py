@@ -1,0 +1,91 @@
+"""Functions over whole blocks: matrix products, reductions, scans, gathering, and code for each element.
+
+Dimensions ("axis") count from 0 and are constexpr.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.language.dtypes import float32
+from tlx_xdsl.language.marks import builtin
+
+_tl = builtin("tl")
+_member = builtin("tl", member=True)
+
+
+@_tl
+def dot(
+    input: Any,
+    other: Any,
+    acc: Any = None,
+    input_precision: Any = None,
+    allow_tf32: Any = None,
+    max_num_imprecise_acc: Any = None,
+    out_dtype: Any = None,
+) -> Any:
+    """`input` @ `other` (+ `acc`) for matrices (M x K, K x N), or batches of them with a common first dimension.
+
+    `input_precision` is how float32 is multiplied: "tf32", "tf32x3", "bf16x3", "bf16x6" or "ieee"; `allow_tf32` is
+    its older form. `max_num_imprecise_acc` is after how many products of an fp8 dot the partial sum is added in
+    float32. The result has type `out_dtype`, by default float32 for floats and int32 for int8.
+    """
+
+
+@_tl
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: Any = False,
+    lhs_k_pack: Any = True,
+    rhs_k_pack: Any = True,
+    out_dtype: Any = float32,
+) -> Any:
+    """The product of matrices in microscaling formats (OCP MX specification): elements times scales, per block of K.
+
+    Formats are "e2m1", "e4m3", "e5m2", "bf16" and "fp16"; two e2m1 share a byte, along K when `*_k_pack` holds. A scale
+    is e8m0 in a uint8; None is 1.
+    """
+
+
+@_member
+def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
+    """Combine the elements of a block, or of a tuple of blocks, along `axis`; None is all of them.
+
+    `combine_fn` is a jitted function from two elements (for tuples: two groups of elements) to one; it is
+    associative and commutative.
+    """
+
+
+@_member
+def associative_scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
+    """All partial results of combining elements along `axis`, from the start or, with `reverse`, from the end."""
+
+
+@_member
+def gather(src: Any, index: Any, axis: Any) -> Any:
+    """Pick along `axis`: element i of the result is `src` at `index[i]`."""
+
+
+@_member
+def histogram(input: Any, num_bins: Any, mask: Any = None) -> Any:
+    """How often each of the integers 0 to `num_bins` - 1 occurs in `input`, an int32 block; `mask` says what counts."""
+
+
+@_tl
+def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+    """Call the jitted `scalar_fn` for each element of the blocks; with `pack`, for that many elements at once."""
+
+
+@_tl
+def inline_asm_elementwise(asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any) -> Any:
+    """Run the PTX text `asm` for each `pack` elements of the blocks `args`.
+
+    `constraints` are LLVM's, the outputs first ("=r,r,r"); `dtype` is the element type of the result, or a tuple of
+    them for several results.
+    """

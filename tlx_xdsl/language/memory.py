@@ -1,0 +1,153 @@
+"""Functions that touch global memory, and hints about addresses.
+
+A *pointer* argument is a scalar pointer, a block of pointers, or (load and store only) a block pointer. Masks are
+int1; where a mask is false, memory is not touched. `cache_modifier` and `eviction_policy` are those of PTX's `ld` and
+`st` (PTX ISA 9.7.9): "", ".ca", ".cg", ".cv", ".wb", ".cs", ".wt"; "", "evict_first", "evict_last".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.language.marks import builtin
+
+_tl = builtin("tl")
+_member = builtin("tl", member=True)
+
+
+@_tl
+def load(
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    *,
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+) -> Any:
+    """Read through a pointer; where `mask` is false the result is `other`, or undefined without it."""
+
+
+@_member
+def store(pointer: Any, value: Any, mask: Any = None, *, cache_modifier: Any = "", eviction_policy: Any = "") -> Any:
+    """Write `value`, converted to the pointer's element type, through a pointer."""
+
+
+@_tl
+def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> Any:
+    """A pointer to a block of `block_shape` elements of the tensor at `base`.
+
+    `shape`, `strides` and `offsets` are runtime integers, in elements; `order` lists the dimensions from the fastest
+    on.
+    """
+
+
+@_member
+def advance(base: Any, offsets: Any) -> Any:
+    """The block pointer `base`, moved by `offsets` elements in each dimension."""
+
+
+@_tl
+def make_tensor_descriptor(base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: Any = "zero") -> Any:
+    """A TMA descriptor of the tensor at `base`, for blocks of `block_shape` elements.
+
+    `strides` are in elements; the last is 1, the others are multiples of 16 bytes. Elements outside of the tensor
+    read as zero, or as NaN with the padding option "nan".
+    """
+
+
+@_tl
+def load_tensor_descriptor(desc: Any, offsets: Any) -> Any:
+    """The block of a described tensor at `offsets` elements."""
+
+
+@_tl
+def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
+    """Write a block into a described tensor at `offsets` elements."""
+
+
+# Atomic operations: `sem` is "relaxed", "acquire", "release" or "acq_rel" (the default), `scope` is "gpu" (the
+# default), "cta" or "sys". Each returns what was in memory before.
+
+
+@_member
+def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Add `val` to memory atomically; return the old value."""
+
+
+@_member
+def atomic_and(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Do a bitwise "and" with `val` in memory atomically; return the old value."""
+
+
+@_member
+def atomic_or(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Do a bitwise "or" with `val` in memory atomically; return the old value."""
+
+
+@_member
+def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Do a bitwise "exclusive or" with `val` in memory atomically; return the old value."""
+
+
+@_member
+def atomic_max(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Leave the larger of memory and `val` in memory atomically; return the old value."""
+
+
+@_member
+def atomic_min(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Leave the smaller of memory and `val` in memory atomically; return the old value."""
+
+
+@_member
+def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Put `val` into memory atomically; return the old value."""
+
+
+@_member
+def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
+    """Put `val` into memory where it equals `cmp`, atomically; return the old value."""
+
+
+@_member
+def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Read memory atomically."""
+
+
+@_member
+def atomic_store(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
+    """Write memory atomically."""
+
+
+@_member
+def atomic_poll(pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None) -> Any:
+    """Read memory atomically until it equals `expected_value`, for `timeout_ns` nanoseconds at most."""
+
+
+# Hints: what the compiler may take for granted. Each returns its argument.
+
+
+@_tl
+def multiple_of(input: Any, values: Any) -> Any:
+    """Promise that along each dimension, runs of contiguous values start at multiples of `values`."""
+
+
+@_tl
+def max_contiguous(input: Any, values: Any) -> Any:
+    """Promise that along each dimension, `values` neighbours at a time are contiguous."""
+
+
+@_tl
+def max_constancy(input: Any, values: Any) -> Any:
+    """Promise that along each dimension, `values` neighbours at a time are equal."""
+
+
+@_tl
+def assume(cond: Any) -> Any:
+    """Promise that `cond`, a scalar, holds."""
+
+
+@_tl
+def expect_zero(x: Any, mask: Any) -> Any:
+    """Promise that `x` is zero where `mask` is false."""

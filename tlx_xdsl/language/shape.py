@@ -1,0 +1,80 @@
+"""Functions that rearrange the elements of blocks. Dimensions count from 0; sizes are in elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.language.marks import builtin
+
+_tl = builtin("tl")
+_member = builtin("tl", member=True)
+
+
+@_tl
+def broadcast(input: Any, other: Any) -> Any:
+    """Both values, repeated to their common shape: a tuple."""
+
+
+@_member
+def broadcast_to(input: Any, *shape: Any) -> Any:
+    """`input`, repeated to `shape`: a tuple, or one argument per size."""
+
+
+@_member
+def expand_dims(input: Any, axis: Any) -> Any:
+    """`input` with a dimension of size 1 at `axis`, or several; a negative axis counts from the end."""
+
+
+@_member
+def trans(input: Any, *dims: Any) -> Any:
+    """`input` with its dimensions in the order `dims`; without them, the last two are swapped."""
+
+
+@_member
+def permute(input: Any, *dims: Any) -> Any:
+    """`input` with its dimensions in the order `dims`."""
+
+
+@_member
+def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> Any:
+    """The elements of `input`, in row-major order, under another shape; with `can_reorder`, in any order."""
+
+
+@_member
+def view(input: Any, *shape: Any) -> Any:
+    """The elements of `input`, in any order, under another shape; `reshape` is what you want."""
+
+
+@_member
+def ravel(x: Any, can_reorder: Any = False) -> Any:
+    """The elements of `x` in one dimension."""
+
+
+@_tl
+def squeeze(x: Any, dim: Any) -> Any:
+    """`x` without the dimension `dim`, whose size is 1."""
+
+
+@_tl
+def unsqueeze(x: Any, dim: Any) -> Any:
+    """`x` with a dimension of size 1 at `dim`."""
+
+
+@_tl
+def join(a: Any, b: Any) -> Any:
+    """Both blocks side by side in a new last dimension of size 2."""
+
+
+@_member
+def split(a: Any) -> Any:
+    """The two halves of a block along its last dimension, which has size 2: a tuple."""
+
+
+@_tl
+def interleave(a: Any, b: Any) -> Any:
+    """The elements of both blocks in turn along the last dimension: `a[0], b[0], a[1], b[1], ...`."""
+
+
+@_member
+def item(self: Any) -> Any:
+    """The only element of a block, as a scalar."""
