@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
+
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
 
 V = TypeVar("V")
+OpT = TypeVar("OpT", bound=Operation)
 E = TypeVar("E", bound=Enum)
 
 
@@ -39,10 +43,18 @@ class Call:
         """The builder to emit with."""
         return self.visitor.builder
 
-    def fail(self, parameter: str | None, message: str) -> NoReturn:
-        """Raise the located error `message` about `parameter`, or about the call."""
+    def fail(self, parameter: str | None, message: str, cause: Exception | None = None) -> NoReturn:
+        """Raise the located error `message` about `parameter`, or about the call; `cause` is what it is raised from."""
         node = self.nodes.get(parameter, self.node) if parameter is not None else self.node
-        raise self.visitor.error(node, f"{self.name}: {message}")
+        raise self.visitor.error(node, f"{self.name}: {message}") from cause
+
+    def emit(self, op: OpT) -> OpT:
+        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit."""
+        try:
+            op.verify_()
+        except VerifyException as error:
+            self.fail(None, " ".join(str(error).split()), error)
+        return self.builder.insert(op)
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
@@ -89,6 +101,28 @@ class Call:
         if not all(isinstance(item, int) for item in items):
             self.expected(parameter, "a tuple of constexpr integers")
         return tuple(items)
+
+    def items(self, parameter: str, what: str) -> tuple[Value, ...]:
+        """The items of the argument, which must be a tuple or a list."""
+        items = self.visitor.items_of(self.args[parameter])
+        if items is None:
+            self.expected(parameter, what)
+        return items
+
+    def flag(self, parameter: str) -> bool:
+        """The argument, which must be a compile-time True or False."""
+        value = self.python(parameter, "a constexpr bool")
+        if not isinstance(value, bool | int):
+            self.expected(parameter, "a constexpr bool")
+        return bool(value)
+
+    def word(self, parameter: str, choices: Sequence[str]) -> str:
+        """The argument, which must be one of the strings `choices`."""
+        what = " or ".join(f'"{choice}"' for choice in choices)
+        value = self.python(parameter, what)
+        if value not in choices:
+            self.expected(parameter, what)
+        return value
 
     def shape(self, parameter: str = "shape") -> tuple[int, ...]:
         """The argument, which must be a tuple of positive powers of two."""

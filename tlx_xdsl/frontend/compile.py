@@ -51,7 +51,7 @@ def build_module(
     """
     _check_names(source, signature, constexprs)
     builder = Builder()
-    unit = Unit(capability, debug)
+    unit = Unit(capability, debug, num_warps, num_ctas)
     visitor = Visitor(source, builder, unit)
     visitor.locate(source.tree)
     location = builder.location

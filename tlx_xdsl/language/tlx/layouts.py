@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from tlx_xdsl.language.core import builtin, dtype, hosted
-from tlx_xdsl.language.tlx.types import unwrap
+from tlx_xdsl.language.core import builtin, dtype, unwrapped
 
 
 def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
     """`values` as plain integers."""
-    numbers = tuple(unwrap(value) for value in values)
+    numbers = tuple(unwrapped(value) for value in values)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int):
             raise TypeError(f"{what} must hold integers, got {type(number).__name__}")
@@ -29,7 +28,7 @@ def _bases(values: Sequence[Sequence[Any]], what: str) -> tuple[tuple[int, ...],
 
 def _at_least(value: Any, low: int, what: str) -> int:
     """`value`, which must be an integer of at least `low`."""
-    number = unwrap(value)
+    number = unwrapped(value)
     if isinstance(number, bool) or not isinstance(number, int) or number < low:
         raise ValueError(f"{what} must be an integer of at least {low}, got {number}")
     return number
@@ -75,7 +74,6 @@ class shared_layout_encoding(layout_encoding):
     """Base of the layouts of buffers."""
 
 
-@hosted("tlx")
 class swizzled_shared_layout_encoding(shared_layout_encoding):
     """Shared memory swizzled in vectors of `vectorSize` elements: row r is XORed with (r / perPhase) mod maxPhase.
 
@@ -101,13 +99,11 @@ class swizzled_shared_layout_encoding(shared_layout_encoding):
             _one_cta(values, what)
 
     @classmethod
-    @hosted("tlx", "swizzled_shared_layout_encoding.make_default")
     def make_default(cls, rank: int) -> swizzled_shared_layout_encoding:
         """Row-major shared memory of `rank` dimensions without swizzle."""
         return cls(1, 1, 1, tuple(reversed(range(_at_least(rank, 1, "rank")))))
 
 
-@hosted("tlx")
 class padded_shared_layout_encoding(shared_layout_encoding):
     """Shared memory with padding: after every `interval` elements come `padding` more, for each (interval, padding).
 
@@ -129,7 +125,6 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         self.block_bases = _bases(block_bases, "block_bases")
 
     @staticmethod
-    @hosted("tlx", "padded_shared_layout_encoding.with_identity_for")
     def with_identity_for(
         interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int]
     ) -> padded_shared_layout_encoding:
@@ -144,7 +139,6 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         return padded_shared_layout_encoding(interval_padding_pairs, bases)
 
     @staticmethod
-    @hosted("tlx", "padded_shared_layout_encoding.with_bases")
     def with_bases(
         interval_padding_pairs: Sequence[Sequence[int]],
         offset_bases: Sequence[Sequence[int]],
@@ -154,7 +148,6 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, block_bases)
 
 
-@hosted("tlx")
 class shared_linear_layout_encoding(shared_layout_encoding):
     """Shared memory in the order that `offset_bases` spells out, one basis per bit of the element's offset.
 
@@ -169,7 +162,6 @@ class shared_linear_layout_encoding(shared_layout_encoding):
         self.alignment = _power_of_two(alignment, "alignment")
 
 
-@hosted("tlx")
 class nv_mma_shared_layout_encoding(shared_layout_encoding):
     """The tile layout that TMA writes and the tensor cores read, with the widest swizzle that `shape` fills.
 
@@ -194,16 +186,15 @@ class nv_mma_shared_layout_encoding(shared_layout_encoding):
             raise ValueError(
                 f"shape and order must have one length of at least 2, got {len(self.shape)} and {len(self.order)}"
             )
-        self.elemType = unwrap(elemType)
+        self.elemType = unwrapped(elemType)
         if not isinstance(self.elemType, dtype):
             raise TypeError(f"elemType must be an element type, got {type(self.elemType).__name__}")
         _one_cta(numCTAsPerCGA, "numCTAsPerCGA")
         _one_cta(numCTASplit, "numCTASplit")
-        self.fp4Padded = bool(unwrap(fp4Padded))
-        self.swizzled = bool(unwrap(swizzled))
+        self.fp4Padded = bool(unwrapped(fp4Padded))
+        self.swizzled = bool(unwrapped(swizzled))
 
     @classmethod
-    @hosted("tlx", "nv_mma_shared_layout_encoding.make_default")
     def make_default(
         cls, shape: Sequence[int], elemType: dtype, fp4Padded: bool = False
     ) -> nv_mma_shared_layout_encoding:
@@ -222,7 +213,6 @@ class TMemCTAMode(Enum):
     """The pair works on one accumulator; this CTA holds half of the columns."""
 
 
-@hosted("tlx")
 class tensor_memory_layout_encoding(shared_layout_encoding):
     """Tensor memory in blocks of `blockM` (64 or 128) by `blockN` elements.
 
@@ -238,12 +228,11 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
         self.colStride = _power_of_two(colStride, "colStride")
         if self.colStride not in (1, 2, 4):
             raise ValueError(f"colStride must be 1, 2 or 4, got {self.colStride}")
-        self.ctaMode = unwrap(ctaMode)
+        self.ctaMode = unwrapped(ctaMode)
         if not isinstance(self.ctaMode, TMemCTAMode):
             raise TypeError(f"ctaMode must be a TMemCTAMode, got {type(self.ctaMode).__name__}")
 
 
-@hosted("tlx")
 class swizzled_layout(shared_layout_encoding):
     """CuTe's Swizzle<bits, base, shift> of a buffer that is row-major, or in `order`.
 
@@ -257,7 +246,6 @@ class swizzled_layout(shared_layout_encoding):
         self.order = None if order is None else _permutation(order)
 
 
-@hosted("tlx")
 class layout(layout_encoding):
     """A register layout in CuTe's terms: from (thread, value) to the element's number in the row-major block.
 
@@ -271,7 +259,7 @@ class layout(layout_encoding):
         if spec is not None:
             if shape is not None or stride is not None:
                 raise ValueError("a layout takes either a spec or shape and stride")
-            shape, stride = _parse_cute(unwrap(spec))
+            shape, stride = _parse_cute(unwrapped(spec))
         if not _is_pair(shape) or not _is_pair(stride):
             raise ValueError("shape and stride of a layout must be pairs, for the threads and for the values")
         self.threads = _modes(shape[0], stride[0])
@@ -284,7 +272,7 @@ def _is_pair(value: Any) -> bool:
 
 def _modes(shape: Any, stride: Any) -> tuple[tuple[int, int], ...]:
     """Pairs of size and stride, in order, of two equally nested tuples."""
-    shape, stride = unwrap(shape), unwrap(stride)
+    shape, stride = unwrapped(shape), unwrapped(stride)
     if isinstance(shape, int) and isinstance(stride, int):
         return ((_power_of_two(shape, "a size"), _at_least(stride, 0, "a stride")),)
     if not isinstance(shape, tuple | list) or not isinstance(stride, tuple | list):
@@ -331,7 +319,6 @@ def _parse_nested(text: str) -> Any:
     return result
 
 
-@hosted("tlx")
 class DummyRegisterLayoutEncoding(layout_encoding):
     """Stands for a register layout that the compiler chooses for a block of `shape` elements of `element_type`.
 
@@ -340,10 +327,10 @@ class DummyRegisterLayoutEncoding(layout_encoding):
 
     def __init__(self, shape: Sequence[int], element_type: dtype, tmem_compatible: bool = False):
         self.shape = _ints(shape, "shape")
-        self.element_type = unwrap(element_type)
+        self.element_type = unwrapped(element_type)
         if not isinstance(self.element_type, dtype):
             raise TypeError(f"element_type must be an element type, got {type(self.element_type).__name__}")
-        self.tmem_compatible = bool(unwrap(tmem_compatible))
+        self.tmem_compatible = bool(unwrapped(tmem_compatible))
 
 
 _tlx = builtin("tlx")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from tlx_xdsl.language.core import constexpr, dtype, hosted
+from tlx_xdsl.language.core import dtype, hosted, unwrapped
 
 
 class storage_kind(Enum):
@@ -33,17 +33,12 @@ class reuse_group_type(Enum):
     """Members never overlap."""
 
 
-def unwrap(value: Any) -> Any:
-    """What a `constexpr` holds; any other value as it is."""
-    return value.value if isinstance(value, constexpr) else value
-
-
 def checked_spec(storage: Any, buffer_size_bytes: Any) -> tuple[storage_kind, int | None]:
     """The storage and the size in bytes of a spec, without `constexpr` around them.
 
     Raises ValueError when storage is no kind for a spec, or the size is not positive.
     """
-    storage, size = unwrap(storage), unwrap(buffer_size_bytes)
+    storage, size = unwrapped(storage), unwrapped(buffer_size_bytes)
     if not isinstance(storage, storage_kind):
         raise ValueError(f"storage must be a tlx.storage_kind, got {type(storage).__name__}")
     if storage is storage_kind.smemCluster:
@@ -127,8 +122,8 @@ class storage_alias_spec_type_class:
 
         Raises TypeError when `overlap_def` is no reuse_group, RuntimeError outside of a kernel.
         """
-        if not isinstance(unwrap(overlap_def), reuse_group):
-            raise TypeError(f"overlap_def must be a reuse_group, got {type(unwrap(overlap_def)).__name__}")
+        if not isinstance(unwrapped(overlap_def), reuse_group):
+            raise TypeError(f"overlap_def must be a reuse_group, got {type(unwrapped(overlap_def)).__name__}")
         raise RuntimeError("set_buffer_overlap has a meaning only inside a kernel compiled by tlx_xdsl.jit")
 
     def __repr__(self) -> str:
@@ -155,7 +150,7 @@ def checked_group(count: int, group_type: Any, group_size: Any) -> tuple[reuse_g
 
     Raises ValueError for a group without members or with a size below 1, TypeError for another kind of kind.
     """
-    kind, size = unwrap(group_type), unwrap(group_size)
+    kind, size = unwrapped(group_type), unwrapped(group_size)
     if not count:
         raise ValueError("reuse_group requires at least one element")
     if not isinstance(kind, reuse_group_type):
@@ -181,7 +176,7 @@ class reuse_group:
     """
 
     def __init__(self, *args: Any, group_type: reuse_group_type = reuse_group_type.shared, group_size: int = 1):
-        members = tuple(unwrap(arg) for arg in args)
+        members = tuple(unwrapped(arg) for arg in args)
         self._group_type, self._group_size = checked_group(len(members), group_type, group_size)
         for member in members:
             if not isinstance(member, buffered_tensor | reuse_group):
@@ -213,7 +208,7 @@ class reuse_group_ir_type:
     """The type of a group in IR."""
 
     def __init__(self, group_kind: reuse_group_type):
-        kind = unwrap(group_kind)
+        kind = unwrapped(group_kind)
         if not isinstance(kind, reuse_group_type):
             raise TypeError(f"group_kind must be a reuse_group_type, got {type(kind).__name__}")
         self._group_kind = kind
@@ -247,8 +242,8 @@ class buffered_tensor_type:
         self, element_ty: dtype, shape: Sequence[int], num: int, storage: storage_kind, layout: Any = None
     ):
         self.element_ty = element_ty
-        self.shape = tuple(unwrap(size) for size in shape)
-        self.num: int = unwrap(num)
+        self.shape = tuple(unwrapped(size) for size in shape)
+        self.num: int = unwrapped(num)
         self.storage = storage
         self.layout = layout
 
