@@ -50,29 +50,23 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
     name = node.attr
     if (type(value), name) in METHODS:
         return Method(value, name)
-    match value, name:
-        case Constexpr(), _:
+    match value:
+        case Constexpr():
             return _python_attribute(visitor, node, value)
-        case ((Tensor() | BufferedTensor() | TensorDescriptor()), "dtype"):
-            return Constexpr(value.dtype)
-        case ((Tensor() | BufferedTensor()), "shape"):
-            return Constexpr(value.shape)
-        case Tensor(), _:
+        case Tensor():
             found = _tensor_attribute(visitor, node, value)
-        case StorageAliasSpec(), ("storage" | "buffer_size_bytes"):
-            return _spec_attribute(value, name)
-        case TensorDescriptor(), "block_shape":
-            return Constexpr(value.block_shape)
-        case TensorDescriptor(), "shape":
-            return TupleValue(value.shape)
-        case TensorDescriptor(), "strides":
-            return TupleValue(value.strides)
-        case TupleValue(), _ if name in value.names:
-            return value.items[value.names.index(name)]
-        case Aggregate(), _:
+        case StorageAliasSpec():
+            found = _spec_attribute(value, name)
+        case BufferedTensor():
+            found = {"dtype": Constexpr(value.dtype), "shape": Constexpr(value.shape)}.get(name)
+        case TensorDescriptor():
+            found = _descriptor_attribute(value, name)
+        case TupleValue():
+            found = value.items[value.names.index(name)] if name in value.names else None
+        case Aggregate():
             found = _aggregate_attribute(value, name)
-        case NewAggregate(), _ if name in value.items:
-            return value.items[name]
+        case NewAggregate():
+            found = value.items.get(name)
         case _:
             found = None
     if found is None:
@@ -82,10 +76,11 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
     return found
 
 
-def _spec_attribute(value: StorageAliasSpec, name: str) -> Value:
+def _spec_attribute(value: StorageAliasSpec, name: str) -> Value | None:
     type_ = value.ssa.type
     assert isinstance(type_, StorageAliasSpecType)
-    return Constexpr(storage_kind(type_.storage.data.value) if name == "storage" else type_.size_bytes)
+    storage = storage_kind(type_.storage.data.value)
+    return {"storage": Constexpr(storage), "buffer_size_bytes": Constexpr(type_.size_bytes)}.get(name)
 
 
 def _attribute_names(value: Value) -> list[str]:
@@ -105,8 +100,26 @@ def _attribute_names(value: Value) -> list[str]:
             return names
 
 
+def _descriptor_attribute(value: TensorDescriptor, name: str) -> Value | None:
+    match name:
+        case "dtype":
+            return Constexpr(value.dtype)
+        case "block_shape":
+            return Constexpr(value.block_shape)
+        case "shape":
+            return TupleValue(value.shape)
+        case "strides":
+            return TupleValue(value.strides)
+        case _:
+            return None
+
+
 def _tensor_attribute(visitor: Visitor, node: ast.Attribute, value: Tensor) -> Value | None:
     match node.attr:
+        case "dtype":
+            return Constexpr(value.dtype)
+        case "shape":
+            return Constexpr(value.shape)
         case "T":
             if not value.shape:
                 return value
@@ -221,14 +234,14 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     """`block[:, None]`: None inserts a dimension of size 1, `:` keeps one, `...` keeps those that are left."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if not value.shape and not all(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
+        raise visitor.error(node, f"{value.describe()} can't be indexed")
     kinds = [_index_kind(visitor, part) for part in parts]
     kept = kinds.count(":")
     if kept > len(value.shape):
         raise visitor.error(node, f"too many indices for {value.describe()}")
     if kinds.count("...") > 1:
         raise visitor.error(node, "an index has at most one '...'")
-    if not value.shape and "..." not in kinds and not kinds.count("None"):
-        raise visitor.error(node, f"{value.describe()} can't be indexed")
     axis = 0
     for kind in kinds:
         if kind == "...":

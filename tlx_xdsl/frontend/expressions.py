@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -45,38 +46,10 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 
 def visit(visitor: Visitor, node: ast.expr) -> Value:
     """Compile an expression."""
-    match node:
-        case ast.Constant():
-            return Constexpr(node.value)
-        case ast.Name():
-            return visit_name(visitor, node)
-        case ast.Attribute():
-            return attribute_of(visitor, node, visitor.expression(node.value))
-        case ast.Subscript():
-            return subscript_of(visitor, node, visitor.expression(node.value))
-        case ast.Call():
-            return _call(visitor, node)
-        case ast.BinOp():
-            left, right = visitor.expression(node.left), visitor.expression(node.right)
-            return binary(visitor, node, node.op, left, right)
-        case ast.Compare():
-            return _compare(visitor, node)
-        case ast.BoolOp():
-            return _bool_op(visitor, node)
-        case ast.UnaryOp():
-            return _unary(visitor, node)
-        case ast.IfExp():
-            return visit_ternary(visitor, node)
-        case ast.Tuple() | ast.List():
-            return _tuple(visitor, node)
-        case ast.JoinedStr():
-            return _format(visitor, node)
-        case ast.ListComp() | ast.GeneratorExp():
-            return _comprehension(visitor, node)
-        case ast.NamedExpr():
-            return _walrus(visitor, node)
-        case _:
-            raise visitor.error(node, f"unsupported expression in a kernel: {construct(node)}")
+    handler = _EXPRESSIONS.get(type(node))
+    if handler is None:
+        raise visitor.error(node, f"unsupported expression in a kernel: {construct(node)}")
+    return handler(visitor, node)
 
 
 # --- names and literals ---------------------------------------------------------------------------------------------
@@ -199,6 +172,11 @@ def _walrus(visitor: Visitor, node: ast.NamedExpr) -> Value:
 
 
 # --- operators ------------------------------------------------------------------------------------------------------
+
+
+def _bin_op(visitor: Visitor, node: ast.BinOp) -> Value:
+    left, right = visitor.expression(node.left), visitor.expression(node.right)
+    return binary(visitor, node, node.op, left, right)
 
 
 def binary(visitor: Visitor, node: ast.AST, op: ast.operator, lhs: Value, rhs: Value) -> Value:
@@ -368,3 +346,22 @@ def construct(node: ast.AST) -> str:
     return words.get(name, f"'{name}'")
 
 
+_EXPRESSIONS: dict[type[ast.expr], Callable[[Visitor, Any], Value]] = {
+    ast.Constant: lambda visitor, node: Constexpr(node.value),
+    ast.Name: visit_name,
+    ast.Attribute: lambda visitor, node: attribute_of(visitor, node, visitor.expression(node.value)),
+    ast.Subscript: lambda visitor, node: subscript_of(visitor, node, visitor.expression(node.value)),
+    ast.Call: _call,
+    ast.BinOp: _bin_op,
+    ast.Compare: _compare,
+    ast.BoolOp: _bool_op,
+    ast.UnaryOp: _unary,
+    ast.IfExp: visit_ternary,
+    ast.Tuple: _tuple,
+    ast.List: _tuple,
+    ast.JoinedStr: _format,
+    ast.ListComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.NamedExpr: _walrus,
+}
+"""What each construct becomes."""

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.carry import all_parts, runtime
 from tlx_xdsl.frontend.source import KernelSource, Parameter
@@ -226,13 +227,18 @@ class Returns:
     """Where the returns of an inlined function meet when there are several."""
 
 
+def misplaced_return(visitor: Visitor, node: ast.AST) -> CompilationError:
+    """The error that a `return` stands where control can't leave."""
+    return visitor.error(
+        node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
+    )
+
+
 def visit_return(visitor: Visitor, node: ast.Return) -> None:
     """`return` or `return value`."""
     returns = visitor.returns
     if visitor.builder.depth != returns.depth:
-        raise visitor.error(
-            node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
-        )
+        raise misplaced_return(visitor, node)
     value = NONE if node.value is None else runtime(visitor, node, visitor.expression(node.value))
     visitor.locate(node)
     _return(visitor, node, value)

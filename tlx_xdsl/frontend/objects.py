@@ -122,7 +122,7 @@ def _bound(
 def _fields(cls: type) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        fields.update(base.__dict__.get("__annotations__", {}))
+        fields.update(inspect.get_annotations(base))
     return fields
 
 
@@ -150,7 +150,7 @@ def _make_aggregate(
         bound = _bound(visitor, node, cls.__name__, inspect.Signature(parameters), positional, keywords)
         items = dict(zip(names, (value for _, value in bound), strict=True))
     else:
-        source = source_of(init) or KernelSource(constexpr_function_of(init) or init)
+        source = source_of(init) or KernelSource(inspect.unwrap(constexpr_function_of(init) or init))
         new = NewAggregate(shown, names, {})
         visitor.call_jitted(node, source, [(node.func, new), *positional], keywords)
         items = new.items

@@ -14,11 +14,12 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IntegerType,
+    Signedness,
     TensorType,
 )
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
 _FLOATS: dict[str, Attribute] = {
@@ -42,6 +43,15 @@ def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attri
     else:
         scalar = _INTEGERS[element.primitive_bitwidth]
     return TensorType(scalar, shape) if shape else scalar
+
+
+def descriptor_ir_type(element: dtype, block_shape: tuple[int, ...]) -> TensorDescType:
+    """The IR type of a tensor descriptor. Its integers carry their sign, which nothing else in the IR does."""
+    scalar = ir_type(element)
+    if element.is_int() and element.primitive_bitwidth > 1:
+        sign = Signedness.SIGNED if element.is_int_signed() else Signedness.UNSIGNED
+        scalar = IntegerType(element.primitive_bitwidth, sign)
+    return TensorDescType.get(block_shape, scalar)
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,28 @@ def _spelling(element: dtype | pointer_type) -> str:
 
 
 _DESCRIPTOR = re.compile(r"tensordesc<\s*(\w+)\s*\[([\d\s,]*)\]\s*(?:,.*)?>")
+
+
+def split_tuple(text: str) -> tuple[str, ...] | None:
+    """The items of a tuple's type such as `(*fp16, (i32, i64))`; None for any other text.
+
+    Raises ValueError for parentheses that do not match.
+    """
+    text = text.strip()
+    if not text.startswith("("):
+        return None
+    items, depth = [""], 0
+    for position, character in enumerate(text):
+        depth += {"(": 1, "[": 1, "<": 1, ")": -1, "]": -1, ">": -1}.get(character, 0)
+        if not depth and position < len(text) - 1:
+            raise ValueError(f"expected one tuple, found '{text}'")
+        if depth == 1 and character == ",":
+            items.append("")
+        elif 0 < position < len(text) - 1:
+            items[-1] += character
+    if depth:
+        raise ValueError(f"the parentheses of '{text}' do not match")
+    return tuple(item for item in items if item.strip())
 
 
 def parse_argument_type(text: str) -> ArgumentType:

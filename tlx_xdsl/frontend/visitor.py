@@ -98,9 +98,8 @@ class Visitor:
         """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
         if self.returns.style == "inline" and self.returns.depth == self.builder.depth:
             raise EarlyReturn
-        raise self.error(
-            node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
-        )
+        place = next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return))
+        raise functions.misplaced_return(self, place)
 
     # --- statements --------------------------------------------------------------------------------------------
 
@@ -121,45 +120,38 @@ class Visitor:
 
     def _visit_statement(self, node: ast.stmt) -> bool:
         match node:
-            case ast.Assign():
-                self._assign(node)
-            case ast.AnnAssign():
-                self._annotated_assign(node)
-            case ast.AugAssign():
-                self._augmented_assign(node)
-            case ast.Expr():
-                # A string on its own is a docstring or a comment.
-                if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
-                    self.expression(node.value)
-            case ast.For():
-                loops.visit_for(self, node)
-            case ast.While():
-                loops.visit_while(self, node)
             case ast.If():
                 return branches.visit_if(self, node)
-            case ast.With():
-                tasks.visit_with(self, node)
-            case ast.Assert():
-                assertions.visit_assert(self, node)
-            case ast.Pass():
-                pass
             case ast.Return():
                 functions.visit_return(self, node)
                 return True
             case _:
-                raise self.error(node, f"unsupported statement in a kernel: {expressions.construct(node)}")
-        return False
+                handler = _STATEMENTS.get(type(node))
+                if handler is None:
+                    raise self.error(node, f"unsupported statement in a kernel: {expressions.construct(node)}")
+                handler(self, node)
+                return False
 
-    def _assign(self, node: ast.Assign) -> None:
-        value = runtime(self, node.value, self.expression(node.value))
+    def visit_expression_statement(self, node: ast.Expr) -> None:
+        """An expression on its own; a string is a docstring or a comment."""
+        if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
+            self.expression(node.value)
+
+    def visit_assign(self, node: ast.Assign) -> None:
+        """`target = value`."""
+        value = self.expression(node.value)
+        if any(not isinstance(target, ast.Attribute) for target in node.targets):
+            # A field of an aggregate takes the value as it is: it may be a constexpr.
+            value = runtime(self, node.value, value)
         for target in node.targets:
             self.assign(target, value)
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind `target`, a name or a tuple of names, to `value`."""
         if isinstance(target, ast.Name):
-            for part in parts(value) if isinstance(value, Tensor) else ():
-                hint(part, target.id)
+            held = parts(value)
+            if len(held) == 1:
+                hint(held[0], target.id)
             self.names[target.id] = value
         elif isinstance(target, ast.Tuple | ast.List):
             self._unpack(target, value)
@@ -199,7 +191,8 @@ class Visitor:
                 return tuple(Constexpr(item) for item in cast(Sequence[Any], items))
         return None
 
-    def _annotated_assign(self, node: ast.AnnAssign) -> None:
+    def visit_annotated_assign(self, node: ast.AnnAssign) -> None:
+        """`name: annotation = value`."""
         if node.value is None or not isinstance(node.target, ast.Name):
             raise self.error(node, "an annotation needs a name and a value")
         value = self.expression(node.value)
@@ -213,7 +206,8 @@ class Visitor:
             raise self.error(node, f"the constexpr '{node.target.id}' is already defined")
         self.names[node.target.id] = value
 
-    def _augmented_assign(self, node: ast.AugAssign) -> None:
+    def visit_augmented_assign(self, node: ast.AugAssign) -> None:
+        """`name += value` and the like."""
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, f"cannot assign to {expressions.construct(node.target)} in a kernel")
         current = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
@@ -258,3 +252,17 @@ class Visitor:
     ) -> Value:
         """Call a jitted function at this place."""
         return functions.call_jitted(self, node, source, positional, keywords)
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[[Visitor, Any], None]] = {
+    ast.Assign: Visitor.visit_assign,
+    ast.AnnAssign: Visitor.visit_annotated_assign,
+    ast.AugAssign: Visitor.visit_augmented_assign,
+    ast.Expr: Visitor.visit_expression_statement,
+    ast.For: loops.visit_for,
+    ast.While: loops.visit_while,
+    ast.With: tasks.visit_with,
+    ast.Assert: assertions.visit_assert,
+    ast.Pass: lambda visitor, node: None,
+}
+"""What each statement that never returns becomes."""

@@ -32,9 +32,7 @@ from tlx_xdsl.language.core import dtype, int1
 def required(call: Call, value: Tensor, type_: TensorType, *, pin: bool) -> SSAValue:
     """`value` in the layout of `type_`."""
     properties = {"pin": UnitAttr()} if pin else {}
-    return call.emit(
-        dialect.RequireLayoutOp(operands=[value.ssa], properties=properties, result_types=[type_])
-    ).result
+    return call.emit(dialect.RequireLayoutOp(operands=[value.ssa], properties=properties, result_types=[type_])).result
 
 
 def released(call: Call, ssa: SSAValue, element: dtype, shape: tuple[int, ...], *, pin: bool) -> Tensor:
@@ -120,9 +118,7 @@ def _local_scatter(call: Call) -> Value | None:
 @lowers("tlx.tmem_copy")
 def _tmem_copy(call: Call) -> Value | None:
     blackwell_only(call, "tensor memory")
-    call.emit(
-        ttng.TMEMCopyOp(operands=[shared_buffer(call, "src").ssa, tensor_memory_buffer(call, "dst").ssa])
-    )
+    call.emit(ttng.TMEMCopyOp(operands=[shared_buffer(call, "src").ssa, tensor_memory_buffer(call, "dst").ssa]))
     return None
 
 

@@ -139,12 +139,11 @@ def fence_async(call: Call) -> None:
 
 @lowers("tlx.fence")
 def _fence(call: Call) -> Value | None:
-    scope = call.word("scope", ("gpu", "sys", "async_shared"))
-    if scope == "async_shared":
+    scope = call.choice("scope", {"gpu": FenceScope.GPU, "sys": FenceScope.SYS, "async_shared": None})
+    if scope is None:
         fence_async(call)
     else:
-        kind = FenceScope.GPU if scope == "gpu" else FenceScope.SYS
-        call.emit(dialect.FenceOp(properties={"scope": kind.attr}))
+        call.emit(dialect.FenceOp(properties={"scope": scope.attr}))
     return None
 
 

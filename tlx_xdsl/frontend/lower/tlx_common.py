@@ -129,8 +129,8 @@ def cache_policy(call: Call) -> tt.CachePolicyAttr | None:
         "evict_first": EvictionPolicy.EVICT_FIRST,
         "evict_last": EvictionPolicy.EVICT_LAST,
     }
-    modifier = modifiers[call.word("cache_modifier", list(modifiers))] if "cache_modifier" in call.args else None
-    policy = policies[call.word("eviction_policy", list(policies))]
+    modifier = call.choice("cache_modifier", modifiers) if "cache_modifier" in call.args else None
+    policy = call.choice("eviction_policy", policies)
     if modifier in (None, CacheModifier.NONE) and policy is EvictionPolicy.NORMAL:
         return None
     return tt.CachePolicyAttr.get(modifier or CacheModifier.NONE, policy)

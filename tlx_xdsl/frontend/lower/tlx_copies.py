@@ -81,9 +81,7 @@ def _bulk_load(call: Call) -> Value | None:
             call.fail(parameter, f"a bulk copy takes no '{parameter}'")
     source, buffer = _scalar_pointer(call, "src"), shared_buffer(call, "result")
     size = _size(call, "bulk_size", buffer)
-    call.emit(
-        dialect.AsyncBulkLoadOp(operands=[source.ssa, buffer.ssa, size.ssa, one_barrier(call, "barrier").ssa])
-    )
+    call.emit(dialect.AsyncBulkLoadOp(operands=[source.ssa, buffer.ssa, size.ssa, one_barrier(call, "barrier").ssa]))
     return None
 
 
@@ -136,7 +134,7 @@ def _async_load_wait_group(call: Call) -> Value:
 
 @lowers("tlx.prefetch")
 def _prefetch(call: Call) -> Value | None:
-    level = call.word("level", ("L1", "L2"))
+    level = call.choice("level", {"L1": CacheLevel.L1, "L2": CacheLevel.L2})
     if call.flag("tensormap"):
         if call.given("mask"):
             call.fail("mask", "the prefetch of a descriptor takes no mask")
@@ -145,9 +143,8 @@ def _prefetch(call: Call) -> Value | None:
         return None
     pointer = _pointer(call, "pointer", "a pointer or a block of pointers")
     mask = _mask(call, pointer.shape)
-    kind = CacheLevel.L1 if level == "L1" else CacheLevel.L2
     op = dialect.PrefetchOp(
-        operands=[pointer.ssa, None if mask is None else mask.ssa], properties={"level": kind.attr}
+        operands=[pointer.ssa, None if mask is None else mask.ssa], properties={"level": level.attr}
     )
     call.emit(op)
     return None

@@ -59,9 +59,7 @@ def shared_encoding(call: Call, parameter: str, shape: tuple[int, ...], element:
     return layout_attr(layout)
 
 
-def _shared(
-    call: Call, parameter: str, asked: tlx.layout_encoding, shape: tuple[int, ...], bits: int
-) -> SharedLayout:
+def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: tuple[int, ...], bits: int) -> SharedLayout:
     match asked:
         case tlx.swizzled_shared_layout_encoding():
             return SwizzledSharedLayout(asked.vectorSize, asked.perPhase, asked.maxPhase, asked.order)
@@ -74,7 +72,8 @@ def _shared(
         case tlx.swizzled_layout():
             return _swizzled(call, parameter, asked, shape)
         case _:
-            call.fail(parameter, f"'{parameter}' must be a layout of shared memory, found {asked!r}")
+            pass
+    call.fail(parameter, f"'{parameter}' must be a layout of shared memory, found {asked!r}")
 
 
 def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding, bits: int) -> NvmmaSharedLayout:
@@ -90,9 +89,7 @@ def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding,
     return NvmmaSharedLayout(width, transposed, bits, asked.fp4Padded, rank)
 
 
-def _swizzled(
-    call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tuple[int, ...]
-) -> SwizzledSharedLayout:
+def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tuple[int, ...]) -> SwizzledSharedLayout:
     order = asked.order or tuple(reversed(range(len(shape))))
     if len(order) != len(shape):
         call.fail(parameter, f"'{parameter}' is for {len(order)} dimensions, the buffer has {len(shape)}")

@@ -70,10 +70,10 @@ def _wgmma(call: Call) -> Value:
     if use_acc is None and not call.given("acc"):
         use_acc = call.as_scalar("use_acc", Constexpr(False), int1)
     precisions = {"tf32": InputPrecision.TF32, "tf32x3": InputPrecision.TF32x3, "ieee": InputPrecision.IEEE}
-    precision = call.word("input_precision", list(precisions)) if call.given("input_precision") else "tf32"
+    precision = call.choice("input_precision", precisions) if call.given("input_precision") else InputPrecision.TF32
     op = ttng.WarpGroupDotOp(
         operands=[a.ssa, b.ssa, accumulator.ssa, None if use_acc is None else use_acc.ssa],
-        properties={"inputPrecision": precisions[precision].attr, "isAsync": BoolAttr.from_bool(True)},
+        properties={"inputPrecision": precision.attr, "isAsync": BoolAttr.from_bool(True)},
         result_types=[ir_type(accumulator.dtype, shape)],
     )
     return Tensor(call.emit(op).d, accumulator.dtype, shape)
@@ -185,16 +185,16 @@ def _async_dot_scaled(call: Call) -> Value | None:
         call.fail("acc", f"a scaled product accumulates in fp32, found {accumulator.describe()}")
     if len(accumulator.shape) != 2 or accumulator.shape[0] != SCALED_ROWS:
         call.fail("acc", f"a scaled product has {SCALED_ROWS} rows, found {accumulator.describe()}")
-    formats = [call.word(name, list(FORMATS)) for name in ("A_format", "B_format")]
+    formats = [call.choice(name, FORMATS) for name in ("A_format", "B_format")]
     mixed = formats[0] != formats[1]
     operands = [
-        _padded(call, operand) if mixed and name == "e2m1" else operand.ssa
-        for operand, name in zip((a, b), formats, strict=True)
+        _padded(call, operand) if mixed and kind is ScaleDotElemType.E2M1 else operand.ssa
+        for operand, kind in zip((a, b), formats, strict=True)
     ]
     scales = [tensor_memory_buffer(call, name).ssa for name in ("A_scale", "B_scale")]
     target = _accumulator_for(call, accumulator)
     use, pred, arrivals, properties = _issue(call)
-    properties |= {"a_type": FORMATS[formats[0]].attr, "b_type": FORMATS[formats[1]].attr}
+    properties |= {"a_type": formats[0].attr, "b_type": formats[1].attr}
     op = ttng.TCGen5MMAScaledOp(
         operands=[*operands, target, None, *scales, use.ssa, pred.ssa, arrivals, [pred.ssa] * len(arrivals)],
         properties=properties,

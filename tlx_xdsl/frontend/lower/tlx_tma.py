@@ -62,17 +62,27 @@ def _multicast_mask(call: Call, targets: tuple[Value, ...]) -> Tensor:
     return call.as_scalar("multicast_targets", mask, int32)
 
 
+REDUCTIONS: dict[str, DescriptorReduceKind | None] = {
+    "": None,
+    "add": DescriptorReduceKind.ADD,
+    "min": DescriptorReduceKind.MIN,
+    "max": DescriptorReduceKind.MAX,
+    "and": DescriptorReduceKind.AND,
+    "or": DescriptorReduceKind.OR,
+    "xor": DescriptorReduceKind.XOR,
+}
+
+
 @lowers("tlx.async_descriptor_store")
 def _async_descriptor_store(call: Call) -> Value | None:
     descriptor, buffer = block_of(call, "source")
     coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
-    kinds = {kind.keyword: kind for kind in DescriptorReduceKind}
-    reduction = call.word("store_reduce", ("", "add", "min", "max", "and", "or", "xor"))
+    reduction = call.choice("store_reduce", REDUCTIONS)
     policy = cache_policy(call)
-    if reduction:
+    if reduction is not None:
         # Stock Triton's reduction has no cache policy; a hint may be dropped.
         op = ttng.AsyncTMAReduceOp(
-            operands=[descriptor.ssa, coordinates, buffer.ssa], properties={"kind": kinds[reduction].attr}
+            operands=[descriptor.ssa, coordinates, buffer.ssa], properties={"kind": reduction.attr}
         )
         call.emit(op)
         return None
@@ -96,9 +106,7 @@ def _async_descriptor_prefetch_tensor(call: Call) -> Value | None:
     coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
     policy = cache_policy(call)
     properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
-    op = dialect.AsyncTMAPrefetchOp(
-        operands=[descriptor.ssa, coordinates, call.predicate().ssa], properties=properties
-    )
+    op = dialect.AsyncTMAPrefetchOp(operands=[descriptor.ssa, coordinates, call.predicate().ssa], properties=properties)
     call.emit(op)
     return None
 
@@ -123,9 +131,9 @@ def _room(call: Call) -> SSAValue:
         if where.num > 1:
             call.fail("desc_ptr", f"'desc_ptr' must be the place of one descriptor, such as ptr[i], found {where.num}")
         return where.ssa
-    if isinstance(where, Tensor) and not where.shape and where.dtype == pointer_type(int8):
-        return where.ssa
-    call.expected("desc_ptr", "room for a tensor descriptor (tlx.allocate_tensor_descriptor)")
+    if not isinstance(where, Tensor) or where.shape or where.dtype != pointer_type(int8):
+        call.expected("desc_ptr", "room for a tensor descriptor (tlx.allocate_tensor_descriptor)")
+    return where.ssa
 
 
 @lowers("tlx.make_tensor_descriptor")
@@ -143,7 +151,7 @@ def _make_tensor_descriptor(call: Call) -> Value:
         )
     shape = call.coordinates("shape", rank)
     strides = _strides(call, rank)
-    padding = PaddingOption.PAD_NAN if call.word("padding_option", ("zero", "nan")) == "nan" else PaddingOption.PAD_ZERO
+    padding = call.choice("padding_option", {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN})
     if padding is PaddingOption.PAD_NAN and not element.is_floating():
         call.fail("padding_option", f"only a tensor of floats is padded with nan, found {element}")
     sizes, steps = [size.ssa for size in shape], [step.ssa for step in strides]

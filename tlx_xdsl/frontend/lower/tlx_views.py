@@ -177,7 +177,9 @@ def _reshaped(call: Call, layout: SharedLayout, source: MemDescType, shape: tupl
     """
     if isinstance(layout, PaddedSharedLayout):
         call.fail("buffer", "a buffer with a padded layout can't be reshaped")
-    places = shared_to_linear(layout, source.shape).reshape_outs([(f"dim{dim}", size) for dim, size in enumerate(shape)])
+    places = shared_to_linear(layout, source.shape).reshape_outs(
+        [(f"dim{dim}", size) for dim, size in enumerate(shape)]
+    )
     candidates: list[SharedLayout] = []
     if isinstance(layout, NvmmaSharedLayout) and len(shape) > 1:
         candidates.append(replace(layout, rank=len(shape)))

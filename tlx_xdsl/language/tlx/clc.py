@@ -27,9 +27,7 @@ def clc_producer(ctx: Any, p_producer: Any, multi_ctas: bool = True, k: Any = 0)
 
 
 @_tlx
-def clc_consumer(
-    ctx: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False
-) -> Any:
+def clc_consumer(ctx: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False) -> Any:
     """Wait for the response in stage `k`: the x coordinate of the CTA to take over, or -1 when there is no more.
 
     With `return_3d` it is the three coordinates. With `multi_ctas` x counts from the CTA's own rank.
@@ -49,5 +47,3 @@ def clc_issue(response: Any, barrier: Any) -> Any:
 @_tlx
 def clc_query(response: Any, return_3d: bool = False) -> Any:
     """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""
-
-

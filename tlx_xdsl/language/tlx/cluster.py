@@ -41,5 +41,4 @@ def async_remote_shmem_store(dst: Any, src: Any, remote_cta_rank: Any, barrier: 
 
 @_tlx
 def async_remote_shmem_copy(dst: Any, src: Any, remote_cta_rank: Any, barrier: Any) -> Any:
-    """Start to copy the buffer `src` to the place of `dst` in another CTA; its bytes complete on that CTA's `barrier`.
-    """
+    """Start to copy the buffer `src` to the place of `dst` in another CTA, completing on that CTA's `barrier`."""

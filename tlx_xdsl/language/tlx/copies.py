@@ -42,8 +42,7 @@ def async_load_wait_group(pendings: int, tokens: Sequence[Any] = ()) -> Any:
 
 @_tlx
 def async_store(dst_global_ptr: Any, src_smem: Any, size: Any) -> Any:
-    """Start to copy the first `size` bytes of a buffer to global memory; `async_descriptor_store_wait` waits for it.
-    """
+    """Start to copy the first `size` bytes of a buffer to global memory; `async_descriptor_store_wait` waits for it."""
 
 
 @_tlx

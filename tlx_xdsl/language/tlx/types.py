@@ -238,9 +238,7 @@ class reuse_group_ir_type:
 class buffered_tensor_type:
     """The type of `num` buffers of `shape` elements; one view when `num` is 0."""
 
-    def __init__(
-        self, element_ty: dtype, shape: Sequence[int], num: int, storage: storage_kind, layout: Any = None
-    ):
+    def __init__(self, element_ty: dtype, shape: Sequence[int], num: int, storage: storage_kind, layout: Any = None):
         self.element_ty = element_ty
         self.shape = tuple(unwrapped(size) for size in shape)
         self.num: int = unwrapped(num)

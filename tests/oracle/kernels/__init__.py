@@ -1,0 +1,1 @@
+"""Kernels of the plain language by topic, written for the comparison with stock Triton."""

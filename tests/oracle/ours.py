@@ -1,0 +1,40 @@
+"""Our frontend on the oracle's kernels."""
+
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tests.oracle.cases import Case, Constant
+from tlx_xdsl.frontend.compile import build_module
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.text.profiles import profile_for
+from tlx_xdsl.text.verify import verify_module
+
+
+def build(case: Case) -> ModuleOp:
+    """Return the verified module of a case.
+
+    Raises CompilationError for every fault in the kernel.
+    """
+    signature: dict[str, Any] = {}
+    constexprs: dict[str, Any] = {}
+    for name, argument in case.arguments.items():
+        if isinstance(argument, str) or (isinstance(argument, tuple) and all(isinstance(t, str) for t in argument)):
+            signature[name] = argument
+        else:
+            constexprs[name] = argument.value if isinstance(argument, Constant) else argument
+    module = build_module(_source(case.kernel), signature, constexprs)
+    verify_module(module)
+    return module
+
+
+def text(case: Case) -> str:
+    """Return the text of a case's module, with locations, in the spelling of Triton 3.9; see `build`."""
+    return print_module(build(case), profile=profile_for("3.9.0"))
+
+
+def _source(kernel: Any) -> KernelSource:
+    """Return the source of our kernel, or of one that stock's `jit` has made."""
+    source = getattr(kernel, "source", None)
+    return source if isinstance(source, KernelSource) else KernelSource(kernel.fn)
