@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -283,7 +283,7 @@ def finish(visitor: Visitor) -> Value:
 
 
 @contextmanager
-def body(visitor: Visitor, style: str) -> Iterator[None]:
+def body(visitor: Visitor, style: str) -> Generator[None]:
     """Compile a function's body inside the `with`."""
     visitor.returns = Returns(style, visitor.builder.depth)
     yield
