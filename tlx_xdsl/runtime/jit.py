@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from tlx_xdsl.frontend.source import KernelSource
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Kernel:
     """A function that is compiled by tlx_xdsl; `source` is what was written."""
 
-    def __init__(self, fn: Callable[..., Any]):
+    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False):
         functools.update_wrapper(self, fn)
-        self.source = KernelSource(fn)
+        self.source = KernelSource(fn, noinline)
 
     def compile(
         self,
@@ -62,6 +62,21 @@ class Kernel:
         return f"<tlx_xdsl.Kernel {self.source.name} of {self.source.filename}>"
 
 
-def jit(fn: Callable[..., Any]) -> Kernel:
-    """Mark `fn` as a kernel."""
-    return Kernel(fn)
+@overload
+def jit(fn: Callable[..., Any]) -> Kernel: ...
+
+
+@overload
+def jit(*, noinline: bool = False) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
+def jit(
+    fn: Callable[..., Any] | None = None, *, noinline: bool = False
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
+    """Mark `fn` as a kernel, or as a function that kernels call: `@jit`, or `@jit(noinline=True)`.
+
+    With `noinline`, a call of the function stays a call in the IR.
+    """
+    if fn is None:
+        return functools.partial(Kernel, noinline=noinline)
+    return Kernel(fn, noinline=noinline)
