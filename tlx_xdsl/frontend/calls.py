@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+
+from xdsl.dialects.arith import ConstantOp
 
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.language.core import builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
+from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -46,7 +49,11 @@ class Call:
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
-        self.fail(parameter, f"'{parameter}' must be {what}, found {self.args[parameter].describe()}")
+        value = self.args[parameter]
+        hint = ""
+        if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
+            hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
+        self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{hint}")
 
     def given(self, parameter: str) -> bool:
         """Whether the argument is something else than None."""
@@ -90,11 +97,52 @@ class Call:
             self.expected(parameter, "a tuple of constexpr integers")
         return tuple(items)
 
-    def shape(self, parameter: str = "shape") -> tuple[int, ...]:
-        """The argument, which must be a tuple of positive powers of two."""
+    def flag(self, parameter: str) -> bool:
+        """The argument, which must be true or false at compile time."""
+        value = self.python(parameter, "a constexpr bool")
+        if not isinstance(value, bool | int):
+            self.expected(parameter, "a constexpr bool")
+        return bool(value)
+
+    def text(self, parameter: str) -> str:
+        """The argument, which must be a string known at compile time."""
+        value = self.python(parameter, "a constexpr string")
+        if not isinstance(value, str):
+            self.expected(parameter, "a constexpr string")
+        return value
+
+    def choice(self, parameter: str, choices: Mapping[str, V]) -> V:
+        """What `choices` has for the argument, which must be one of its strings."""
+        word = self.text(parameter)
+        if word not in choices:
+            expected = ", ".join(f"'{choice}'" for choice in choices)
+            self.fail(parameter, f"'{parameter}' must be one of {expected}, found '{word}'")
+        return choices[word]
+
+    def items(self, parameter: str, what: str) -> tuple[Value, ...]:
+        """The items of the argument, which must be a tuple or a list; `what` says of what."""
+        items = self.visitor.items_of(self.args[parameter])
+        if items is None:
+            self.expected(parameter, what)
+        return items
+
+    def block(self, parameter: str, what: str = "a block") -> Tensor:
+        """The argument, which must be a block of at least one dimension."""
+        value = self.of(parameter, Tensor, what)
+        if not value.shape:
+            self.expected(parameter, what)
+        return value
+
+    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
+        """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
+
+        A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
+        """
         shape = self.integers(parameter)
-        if not shape or any(size < 1 or size & (size - 1) for size in shape):
+        if (not shape and not scalar) or any(size < 1 or size & (size - 1) for size in shape):
             self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(shape)}")
+        if prod(shape) > TRITON_MAX_TENSOR_NUMEL:
+            self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
     def dtype(self, parameter: str = "dtype") -> dtype:

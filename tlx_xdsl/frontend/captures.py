@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
@@ -68,7 +69,7 @@ def _is_recomputable(value: SSAValue) -> bool:
     op = value.owner
     if isinstance(op, Block) or op.regions or not is_side_effect_free(op):
         return False
-    return not op.operands or not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
+    return isinstance(op, ConstantOp) or not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
 
 
 def _inputs(value: SSAValue) -> Sequence[SSAValue]:

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.carry import all_parts, runtime
 from tlx_xdsl.frontend.source import KernelSource, Parameter
@@ -52,6 +53,8 @@ class Unit:
     """Compute capability of the target, such as 90 for sm_90a."""
     debug: bool = False
     """Whether `tl.device_assert` has an effect."""
+    num_warps: int = 4
+    """Warps of the program, before partitions add theirs."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])
@@ -222,13 +225,18 @@ class Returns:
     """Where the returns of an inlined function meet when there are several."""
 
 
+def misplaced_return(visitor: Visitor, node: ast.AST) -> CompilationError:
+    """The error that a `return` stands where control can't leave."""
+    return visitor.error(
+        node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
+    )
+
+
 def visit_return(visitor: Visitor, node: ast.Return) -> None:
     """`return` or `return value`."""
     returns = visitor.returns
     if visitor.builder.depth != returns.depth:
-        raise visitor.error(
-            node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
-        )
+        raise misplaced_return(visitor, node)
     value = NONE if node.value is None else runtime(visitor, node, visitor.expression(node.value))
     visitor.locate(node)
     _return(visitor, node, value)

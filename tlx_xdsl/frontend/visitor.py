@@ -98,9 +98,8 @@ class Visitor:
         """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
         if self.returns.style == "inline" and self.returns.depth == self.builder.depth:
             raise EarlyReturn
-        raise self.error(
-            node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
-        )
+        place = next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return))
+        raise functions.misplaced_return(self, place)
 
     # --- statements --------------------------------------------------------------------------------------------
 
@@ -140,7 +139,10 @@ class Visitor:
 
     def visit_assign(self, node: ast.Assign) -> None:
         """`target = value`."""
-        value = runtime(self, node.value, self.expression(node.value))
+        value = self.expression(node.value)
+        if any(not isinstance(target, ast.Attribute) for target in node.targets):
+            # A field of an aggregate takes the value as it is: it may be a constexpr.
+            value = runtime(self, node.value, value)
         for target in node.targets:
             self.assign(target, value)
 

@@ -73,10 +73,7 @@ def jit(*, noinline: bool = False) -> Callable[[Callable[..., Any]], Kernel]: ..
 def jit(
     fn: Callable[..., Any] | None = None, *, noinline: bool = False
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
-    """Mark `fn` as a kernel, or as a function that kernels call: `@jit`, or `@jit(noinline=True)`.
-
-    With `noinline`, a call of the function stays a call in the IR.
-    """
+    """Mark `fn` as a kernel, or as a function that kernels call; calls of a `noinline` one stay calls."""
     if fn is None:
-        return functools.partial(Kernel, noinline=noinline)
+        return lambda fn: Kernel(fn, noinline=noinline)
     return Kernel(fn, noinline=noinline)

@@ -1,0 +1,241 @@
+"""Atomic operations on global memory (PTX ISA, "Memory Consistency Model" and "atom")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.arith import AndIOp, ShRUIOp, XOrIOp
+
+from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.memory import (
+    element_value,
+    in_memory,
+    mask_of,
+    must_be_writable,
+    pointer_of,
+    stored_as,
+    to_shape_of_pointer,
+)
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.language.core import (
+    bfloat16,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int1,
+    int16,
+    int32,
+    int64,
+    pointer_type,
+    uint16,
+    uint32,
+    uint64,
+)
+
+_SEMANTICS = {
+    "acquire": MemSemantic.ACQUIRE,
+    "release": MemSemantic.RELEASE,
+    "acq_rel": MemSemantic.ACQUIRE_RELEASE,
+    "relaxed": MemSemantic.RELAXED,
+}
+_SCOPES = {"gpu": MemSyncScope.GPU, "cta": MemSyncScope.CTA, "sys": MemSyncScope.SYSTEM}
+
+_INTEGERS = (int32, uint32, int64, uint64)
+_WIDE_FLOATS = (float32, float64)
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+def _ordering(call: Call, default: MemSemantic, *allowed: MemSemantic) -> tuple[MemSemantic, MemSyncScope]:
+    """The arguments `sem`, which must be one of `allowed` (or any), and `scope`."""
+    semantics: Mapping[str, MemSemantic] = {
+        word: sem for word, sem in _SEMANTICS.items() if not allowed or sem in allowed
+    }
+    sem = call.choice("sem", semantics) if call.given("sem") else default
+    scope = call.choice("scope", _SCOPES) if call.given("scope") else MemSyncScope.GPU
+    return sem, scope
+
+
+def _target(call: Call, types: tuple[dtype, ...]) -> tuple[Tensor, dtype]:
+    """The argument `pointer`, which must be writable and point to one of `types`."""
+    pointer, element = pointer_of(call)
+    must_be_writable(call, pointer)
+    _check_type(call, pointer, element, types)
+    return pointer, element
+
+
+def _check_type(call: Call, pointer: Tensor, element: dtype, types: tuple[dtype, ...]) -> None:
+    if element not in types:
+        expected = ", ".join(map(str, types))
+        call.fail("pointer", f"'pointer' must point to one of {expected}, found {pointer.describe()}")
+
+
+def _value(call: Call, parameter: str, element: dtype, pointer: Tensor) -> Tensor:
+    return to_shape_of_pointer(call, parameter, pointer, element_value(call, parameter, element, pointer))
+
+
+def _mask(call: Call, pointer: Tensor) -> Tensor:
+    """The argument `mask` in the shape of the pointers; without one, true."""
+    mask = mask_of(call, pointer)
+    if mask is None:
+        return Tensor(call.builder.constant(True, ir_type(int1, pointer.shape)), int1, pointer.shape)
+    return to_shape_of_pointer(call, "mask", pointer, mask)
+
+
+# --- read-modify-write ----------------------------------------------------------------------------------------------
+
+
+def _rmw(
+    call: Call, kind: RMWOp, pointer: Tensor, value: Tensor, mask: Tensor, ordering: tuple[MemSemantic, MemSyncScope]
+) -> Tensor:
+    sem, scope = ordering
+    op = tt.AtomicRMWOp(
+        operands=[pointer.ssa, value.ssa, mask.ssa],
+        properties={"atomic_rmw_op": kind.attr, "sem": sem.attr, "scope": scope.attr},
+        result_types=[value.ssa.type],
+    )
+    return Tensor(call.builder.insert(op).result, value.dtype, value.shape)
+
+
+def _lower_rmw(name: str, kind: RMWOp, types: tuple[dtype, ...]) -> None:
+    """Let `tl.name` do `kind` for integers; see `_kind_for` for the other types."""
+
+    @lowers(f"tl.{name}")
+    def lower(call: Call) -> Value:
+        pointer, element = _target(call, types)
+        ordering = _ordering(call, MemSemantic.ACQUIRE_RELEASE)
+        value, mask = _value(call, "val", element, pointer), _mask(call, pointer)
+        if element.is_floating() and kind in (RMWOp.MAX, RMWOp.MIN):
+            return _float_extremum(call, kind, pointer, value, mask, ordering)
+        return _rmw(call, _kind_for(kind, element), pointer, value, mask, ordering)
+
+    _ = lower
+
+
+def _kind_for(kind: RMWOp, element: dtype) -> RMWOp:
+    if kind is RMWOp.ADD and element.is_floating():
+        return RMWOp.FADD
+    if not element.is_floating() and not element.is_int_signed():
+        return {RMWOp.MAX: RMWOp.UMAX, RMWOp.MIN: RMWOp.UMIN}.get(kind, kind)
+    return kind
+
+
+def _float_extremum(
+    call: Call,
+    kind: RMWOp,
+    pointer: Tensor,
+    value: Tensor,
+    mask: Tensor,
+    ordering: tuple[MemSemantic, MemSyncScope],
+) -> Tensor:
+    """The maximum or minimum of floats by comparing their bits as integers, which the hardware has atomics for.
+
+    As signed integers, floats without a sign bit are ordered like the numbers, and above all floats with one. As
+    unsigned integers, those with a sign bit are ordered the other way round, and above all without one. So a value
+    without a sign bit takes part as a signed integer, any other in the opposite extremum of unsigned integers.
+    """
+    builder, shape, floats = call.builder, value.shape, value.dtype
+    assert isinstance(floats, dtype)
+    bits = int32 if floats == float32 else int64
+    bits_type = ir_type(bits, shape)
+    as_bits = Tensor(builder.insert(tt.BitcastOp(operands=[value.ssa], result_types=[bits_type])).result, bits, shape)
+    target = pointer_type(bits)
+    pointer_bits = tt.BitcastOp(operands=[pointer.ssa], result_types=[ir_type(target, shape)])
+    target_pointer = Tensor(builder.insert(pointer_bits).result, target, shape)
+    last_bit = builder.constant(bits.primitive_bitwidth - 1, bits_type)
+    sign = builder.insert(ShRUIOp(as_bits.ssa, last_bit)).result
+    negative = builder.insert(arith.CmpiOp("ne", sign, builder.constant(0, bits_type))).result
+    true = builder.constant(True, ir_type(int1, shape))
+    positive = builder.insert(XOrIOp(negative, true)).result
+
+    def part(of: RMWOp, where: Tensor) -> Tensor:
+        masked = Tensor(builder.insert(AndIOp(mask.ssa, where.ssa)).result, int1, shape)
+        return _rmw(call, of, target_pointer, as_bits, masked, ordering)
+
+    opposite = RMWOp.UMIN if kind is RMWOp.MAX else RMWOp.UMAX
+    old_positive = part(kind, Tensor(positive, int1, shape))
+    old_negative = part(opposite, Tensor(negative, int1, shape))
+    old = builder.insert(arith.SelectOp(positive, old_positive.ssa, old_negative.ssa)).result
+    result = tt.BitcastOp(operands=[old], result_types=[ir_type(floats, shape)])
+    return Tensor(builder.insert(result).result, floats, shape)
+
+
+_lower_rmw("atomic_add", RMWOp.ADD, (*_INTEGERS, float16, bfloat16, *_WIDE_FLOATS))
+_lower_rmw("atomic_max", RMWOp.MAX, (*_INTEGERS, *_WIDE_FLOATS))
+_lower_rmw("atomic_min", RMWOp.MIN, (*_INTEGERS, *_WIDE_FLOATS))
+_lower_rmw("atomic_and", RMWOp.AND, _INTEGERS)
+_lower_rmw("atomic_or", RMWOp.OR, _INTEGERS)
+_lower_rmw("atomic_xor", RMWOp.XOR, _INTEGERS)
+_lower_rmw("atomic_xchg", RMWOp.XCHG, (*_INTEGERS, *_WIDE_FLOATS))
+
+
+@lowers("tl.atomic_cas")
+def _atomic_cas(call: Call) -> Value:
+    pointer, element = _target(call, (int16, uint16, *_INTEGERS, float16, bfloat16, *_WIDE_FLOATS))
+    sem, scope = _ordering(call, MemSemantic.ACQUIRE_RELEASE)
+    expected, value = _value(call, "cmp", element, pointer), _value(call, "val", element, pointer)
+    op = tt.AtomicCASOp(
+        operands=[pointer.ssa, expected.ssa, value.ssa],
+        properties={"sem": sem.attr, "scope": scope.attr},
+        result_types=[value.ssa.type],
+    )
+    return Tensor(call.builder.insert(op).result, element, pointer.shape)
+
+
+# --- load, store, poll ----------------------------------------------------------------------------------------------
+
+
+@lowers("tl.atomic_load")
+def _atomic_load(call: Call) -> Value:
+    pointer, element = pointer_of(call)
+    sem, scope = _ordering(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
+    mask, memory = _mask(call, pointer), in_memory(call, pointer, element)
+    op = tt.AtomicLoadOp(
+        operands=[memory.ssa, mask.ssa],
+        properties={"sem": sem.attr, "scope": scope.attr},
+        result_types=[ir_type(stored_as(element), pointer.shape)],
+    )
+    loaded = Tensor(call.builder.insert(op).result, stored_as(element), pointer.shape)
+    return semantic.cast(call.builder, loaded, element)
+
+
+@lowers("tl.atomic_store")
+def _atomic_store(call: Call) -> Value | None:
+    pointer, element = pointer_of(call)
+    must_be_writable(call, pointer)
+    sem, scope = _ordering(call, MemSemantic.RELEASE, MemSemantic.RELEASE, MemSemantic.RELAXED)
+    value = semantic.cast(call.builder, _value(call, "val", element, pointer), stored_as(element))
+    mask, memory = _mask(call, pointer), in_memory(call, pointer, element)
+    call.builder.insert(
+        tt.AtomicStoreOp(operands=[memory.ssa, value.ssa, mask.ssa], properties={"sem": sem.attr, "scope": scope.attr})
+    )
+    return None
+
+
+@lowers("tl.atomic_poll")
+def _atomic_poll(call: Call) -> Value:
+    pointer, element = pointer_of(call)
+    _check_type(call, pointer, element, (int16, uint16, *_INTEGERS))
+    sem, scope = _ordering(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
+    expected, timeout = _value(call, "expected_value", element, pointer), _timeout(call)
+    op = tt.AtomicPollOp(
+        operands=[pointer.ssa, expected.ssa, None if timeout is None else timeout.ssa],
+        properties={"sem": sem.attr, "scope": scope.attr},
+        result_types=[ir_type(int1, pointer.shape)],
+    )
+    return Tensor(call.builder.insert(op).result, int1, pointer.shape)
+
+
+def _timeout(call: Call) -> Tensor | None:
+    """The argument `timeout_ns`, in nanoseconds, as an int64 scalar, or None."""
+    if not call.given("timeout_ns"):
+        return None
+    value = call.args["timeout_ns"]
+    if isinstance(value, Constexpr) and (not isinstance(value.value, int) or value.value < 0):
+        call.expected("timeout_ns", "an integer of at least 0")
+    return call.scalar("timeout_ns", int64)

@@ -1,0 +1,129 @@
+"""Printing and checking, on the device and at compile time, and the barrier for debugging."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.arith import OrIOp, XOrIOp
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, StringAttr, i32
+
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.ttg.enums import AddrSpace
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.language.core import constexpr, dtype, int1
+
+# --- on the device --------------------------------------------------------------------------------------------------
+
+
+@lowers("tl.debug_barrier")
+def _debug_barrier(call: Call) -> Value | None:
+    call.builder.insert(ttg.BarrierOp(properties={"addrSpace": IntegerAttr(AddrSpace.All.value, i32)}))
+    return None
+
+
+@lowers("tl.device_print")
+def _device_print(call: Call) -> Value | None:
+    prefix, in_hex = call.text("prefix"), call.flag("hex")
+    if not prefix.isascii():
+        call.fail("prefix", f"'prefix' must be ASCII text, found {prefix!r}")
+    values = [semantic.to_tensor(call.builder, value) for value in call.items("args", "numbers and blocks")]
+    signed = [int(isinstance(value.dtype, dtype) and _is_signed(value.dtype)) for value in values]
+    op = tt.PrintOp(
+        operands=[[value.ssa for value in values]],
+        properties={
+            "prefix": StringAttr(_spaced(prefix) if values else prefix),
+            "hex": BoolAttr.from_bool(in_hex),
+            "isSigned": DenseArrayBase.from_list(i32, signed),
+        },
+    )
+    call.builder.insert(op)
+    return None
+
+
+def _is_signed(element: dtype) -> bool:
+    return element.is_int_signed() and element != int1
+
+
+def _spaced(prefix: str) -> str:
+    """`prefix` as it stands before values: a blank before it, a colon and a blank behind it, each once."""
+    if not prefix.endswith(": "):
+        prefix = prefix.removesuffix(" ").removesuffix(":") + ": "
+    return prefix if prefix.startswith(" ") or prefix == ": " else " " + prefix
+
+
+@lowers("tl.device_assert")
+def _device_assert(call: Call) -> Value | None:
+    message = call.text("msg")
+    condition = _condition(call, "cond")
+    mask = _condition(call, "mask") if call.given("mask") else None
+    if call.visitor.unit.debug:
+        assert_where(call, condition, mask, message)
+    return None
+
+
+def _condition(call: Call, parameter: str) -> Tensor:
+    value = call.tensor(parameter)
+    if value.dtype != int1:
+        call.expected(parameter, "an int1, such as a comparison")
+    return value
+
+
+def assert_where(call: Call, condition: Tensor, mask: Tensor | None, message: str) -> None:
+    """Check on the device that `condition` holds wherever `mask` does."""
+    builder = call.builder
+    if mask is not None:
+        true = builder.constant(True, ir_type(int1, mask.shape))
+        unmasked = Tensor(builder.insert(XOrIOp(mask.ssa, true)).result, int1, mask.shape)
+        shape = semantic.common_shape(condition.shape, mask.shape)
+        lhs, rhs = (semantic.broadcast_to(builder, value, shape) for value in (condition, unmasked))
+        condition = Tensor(builder.insert(OrIOp(lhs.ssa, rhs.ssa)).result, int1, shape)
+    builder.insert(tt.AssertOp(operands=[condition.ssa], properties={"message": StringAttr(message)}))
+
+
+@lowers("tl.expect_zero")
+def _expect_zero(call: Call) -> Value:
+    value, mask = call.tensor("x"), _condition(call, "mask")
+    if call.visitor.unit.debug:
+        is_zero = semantic.compare(call.builder, "==", value, Constexpr(0))
+        assert_where(call, is_zero, mask, "expect_zero: a value is not zero where the mask is true")
+    return value
+
+
+# --- at compile time ------------------------------------------------------------------------------------------------
+
+
+@lowers("tl.static_assert")
+def _static_assert(call: Call) -> Value | None:
+    condition = call.python("cond", "known at compile time")
+    if not condition:
+        message = call.python("msg", "a constexpr string")
+        call.fail(None, f"the condition is false: {message}" if message else "the condition is false")
+    return None
+
+
+@lowers("tl.static_print")
+def _static_print(call: Call) -> Value | None:
+    options: dict[str, Any] = {name: call.python(name, "known at compile time") for name in ("sep", "end", "file")}
+    for name in ("sep", "end"):
+        if options[name] is not None and not isinstance(options[name], str):
+            call.expected(name, "a constexpr string")
+    texts = [_shown(value) for value in call.items("values", "values")]
+    print(*texts, **options, flush=call.flag("flush"))
+    return None
+
+
+def _shown(value: Value) -> str:
+    """A value as text: what is known of it at compile time."""
+    match value:
+        case Constexpr():
+            known = value.value
+            return str(known.value if isinstance(known, constexpr) else known)
+        case Tensor():
+            return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+        case TupleValue():
+            return f"({', '.join(map(_shown, value.items))})"
+        case _:
+            return value.describe()

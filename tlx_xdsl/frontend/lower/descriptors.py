@@ -1,0 +1,259 @@
+"""Tensor descriptors that kernels make, and what is read and written through descriptors.
+
+Block pointers, which descriptors replace, are refused here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import METHODS
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.types import descriptor_ir_type, ir_type
+from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TensorDescriptor, Value
+from tlx_xdsl.language.core import (
+    bfloat16,
+    dtype,
+    float16,
+    float32,
+    int16,
+    int32,
+    int64,
+    pointer_type,
+    uint32,
+    uint64,
+)
+
+MAX_RANK = 5
+"""Dimensions that a descriptor may have (CUDA driver API, `cuTensorMapEncodeTiled`)."""
+MIN_ROW_BYTES = 16
+"""Bytes that a block's last dimension must have."""
+MIN_GATHERED_ROWS = 8
+"""Rows that a gather or a scatter takes at least."""
+
+_PADDING = {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN}
+
+
+# --- making descriptors ---------------------------------------------------------------------------------------------
+
+
+@lowers("tl.make_tensor_descriptor")
+def _make_tensor_descriptor(call: Call) -> Value:
+    base = call.of("base", Tensor, "a pointer")
+    if base.shape or not isinstance(base.dtype, pointer_type):
+        call.expected("base", "a scalar pointer")
+    element = base.dtype.element_ty
+    block_shape = _block_shape(call, element)
+    sizes = call.items("shape", "a tuple of sizes")
+    strides = call.items("strides", "a tuple of strides")
+    for parameter, items in (("block_shape", block_shape), ("strides", strides)):
+        if len(items) != len(sizes):
+            call.fail(parameter, f"'{parameter}' must have {len(sizes)} items, as 'shape' has, found {len(items)}")
+    padding = call.choice("padding_option", _PADDING)
+    if padding is PaddingOption.PAD_NAN and not element.is_floating():
+        call.fail("padding_option", f"elements of type {element} have no NaN to pad with, expected 'zero'")
+    if not _is_one(strides[-1]):
+        call.fail("strides", f"the last stride must be the constexpr 1, found {strides[-1].describe()}")
+    shape = tuple(_scalar(call, "shape", size, int32) for size in sizes)
+    steps = tuple(_scalar(call, "strides", stride, int64) for stride in strides)
+    op = tt.MakeTensorDescOp(
+        operands=[base.ssa, [size.ssa for size in shape], [step.ssa for step in steps]],
+        properties={"padding": padding.attr},
+        result_types=[descriptor_ir_type(element, block_shape)],
+    )
+    return TensorDescriptor(call.builder.insert(op).result, element, block_shape, shape, steps)
+
+
+def _block_shape(call: Call, element: dtype) -> tuple[int, ...]:
+    block = call.shape("block_shape")
+    if not 1 <= len(block) <= MAX_RANK:
+        call.fail("block_shape", f"a descriptor has 1 to {MAX_RANK} dimensions, found {len(block)}")
+    width = element.primitive_bitwidth // 8
+    if block[-1] * width < MIN_ROW_BYTES:
+        call.fail(
+            "block_shape",
+            f"the last dimension of a block must have at least {MIN_ROW_BYTES} bytes, "
+            f"found {block[-1]} elements of type {element}, {block[-1] * width} bytes",
+        )
+    return block
+
+
+def _is_one(value: Value) -> bool:
+    return isinstance(value, Constexpr) and value.value == 1
+
+
+def _scalar(call: Call, parameter: str, value: Value, element: dtype) -> Tensor:
+    """A size or a stride: an integer of any width, in the width that descriptors have."""
+    if isinstance(value, Constexpr) and isinstance(value.value, int):
+        low, high = -(1 << (element.primitive_bitwidth - 1)), 1 << (element.primitive_bitwidth - 1)
+        if not low <= value.value < high:
+            call.fail(parameter, f"'{parameter}' must fit into an {element}, found {value.value}")
+    return call.as_scalar(parameter, value, element)
+
+
+@lowers("tl.make_block_ptr")
+def _make_block_ptr(call: Call) -> Value:
+    call.fail(None, "there are no block pointers any more (since Triton 3.9): use tl.make_tensor_descriptor")
+
+
+@lowers("tl.advance")
+def _advance(call: Call) -> Value:
+    call.fail(None, "there are no block pointers any more (since Triton 3.9): give the offsets to a descriptor's load")
+
+
+# --- methods --------------------------------------------------------------------------------------------------------
+
+
+def _descriptor(call: Call, parameter: str) -> TensorDescriptor:
+    return call.of(parameter, TensorDescriptor, "a tensor descriptor")
+
+
+def _offsets(call: Call, descriptor: TensorDescriptor) -> list[SSAValue]:
+    """The argument `offsets`: an int32 scalar for each dimension, in elements."""
+    rank = len(descriptor.block_shape)
+    items = call.items("offsets", f"a tuple of {rank} offsets")
+    if len(items) != rank:
+        call.fail("offsets", f"'offsets' must have {rank} items, one for each dimension, found {len(items)}")
+    return [_offset(call, "offsets", item) for item in items]
+
+
+def _offset(call: Call, parameter: str, value: Value) -> SSAValue:
+    if isinstance(value, Tensor) and not value.shape and value.dtype in (int64, uint64):
+        call.fail(parameter, f"an offset must be an int32, found {value.describe()}: convert it with .to(tl.int32)")
+    return _scalar(call, parameter, value, int32).ssa
+
+
+def _stored_block(call: Call, descriptor: TensorDescriptor, shape: tuple[int, ...], *, convert: bool) -> Tensor:
+    """The argument `value`: a block of `shape`, converted to the descriptor's element type if that is allowed."""
+    element = descriptor.dtype
+    what = f"a block of type {element}[{', '.join(map(str, shape))}]"
+    value = call.block("value", what)
+    if value.shape != shape or isinstance(value.dtype, pointer_type):
+        call.expected("value", what)
+    if value.dtype == element:
+        return value
+    if not convert:
+        call.expected("value", what)
+    return semantic.cast(call.builder, value, element)
+
+
+def _load(call: Call, descriptor: TensorDescriptor) -> Value:
+    op = tt.DescriptorLoadOp(
+        operands=[descriptor.ssa, _offsets(call, descriptor)],
+        result_types=[ir_type(descriptor.dtype, descriptor.block_shape)],
+    )
+    return Tensor(call.builder.insert(op).result, descriptor.dtype, descriptor.block_shape)
+
+
+def _store(call: Call, descriptor: TensorDescriptor) -> Value:
+    value = _stored_block(call, descriptor, descriptor.block_shape, convert=True)
+    call.builder.insert(tt.DescriptorStoreOp(operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)]))
+    return NONE
+
+
+_REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
+    "add": (DescriptorReduceKind.ADD, (uint32, int32, uint64, float16, float32, bfloat16)),
+    "min": (DescriptorReduceKind.MIN, (uint32, int32, uint64, int64, float16, bfloat16)),
+    "max": (DescriptorReduceKind.MAX, (uint32, int32, uint64, int64, float16, bfloat16)),
+    "and": (DescriptorReduceKind.AND, (uint32, int32, uint64, int64)),
+    "or": (DescriptorReduceKind.OR, (uint32, int32, uint64, int64)),
+    "xor": (DescriptorReduceKind.XOR, (uint32, int32, uint64, int64)),
+}
+"""Reducing stores and the element types that they exist for (PTX ISA, "cp.reduce.async.bulk.tensor")."""
+
+
+def _reduction(name: str) -> Callable[[Call], Value]:
+    kind, types = _REDUCTIONS[name]
+
+    def lower(call: Call) -> Value:
+        descriptor = _descriptor(call, "self")
+        if descriptor.dtype not in types:
+            expected = ", ".join(map(str, types))
+            call.fail(None, f"the elements must be one of {expected}, found {descriptor.describe()}")
+        value = _stored_block(call, descriptor, descriptor.block_shape, convert=False)
+        op = tt.DescriptorReduceOp(
+            operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)], properties={"kind": kind.attr}
+        )
+        call.builder.insert(op)
+        return NONE
+
+    return lower
+
+
+def _rows(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
+    """The arguments of a gather or a scatter: a block of row numbers, and the first column."""
+    block, element = descriptor.block_shape, descriptor.dtype
+    if len(block) != 2 or block[0] != 1:
+        call.fail(None, f"the block must have one row, found {descriptor.describe()}")
+    min_columns = 32 // element.primitive_bitwidth * 8
+    if block[1] < min_columns:
+        call.fail(None, f"rows of type {element} must have at least {min_columns} columns, found {block[1]}")
+    rows = call.block("x_offsets", "a 1-D block of int32 or int16 row numbers")
+    if len(rows.shape) != 1 or rows.dtype not in (int16, int32):
+        call.expected("x_offsets", "a 1-D block of int32 or int16 row numbers")
+    if rows.shape[0] < MIN_GATHERED_ROWS:
+        call.fail("x_offsets", f"there must be at least {MIN_GATHERED_ROWS} rows, found {rows.shape[0]}")
+    return rows, _offset(call, "y_offset", call.args["y_offset"])
+
+
+def _gather(call: Call) -> Value:
+    descriptor = _descriptor(call, "self")
+    rows, column = _rows(call, descriptor)
+    shape = (rows.shape[0], descriptor.block_shape[1])
+    op = tt.DescriptorGatherOp(
+        operands=[descriptor.ssa, rows.ssa, column], result_types=[ir_type(descriptor.dtype, shape)]
+    )
+    return Tensor(call.builder.insert(op).result, descriptor.dtype, shape)
+
+
+def _scatter(call: Call) -> Value:
+    descriptor = _descriptor(call, "self")
+    rows, column = _rows(call, descriptor)
+    value = _stored_block(call, descriptor, (rows.shape[0], descriptor.block_shape[1]), convert=False)
+    call.builder.insert(tt.DescriptorScatterOp(operands=[descriptor.ssa, rows.ssa, column, value.ssa]))
+    return NONE
+
+
+@lowers("tl.load_tensor_descriptor")
+def _load_tensor_descriptor(call: Call) -> Value:
+    return _load(call, _descriptor(call, "desc"))
+
+
+@lowers("tl.store_tensor_descriptor")
+def _store_tensor_descriptor(call: Call) -> Value:
+    return _store(call, _descriptor(call, "desc"))
+
+
+def _load_signature(self: Any, offsets: Any) -> None: ...
+
+
+def _store_signature(self: Any, offsets: Any, value: Any) -> None: ...
+
+
+def _gather_signature(self: Any, x_offsets: Any, y_offset: Any) -> None: ...
+
+
+def _scatter_signature(self: Any, value: Any, x_offsets: Any, y_offset: Any) -> None: ...
+
+
+def _load_method(call: Call) -> Value:
+    return _load(call, _descriptor(call, "self"))
+
+
+def _store_method(call: Call) -> Value:
+    return _store(call, _descriptor(call, "self"))
+
+
+METHODS[TensorDescriptor, "load"] = _load_method, inspect.signature(_load_signature)
+METHODS[TensorDescriptor, "store"] = _store_method, inspect.signature(_store_signature)
+METHODS[TensorDescriptor, "gather"] = _gather, inspect.signature(_gather_signature)
+METHODS[TensorDescriptor, "scatter"] = _scatter, inspect.signature(_scatter_signature)
+for _name in _REDUCTIONS:
+    METHODS[TensorDescriptor, f"atomic_{_name}"] = _reduction(_name), inspect.signature(_store_signature)

@@ -1,0 +1,114 @@
+"""`tl.dot_scaled`: matrix products of microscaling formats (OCP Microscaling Formats (MX) Specification 1.0)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import BoolAttr
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.language.core import bfloat16, dtype, float8e4nv, float8e5, float16, float32, int8, pointer_type, uint8
+
+
+@dataclass(frozen=True)
+class _Format:
+    kind: ScaleDotElemType
+    element: dtype
+    """The type that the operand gets; bytes are taken for it."""
+    per_element: int = 1
+    """Numbers in one element."""
+
+
+_FORMATS = {
+    "e2m1": _Format(ScaleDotElemType.E2M1, uint8, 2),
+    "e4m3": _Format(ScaleDotElemType.E4M3, float8e4nv),
+    "e5m2": _Format(ScaleDotElemType.E5M2, float8e5),
+    "bf16": _Format(ScaleDotElemType.BF16, bfloat16),
+    "fp16": _Format(ScaleDotElemType.FP16, float16),
+}
+GROUPS = (16, 32)
+"""Numbers along K that may share a scale."""
+
+
+@lowers("tl.dot_scaled")
+def _dot_scaled(call: Call) -> Value:
+    if call.dtype("out_dtype") != float32:
+        call.fail("out_dtype", f"the product has type fp32, found {call.dtype('out_dtype')}")
+    formats = call.choice("lhs_format", _FORMATS), call.choice("rhs_format", _FORMATS)
+    packed = call.flag("lhs_k_pack"), call.flag("rhs_k_pack")
+    lhs, rhs = _operand(call, "lhs", formats[0]), _operand(call, "rhs", formats[1])
+    if len(lhs.shape) != len(rhs.shape) or lhs.shape[:-2] != rhs.shape[:-2]:
+        call.fail(None, f"'lhs' and 'rhs' must be matrices or equal batches, found {_both(lhs, rhs)}")
+    m, k = _numbers(lhs.shape[-2:], formats[0], 1 if packed[0] else 0)
+    k_of_rhs, n = _numbers(rhs.shape[-2:], formats[1], 0 if packed[1] else 1)
+    if k != k_of_rhs:
+        call.fail(None, f"K is {k} in 'lhs' and {k_of_rhs} in 'rhs', found {_both(lhs, rhs)}")
+    batch = lhs.shape[:-2]
+    scales = _scale(call, "lhs_scale", (*batch, m), k), _scale(call, "rhs_scale", (*batch, n), k)
+    acc = _accumulator(call, (*batch, m, n))
+    op = tt.DotScaledOp(
+        operands=[lhs.ssa, rhs.ssa, acc.ssa, *(None if scale is None else scale.ssa for scale in scales)],
+        properties={
+            "a_elem_type": formats[0].kind.attr,
+            "b_elem_type": formats[1].kind.attr,
+            "fastMath": BoolAttr.from_bool(call.flag("fast_math")),
+            "lhs_k_pack": BoolAttr.from_bool(packed[0]),
+            "rhs_k_pack": BoolAttr.from_bool(packed[1]),
+        },
+        result_types=[acc.ssa.type],
+    )
+    return Tensor(call.builder.insert(op).d, float32, acc.shape)
+
+
+def _both(lhs: Tensor, rhs: Tensor) -> str:
+    return f"{lhs.describe()} and {rhs.describe()}"
+
+
+def _operand(call: Call, parameter: str, form: _Format) -> Tensor:
+    """An operand in the type of its format; 8-bit floats may come as uint8."""
+    what = f"a block of two or three dimensions with elements of {form.element}"
+    if form.element in (float8e4nv, float8e5):
+        what += " or uint8"
+    value = call.block(parameter, what)
+    if len(value.shape) not in (2, 3):
+        call.expected(parameter, what)
+    if value.dtype == form.element:
+        return value
+    if value.dtype != uint8 or form.element.primitive_bitwidth != 8:
+        call.expected(parameter, what)
+    op = tt.BitcastOp(operands=[value.ssa], result_types=[ir_type(form.element, value.shape)])
+    return Tensor(call.builder.insert(op).result, form.element, value.shape)
+
+
+def _numbers(shape: tuple[int, ...], form: _Format, packed_dim: int) -> tuple[int, int]:
+    """Rows and columns of a matrix in numbers, of which an element along `packed_dim` may hold several."""
+    rows, columns = shape
+    return (rows * form.per_element, columns) if packed_dim == 0 else (rows, columns * form.per_element)
+
+
+def _scale(call: Call, parameter: str, leading: tuple[int, ...], k: int) -> Tensor | None:
+    """The scales of an operand: one for each group of numbers along K; None is 1 everywhere."""
+    if not call.given(parameter):
+        return None
+    groups = [k // size for size in GROUPS if k >= size]
+    shapes = " or ".join(f"[{', '.join(map(str, (*leading, count)))}]" for count in groups)
+    what = f"None or a block of shape {shapes} with elements of uint8 or fp8e4nv"
+    scale = call.block(parameter, what)
+    if scale.dtype not in (uint8, int8, float8e4nv) or scale.shape[:-1] != leading or scale.shape[-1] not in groups:
+        call.expected(parameter, what)
+    return scale
+
+
+def _accumulator(call: Call, shape: tuple[int, ...]) -> Tensor:
+    if not call.given("acc"):
+        return semantic.full(call.builder, shape, Constexpr(0.0), float32)
+    what = f"a block of type fp32[{', '.join(map(str, shape))}]"
+    acc = call.block("acc", what)
+    if acc.shape != shape or isinstance(acc.dtype, pointer_type) or acc.dtype != float32:
+        call.expected("acc", what)
+    return acc

@@ -1,0 +1,209 @@
+"""Loads and stores through pointers, and the arguments that they share with the atomic operations."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import replace
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
+from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
+from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
+
+_LOAD_MODIFIERS = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
+_STORE_MODIFIERS = {
+    "": CacheModifier.NONE,
+    ".wb": CacheModifier.WB,
+    ".cg": CacheModifier.CG,
+    ".cs": CacheModifier.CS,
+    ".wt": CacheModifier.WT,
+}
+_EVICTION = {
+    "": EvictionPolicy.NORMAL,
+    "evict_normal": EvictionPolicy.NORMAL,
+    "evict_first": EvictionPolicy.EVICT_FIRST,
+    "evict_last": EvictionPolicy.EVICT_LAST,
+}
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+def pointer_of(call: Call) -> tuple[Tensor, dtype]:
+    """The argument `pointer`, a pointer or a block of pointers, and the type of the elements that it points to."""
+    what = "a pointer or a block of pointers"
+    value = call.args["pointer"]
+    if isinstance(value, TensorDescriptor):
+        call.fail("pointer", f"'pointer' must be {what}, found {value.describe()}: use its methods load and store")
+    pointer = call.of("pointer", Tensor, what)
+    if not isinstance(pointer.dtype, pointer_type):
+        call.expected("pointer", what)
+    return pointer, pointer.dtype.element_ty
+
+
+def stored_as(element: dtype) -> dtype:
+    """The type that elements have in memory: an int1 takes a byte."""
+    return int8 if element == int1 else element
+
+
+def in_memory(call: Call, pointer: Tensor, element: dtype) -> Tensor:
+    """`pointer`, to elements of the type that they have in memory."""
+    if stored_as(element) == element:
+        return pointer
+    assert isinstance(pointer.dtype, pointer_type)
+    target = replace(pointer.dtype, element_ty=stored_as(element))
+    op = tt.BitcastOp(operands=[pointer.ssa], result_types=[ir_type(target, pointer.shape)])
+    return Tensor(call.builder.insert(op).result, target, pointer.shape)
+
+
+def element_value(call: Call, parameter: str, element: dtype, pointer: Tensor) -> Tensor:
+    """The argument, converted to `element`, in its own shape; a scalar pointer takes scalars only."""
+    value = call.args[parameter]
+    if isinstance(value, Constexpr) and isinstance(value.value, bool | int | float):
+        return number(call, value.value, element, pointer.shape)
+    tensor = call.tensor(parameter)
+    if tensor.shape and not pointer.shape:
+        call.fail(parameter, f"'{parameter}' must be a scalar because 'pointer' is one, found {tensor.describe()}")
+    if isinstance(tensor.dtype, pointer_type):
+        call.expected(parameter, f"a number that converts to {element}")
+    return semantic.cast(call.builder, tensor, element)
+
+
+def number(call: Call, value: bool | int | float, element: dtype, shape: tuple[int, ...]) -> Tensor:
+    """The compile-time number `value` as `element`, everywhere in a block of `shape`.
+
+    As in Triton, the number has its own type first. A conversion that keeps the value happens here, any other one is
+    left to the compiler.
+    """
+    natural = semantic.natural_dtype(value)
+    if natural == float32:
+        value = _rounded(value, float32)
+    exact = _exactly(value, natural, element)
+    if exact is not None:
+        return Tensor(call.builder.constant(exact, ir_type(element, shape)), element, shape)
+    scalar = Tensor(call.builder.constant(value, ir_type(natural)), natural)
+    return semantic.splat(call.builder, semantic.cast(call.builder, scalar, element), shape)
+
+
+def _exactly(value: bool | int | float, source: dtype, target: dtype) -> bool | int | float | None:
+    """`value` of type `source` converted to `target`; None when that loses something or may not be computed here."""
+    if target == int1:
+        return value != 0
+    if target.is_int():
+        if source.is_floating():
+            return int(value) if math.isfinite(value) and _fits(int(value), target) else None
+        return _wrapped(int(value), target)
+    if target not in (float16, bfloat16, float32, float64):
+        return None
+    rounded = _rounded(float(value), target)
+    # The compiler folds conversions of integers whatever they lose.
+    return rounded if rounded == value or rounded != rounded or source.is_int() else None
+
+
+def _fits(value: int, target: dtype) -> bool:
+    return _wrapped(value, target) == value
+
+
+def _wrapped(value: int, target: dtype) -> int:
+    """The integer of type `target` with the low bits of `value`."""
+    bits = target.primitive_bitwidth
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if target.is_int_signed() and value >> (bits - 1) else value
+
+
+def _rounded(value: float, target: dtype) -> float:
+    """The nearest number of type `target`, ties to even; infinite where there is none."""
+    if target == float64 or not math.isfinite(value):
+        return value
+    try:
+        if target == float16:
+            return struct.unpack("<e", struct.pack("<e", value))[0]
+        single: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    if target == float32:
+        return single
+    # A bfloat16 is the high half of a float32.
+    (bits,) = struct.unpack("<I", struct.pack("<f", single))
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
+def mask_of(call: Call, pointer: Tensor) -> Tensor | None:
+    """The argument `mask`, in its own shape, or None; a scalar pointer takes a scalar mask only."""
+    if not call.given("mask"):
+        return None
+    mask = call.tensor("mask")
+    if mask.dtype != int1:
+        call.expected("mask", "an int1, such as a comparison")
+    if mask.shape and not pointer.shape:
+        call.fail("mask", f"'mask' must be a scalar because 'pointer' is one, found {mask.describe()}")
+    return mask
+
+
+def to_shape_of_pointer(call: Call, parameter: str, pointer: Tensor, value: Tensor) -> Tensor:
+    """`value`, of the argument `parameter`, broadcast to the shape of the pointers, which does not grow."""
+    try:
+        return semantic.broadcast_to(call.builder, value, pointer.shape)
+    except semantic.SemanticError:
+        shape = list(pointer.shape)
+        call.fail(parameter, f"'{parameter}' must broadcast to the pointers' shape {shape}, found {list(value.shape)}")
+
+
+def must_be_writable(call: Call, pointer: Tensor) -> None:
+    """Raise the error that `pointer` is to constant memory, if it is."""
+    if isinstance(pointer.dtype, pointer_type) and pointer.dtype.is_const():
+        call.fail("pointer", f"cannot write through {pointer.describe()}, which is constant")
+
+
+# --- operations -----------------------------------------------------------------------------------------------------
+
+
+def _cache_policy(call: Call, modifiers: dict[str, CacheModifier]) -> CachePolicyAttr | None:
+    modifier = call.choice("cache_modifier", modifiers)
+    policy = call.choice("eviction_policy", _EVICTION)
+    if modifier is CacheModifier.NONE and policy is EvictionPolicy.NORMAL:
+        return None
+    return CachePolicyAttr.get(modifier, policy)
+
+
+@lowers("tl.load")
+def _load(call: Call) -> Value:
+    pointer, element = pointer_of(call)
+    policy, volatile = _cache_policy(call, _LOAD_MODIFIERS), call.flag("volatile")
+    mask, other = mask_of(call, pointer), None
+    if call.given("other"):
+        if mask is None:
+            call.fail("other", "'other' needs a mask: it is the result where the mask is false")
+        other = element_value(call, "other", stored_as(element), pointer)
+    builder = call.builder
+    shape = semantic.common_shape(pointer.shape, *(value.shape for value in (mask, other) if value is not None))
+    pointer = in_memory(call, semantic.broadcast_to(builder, pointer, shape), element)
+    op = tt.LoadOp(
+        pointer.ssa,
+        None if mask is None else semantic.broadcast_to(builder, mask, shape).ssa,
+        None if other is None else semantic.broadcast_to(builder, other, shape).ssa,
+        cache_policy=policy,
+        is_volatile=volatile,
+    )
+    loaded = Tensor(builder.insert(op).result, stored_as(element), shape)
+    return semantic.cast(builder, loaded, element)
+
+
+@lowers("tl.store")
+def _store(call: Call) -> Value | None:
+    pointer, element = pointer_of(call)
+    must_be_writable(call, pointer)
+    policy = _cache_policy(call, _STORE_MODIFIERS)
+    value = to_shape_of_pointer(call, "value", pointer, element_value(call, "value", element, pointer))
+    mask = mask_of(call, pointer)
+    if mask is not None:
+        mask = to_shape_of_pointer(call, "mask", pointer, mask)
+    value = semantic.cast(call.builder, value, stored_as(element))
+    pointer = in_memory(call, pointer, element)
+    call.builder.insert(tt.StoreOp(pointer.ssa, value.ssa, None if mask is None else mask.ssa, cache_policy=policy))
+    return None
