@@ -136,7 +136,7 @@ def mistake(number: int) -> Mistake:
     program = fuzz.program(1000 + number)
     lines = program.lines
     # Behind the first two lines, which define `columns` and `index`, before a statement at any depth but `else`.
-    places = [at for at in range(2, len(lines)) if not lines[at].lstrip().startswith(("el", "tl.static_range"))]
+    places = [at for at in range(2, len(lines)) if not lines[at].lstrip().startswith("el") and at not in _pruned(lines)]
     if what.startswith(("name of one", "type that", "shape that changes", "global")) or "break" in what:
         places = [at for at in places if not lines[at].startswith(" ")]
     at = pick.choice(places)
@@ -150,6 +150,21 @@ def mistake(number: int) -> Mistake:
         return Mistake(what, program, text, range(first + 1, first + 2))
     start = len(written) - len(program.lines) + at + 1
     return Mistake(what, program, text, range(start, start + len(statement)))
+
+
+def _pruned(lines: list[str]) -> set[int]:
+    """Return the lines in branches of compile-time conditions: what is there may not be looked at."""
+    found: set[int] = set()
+    inside: str | None = None
+    for at, line in enumerate(lines):
+        indentation = line[: len(line) - len(line.lstrip())]
+        if inside is not None and len(indentation) <= len(inside) and not line.startswith(f"{inside}else"):
+            inside = None
+        if inside is None and line.lstrip().startswith("if K "):
+            inside = indentation
+        elif inside is not None:
+            found.add(at)
+    return found
 
 
 def judge(made: Mistake, path: Path) -> str | None:
