@@ -46,7 +46,7 @@ def build_module(
     """
     _check_names(source, signature, constexprs)
     builder = Builder()
-    unit = Unit(capability, debug, num_warps)
+    unit = Unit(capability, debug, num_warps, num_ctas)
     visitor = Visitor(source, builder, unit)
     visitor.locate(source.tree)
     location = builder.location

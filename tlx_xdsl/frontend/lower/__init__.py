@@ -15,5 +15,15 @@ from tlx_xdsl.frontend.lower import math as math
 from tlx_xdsl.frontend.lower import matrix as matrix
 from tlx_xdsl.frontend.lower import memory as memory
 from tlx_xdsl.frontend.lower import shape as shape
-from tlx_xdsl.frontend.lower import tlx as tlx
+from tlx_xdsl.frontend.lower import tlx_access as tlx_access
+from tlx_xdsl.frontend.lower import tlx_barriers as tlx_barriers
+from tlx_xdsl.frontend.lower import tlx_clc as tlx_clc
+from tlx_xdsl.frontend.lower import tlx_cluster as tlx_cluster
+from tlx_xdsl.frontend.lower import tlx_copies as tlx_copies
+from tlx_xdsl.frontend.lower import tlx_layouts as tlx_layouts
+from tlx_xdsl.frontend.lower import tlx_mma as tlx_mma
 from tlx_xdsl.frontend.lower import tlx_storage as tlx_storage
+from tlx_xdsl.frontend.lower import tlx_tasks as tlx_tasks
+from tlx_xdsl.frontend.lower import tlx_tma as tlx_tma
+from tlx_xdsl.frontend.lower import tlx_utility as tlx_utility
+from tlx_xdsl.frontend.lower import tlx_views as tlx_views
