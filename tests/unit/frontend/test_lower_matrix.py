@@ -120,7 +120,8 @@ A = "a = tl.arange(0, 64);; g = tl.load(x + a);; "
 PICKED = [
     (
         I32,
-        A + "tl.store(x + a, tl.gather(g, a, 0));; tl.store(tl.gather(x + a, a, 0), 1);; tl.store(y, a.gather(a, 0))",
+        A + "tl.store(x + a, tl.gather(g, a, 0));; tl.store(tl.gather(x + a, a, 0), 1);; "
+        "tl.store(y + a, a.gather(a, axis=0))",
     ),
     (
         I32,
