@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.frontend.against_stock import assert_as_stock, assert_fault
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 
 SIGNATURE = {"x": "*fp32", "y": "*i32", "w": "*i64", "n": "i32", "f": "fp32"}
 A = "a = tl.arange(0, 64);; g = tl.load(x + a);; "

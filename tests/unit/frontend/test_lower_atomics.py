@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.frontend.against_stock import assert_as_stock, assert_fault
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 
 P = "p = x + tl.arange(0, 4);; "
 I32 = {"x": "*i32", "n": "i32", "m": "i64", "h": "*i16", "b": "*i1"}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.unit.frontend.against_stock import assert_as_stock, assert_fault, source_of
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault, source_of
 from tests.unit.frontend.kernels import body, compile_source, load
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module

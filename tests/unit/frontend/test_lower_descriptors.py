@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.frontend.against_stock import assert_as_stock, assert_fault
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 
 HOST = {"d": "tensordesc<fp16[64,32]>", "x": "*fp16", "n": "i32", "m": "i64"}
 ROWS = "r = tl.make_tensor_descriptor(x, [n, n], [n, 1], [1, 64]);; "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.frontend.against_stock import assert_as_stock, assert_fault
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 from tests.unit.frontend.kernels import load
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.frontend.against_stock import assert_as_stock, assert_fault
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 
 F32 = {"x": "*fp32", "y": "*fp32", "n": "i32"}
 P = "p = x + tl.arange(0, 64);; "
