@@ -8,19 +8,23 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
-from tlx_xdsl.language.core import builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
 
 V = TypeVar("V")
+OpT = TypeVar("OpT", bound=Operation)
 E = TypeVar("E", bound=Enum)
 
 
@@ -41,10 +45,18 @@ class Call:
         """The builder to emit with."""
         return self.visitor.builder
 
-    def fail(self, parameter: str | None, message: str) -> NoReturn:
-        """Raise the located error `message` about `parameter`, or about the call."""
+    def fail(self, parameter: str | None, message: str, cause: Exception | None = None) -> NoReturn:
+        """Raise the located error `message` about `parameter`, or about the call; `cause` is what it is raised from."""
         node = self.nodes.get(parameter, self.node) if parameter is not None else self.node
-        raise self.visitor.error(node, f"{self.name}: {message}")
+        raise self.visitor.error(node, f"{self.name}: {message}") from cause
+
+    def emit(self, op: OpT) -> OpT:
+        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit."""
+        try:
+            op.verify_()
+        except VerifyException as error:
+            self.fail(None, " ".join(str(error).split()), error)
+        return self.builder.insert(op)
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
@@ -132,11 +144,16 @@ class Call:
             self.expected(parameter, what)
         return value
 
-    def shape(self, parameter: str = "shape") -> tuple[int, ...]:
-        """The argument, which must be a tuple of positive powers of two."""
+    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
+        """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
+
+        A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
+        """
         shape = self.integers(parameter)
-        if not shape or any(size < 1 or size & (size - 1) for size in shape):
+        if (not shape and not scalar) or any(size < 1 or size & (size - 1) for size in shape):
             self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(shape)}")
+        if prod(shape) > TRITON_MAX_TENSOR_NUMEL:
+            self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
     def dtype(self, parameter: str = "dtype") -> dtype:

@@ -53,6 +53,10 @@ class Unit:
     """Compute capability of the target, such as 90 for sm_90a."""
     debug: bool = False
     """Whether `tl.device_assert` has an effect."""
+    num_warps: int = 4
+    """Warps of the kernel outside of tasks."""
+    num_ctas: int = 1
+    """CTAs of a cluster that work on one tensor."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])

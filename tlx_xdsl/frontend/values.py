@@ -39,7 +39,7 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class BufferedTensor:
-    """Buffers in shared memory: `num` of them, or one view when `num` is 0."""
+    """Buffers in shared or tensor memory: `num` of them, or one view when `num` is 0."""
 
     ssa: SSAValue
     dtype: dtype
@@ -59,10 +59,60 @@ class MBarriers:
 
     ssa: SSAValue
     num: int
+    per_thread: bool = False
+    """Whether each thread that arrives counts for itself (`tlx.alloc_warp_barrier`)."""
 
     def describe(self) -> str:
         """The value in words, for error messages."""
         return f"an array of {self.num} mbarriers" if self.num else "an mbarrier"
+
+
+@dataclass(frozen=True, eq=False)
+class ClcResponses:
+    """Responses of the cluster launch control: `num` of them, or one when `num` is 0."""
+
+    ssa: SSAValue
+    num: int
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return f"an array of {self.num} CLC responses" if self.num else "a CLC response"
+
+
+@dataclass(frozen=True, eq=False)
+class ClcContext:
+    """What the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
+
+    empty: MBarriers
+    full: MBarriers
+    responses: ClcResponses
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return "a CLC context"
+
+
+@dataclass(frozen=True, eq=False)
+class DescriptorRoom:
+    """Room for TMA descriptors of 128 bytes in global memory: for `num` of them, or one when `num` is 0."""
+
+    ssa: SSAValue
+    num: int
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return f"room for {self.num} tensor descriptors" if self.num else "room for a tensor descriptor"
+
+
+@dataclass(frozen=True, eq=False)
+class AsyncToken:
+    """A handle on an asynchronous copy."""
+
+    ssa: SSAValue
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return "an async_token"
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +217,10 @@ Value: TypeAlias = (
     | Tensor
     | BufferedTensor
     | MBarriers
+    | ClcResponses
+    | ClcContext
+    | DescriptorRoom
+    | AsyncToken
     | TensorDescriptor
     | StorageAliasSpec
     | ReuseGroup

@@ -48,6 +48,7 @@ from tlx_xdsl.language.marks import _aggregate as _aggregate  # pyright: ignore[
 from tlx_xdsl.language.marks import aggregate as aggregate
 from tlx_xdsl.language.marks import builtin as builtin
 from tlx_xdsl.language.marks import builtin_name as builtin_name
+from tlx_xdsl.language.marks import hosted as hosted
 from tlx_xdsl.language.marks import library as library
 from tlx_xdsl.language.objects import PropagateNan as PropagateNan
 from tlx_xdsl.language.objects import slice as slice
@@ -111,11 +112,6 @@ def num_programs(axis: Any) -> Any:
 @_tl
 def to_tensor(x: Any) -> Any:
     """`x` as a runtime value: a compile-time number becomes a constant."""
-
-
-@_tl
-def aggregate_replace(instance: Any, **changes: Any) -> Any:
-    """A copy of an aggregate in which the fields named by `changes` have new values."""
 
 
 @_tl

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.targets import capability_of
@@ -26,7 +27,7 @@ StageCallback: TypeAlias = Callable[[str, str], None]
 class Specialization:
     """What a kernel is compiled for."""
 
-    signature: Mapping[str, str]
+    signature: Mapping[str, Signature]
     """Type of each runtime argument in Triton's spelling."""
     constexprs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Value of each compile-time argument."""

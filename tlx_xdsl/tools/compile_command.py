@@ -31,7 +31,9 @@ _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
-    parser.add_argument("-o", "--output", default="build", metavar="DIR", help="folder for the files (build)")
+    parser.add_argument(
+        "-o", "--output", default="build", metavar="DIR", help="folder for the files (build); - prints the text instead"
+    )
     parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
     parser.add_argument(
         "--emit", default=_DEFAULT_STAGES, metavar="STAGES", help=f"what to write, of {','.join(STAGES)}"
