@@ -15,7 +15,7 @@ from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.captures import isolate
-from tlx_xdsl.frontend.values import Constexpr
+from tlx_xdsl.frontend.values import Constexpr, Value
 from tlx_xdsl.language.core import builtin_name
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | Non
     if name is None:
         return None, None
     positional = [(argument, visitor.expression(argument)) for argument in expression.args]
-    keywords = {k.arg: (k.value, visitor.expression(k.value)) for k in expression.keywords if k.arg is not None}
+    keywords: dict[str, tuple[ast.AST, Value]] = {
+        k.arg: (k.value, visitor.expression(k.value)) for k in expression.keywords if k.arg is not None
+    }
     return name, bind(visitor, expression, name, inspect.signature(function), positional, keywords)
 
 
@@ -240,7 +242,7 @@ def _placement(
     if any(task.start is not None for task in others):
         if default.replicate > 1:
             raise visitor.error(
-                default.node, "tasks with a warp_group_start_id leave no warps for copies of the default"
+                default.node, "tasks with a warp_group_start_id leave no warps to copies of the default"
             )
         starts = [(task.start or 0) + replica * task.num_warps for task, replica in copies]
         attributes["warpGroupStartIds"] = DenseArrayBase.from_list(i32, starts)
