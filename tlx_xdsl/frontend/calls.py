@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
@@ -17,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
-from tlx_xdsl.language.core import builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -143,11 +144,16 @@ class Call:
             self.expected(parameter, what)
         return value
 
-    def shape(self, parameter: str = "shape") -> tuple[int, ...]:
-        """The argument, which must be a tuple of positive powers of two."""
+    def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
+        """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
+
+        A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
+        """
         shape = self.integers(parameter)
-        if not shape or any(size < 1 or size & (size - 1) for size in shape):
+        if (not shape and not scalar) or any(size < 1 or size & (size - 1) for size in shape):
             self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(shape)}")
+        if prod(shape) > TRITON_MAX_TENSOR_NUMEL:
+            self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
     def dtype(self, parameter: str = "dtype") -> dtype:

@@ -282,7 +282,7 @@ def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:
         case ast.UAdd():
             return value
         case _:
-            return visitor.semantic(node, semantic.binary, "^", value, Constexpr(-1))
+            return visitor.semantic(node, semantic.invert, value)
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------

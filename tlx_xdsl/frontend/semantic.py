@@ -1,28 +1,36 @@
-"""Typed arithmetic on values: promotion, broadcasting, casts and the operations they become.
+"""Typed arithmetic on values: promotion and the operations that operators become.
 
-The rules are those of Triton's language reference ("Triton Semantics"): kinds promote bool < integer < float, within
-a kind the wider type wins, and a compile-time number takes the other operand's type.
+The rules are those of Triton's language reference ("Triton Semantics"), and where that is silent, of the IR that
+Triton prints: kinds promote bool < integer < float, within a kind the wider type wins, of one width the unsigned
+integer and float16 win; a compile-time number takes the other operand's type unless its kind is higher.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects import arith as xarith
-from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.conversions import bitcast as bitcast
+from tlx_xdsl.frontend.conversions import cast as cast
+from tlx_xdsl.frontend.numbers import constant as constant
+from tlx_xdsl.frontend.numbers import is_number as is_number
+from tlx_xdsl.frontend.numbers import natural_dtype as natural_dtype
+from tlx_xdsl.frontend.numbers import to_tensor as to_tensor
+from tlx_xdsl.frontend.shapes import broadcast as broadcast
+from tlx_xdsl.frontend.shapes import broadcast_to as broadcast_to
+from tlx_xdsl.frontend.shapes import common_shape as common_shape
+from tlx_xdsl.frontend.shapes import expand_dims as expand_dims
+from tlx_xdsl.frontend.shapes import splat as splat
+from tlx_xdsl.frontend.types import SemanticError as SemanticError
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
-from tlx_xdsl.language.core import dtype, float32, int1, int32, int64, pointer_type
-
-
-class SemanticError(Exception):
-    """The operands do not fit; the visitor adds the place."""
-
+from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int64, pointer_type
 
 _INTEGER_OPS: dict[str, Callable[..., Operation]] = {
     "+": xarith.AddiOp,
@@ -50,6 +58,8 @@ _FLOAT_OPS: dict[str, Callable[..., Operation]] = {
     "min": xarith.MinnumfOp,
     "max": xarith.MaxnumfOp,
 }
+_NAN_OPS: dict[str, Callable[..., Operation]] = {"min": xarith.MinimumfOp, "max": xarith.MaximumfOp}
+"""What of the above gives NaN when an operand is NaN."""
 _COMPARISONS: dict[str, tuple[str, str, str]] = {
     "==": ("eq", "eq", "oeq"),
     "!=": ("ne", "ne", "une"),
@@ -58,7 +68,8 @@ _COMPARISONS: dict[str, tuple[str, str, str]] = {
     ">": ("sgt", "ugt", "ogt"),
     ">=": ("sge", "uge", "oge"),
 }
-"""The predicates for signed integers, unsigned integers (and pointers) and floats."""
+"""The predicates for signed integers, unsigned integers and floats."""
+_DIVISIONS = ("/", "//", "%")
 
 PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
@@ -79,152 +90,65 @@ PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
+    "min": min,
+    "max": max,
 }
 """What the operators mean between compile-time values: what they mean in Python."""
 
 
-def to_tensor(builder: Builder, value: Value) -> Tensor:
-    """`value` as a runtime value; a compile-time number becomes a constant.
+# --- promotion ------------------------------------------------------------------------------------------------------
 
-    Raises SemanticError when `value` is no number.
+
+def promoted(lhs: dtype, rhs: dtype, *, division: bool = False) -> dtype:
+    """The type of an arithmetic operation between runtime values of these types.
+
+    A `division` computes 16-bit and 8-bit floats in float32. Raises SemanticError for integers with 8-bit floats, and
+    for a division of integers that differ in their sign.
     """
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, Constexpr) and isinstance(value.value, bool | int | float):
-        element = natural_dtype(value.value)
-        return Tensor(builder.constant(value.value, ir_type(element)), element)
-    raise SemanticError(f"expected a number or a block, found {value.describe()}")
-
-
-def natural_dtype(number: bool | int | float) -> dtype:
-    """The type of a compile-time number that nothing else determines.
-
-    Raises SemanticError for an integer beyond 64 bits.
-    """
-    if isinstance(number, bool):
-        return int1
-    if isinstance(number, float):
-        return float32
-    if -(2**31) <= number < 2**31:
-        return int32
-    if -(2**63) <= number < 2**63:
-        return int64
-    raise SemanticError(f"{number} does not fit in 64 bits")
-
-
-def promoted(lhs: dtype, rhs: dtype) -> dtype:
-    """The type of an arithmetic operation between runtime values of these types."""
-    if lhs.is_floating() != rhs.is_floating():
-        return lhs if lhs.is_floating() else rhs
-    if lhs.is_floating():
-        if lhs == rhs:
-            return lhs
-        wider = max(lhs, rhs, key=lambda ty: ty.primitive_bitwidth)
-        # fp16 with bf16, and fp8 with fp8 of another kind, meet in a type that holds both.
-        return wider if lhs.primitive_bitwidth != rhs.primitive_bitwidth else float32
+    for wide in (float64, float32):
+        if wide in (lhs, rhs):
+            return wide
+    if float16 in (lhs, rhs):
+        return float32 if division else float16
+    if bfloat16 in (lhs, rhs):
+        return bfloat16 if lhs == rhs and not division else float32
+    if lhs.is_floating() or rhs.is_floating():
+        if not (lhs.is_floating() and rhs.is_floating()):
+            raise SemanticError(f"cannot combine {lhs} with {rhs}: cast the 8-bit float first")
+        if division:
+            return float32
+        return lhs if lhs == rhs else float16
+    if division and lhs.is_int_signed() != rhs.is_int_signed():
+        raise SemanticError(f"cannot divide {lhs} by {rhs}: their signedness differs, cast one of them")
     if lhs.primitive_bitwidth == rhs.primitive_bitwidth:
         return lhs if lhs.is_int_unsigned() else rhs
     return max(lhs, rhs, key=lambda ty: ty.primitive_bitwidth)
 
 
-def cast(builder: Builder, value: Tensor, target: dtype) -> Tensor:
-    """Convert the elements of `value` to `target`.
-
-    Raises SemanticError for pointers.
-    """
-    source = value.dtype
-    if source == target:
-        return value
-    if isinstance(source, pointer_type):
-        raise SemanticError(f"cannot convert a pointer of type {source} to {target}")
-    if target == int1:
-        return compare(builder, "!=", value, Constexpr(0))
-    op = _cast_op(source, target)
-    if op is None:
-        return Tensor(value.ssa, target, value.shape)
-    result = builder.insert(op(value.ssa, ir_type(target)))
-    return Tensor(result.results[0], target, value.shape)
+def _with_number(number: bool | int | float, other: dtype, *, division: bool) -> dtype:
+    """The type of an operation between a compile-time number and a runtime value."""
+    natural = natural_dtype(number)
+    if natural.kind().value > other.kind().value:
+        return promoted(natural, other, division=division)
+    if other.is_int() and not isinstance(number, float):
+        if number < 0 and other.is_int_unsigned():
+            raise SemanticError(
+                f"cannot combine an unsigned {other} with the negative number {number}: cast one of them"
+            )
+        if not other.get_int_min_value() <= number <= other.get_int_max_value():
+            raise SemanticError(f"{number} is outside the range of {other}")
+    return promoted(other, other, division=division)
 
 
-def _cast_op(source: dtype, target: dtype) -> Callable[..., Operation] | None:
-    """The operation that converts; None when the bits stay."""
-    if source.is_floating() and target.is_floating():
-        if source.primitive_bitwidth == target.primitive_bitwidth:
-            raise SemanticError(f"cannot convert {source} to {target} directly, go through fp32")
-        return arith.ExtFOp if target.primitive_bitwidth > source.primitive_bitwidth else arith.TruncFOp
-    if source.is_floating():
-        return arith.FPToSIOp if target.is_int_signed() else arith.FPToUIOp
-    # A bool counts as unsigned: true becomes 1.
-    signed = source.is_int_signed() and source != int1
-    if target.is_floating():
-        return arith.SIToFPOp if signed else arith.UIToFPOp
-    if source.primitive_bitwidth == target.primitive_bitwidth:
-        return None
-    if target.primitive_bitwidth < source.primitive_bitwidth:
-        return arith.TruncIOp
-    return arith.ExtSIOp if signed else arith.ExtUIOp
-
-
-def splat(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A block of `shape` with the scalar `value` everywhere."""
-    if not shape:
-        return value
-    op = tt.SplatOp(operands=[value.ssa], result_types=[ir_type(value.dtype, shape)])
-    return Tensor(builder.insert(op).result, value.dtype, shape)
-
-
-def expand_dims(builder: Builder, value: Tensor, axis: int) -> Tensor:
-    """Insert a dimension of size 1."""
-    shape = (*value.shape[:axis], 1, *value.shape[axis:])
-    op = tt.ExpandDimsOp(
-        operands=[value.ssa],
-        properties={"axis": IntegerAttr(axis, i32)},
-        result_types=[ir_type(value.dtype, shape)],
-    )
-    return Tensor(builder.insert(op).result, value.dtype, shape)
-
-
-def broadcast_to(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`value` repeated to `shape`.
-
-    Raises SemanticError when a dimension is neither 1 nor the wanted size.
-    """
-    if value.shape == shape:
-        return value
-    if not value.shape:
-        return splat(builder, value, shape)
-    while len(value.shape) < len(shape):
-        value = expand_dims(builder, value, 0)
-    if any(have not in (1, want) for have, want in zip(value.shape, shape, strict=True)):
-        raise SemanticError(f"cannot broadcast the shape {list(value.shape)} to {list(shape)}")
-    if value.shape == shape:
-        return value
-    op = tt.BroadcastOp(operands=[value.ssa], result_types=[ir_type(value.dtype, shape)])
-    return Tensor(builder.insert(op).result, value.dtype, shape)
-
-
-def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all of `shapes` broadcast to.
-
-    Raises SemanticError when there is none.
-    """
-    rank = max(len(shape) for shape in shapes)
-    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    result: list[int] = []
-    for sizes in zip(*padded, strict=True):
-        wanted = {size for size in sizes if size != 1}
-        if len(wanted) > 1:
-            raise SemanticError(f"shapes {' and '.join(str(list(shape)) for shape in shapes)} do not broadcast")
-        result.append(wanted.pop() if wanted else 1)
-    return tuple(result)
-
-
-def _unify(builder: Builder, lhs: Value, rhs: Value) -> tuple[Tensor, Tensor, dtype | pointer_type]:
+def _unify(
+    builder: Builder, lhs: Value, rhs: Value, *, division: bool = False
+) -> tuple[Tensor, Tensor, dtype | pointer_type]:
     """Both operands as blocks of one type and shape."""
-    if isinstance(lhs, Constexpr) and isinstance(rhs, Tensor):
-        right, left = rhs, _number_like(builder, lhs, rhs)
-    elif isinstance(rhs, Constexpr) and isinstance(lhs, Tensor):
-        left, right = lhs, _number_like(builder, rhs, lhs)
+    if not is_number(lhs):
+        left = to_tensor(builder, lhs)
+        right = _like(builder, rhs, left, division) if is_number(rhs) else to_tensor(builder, rhs)
+    elif isinstance(rhs, Tensor):
+        left, right = _like(builder, lhs, rhs, division), rhs
     else:
         left, right = to_tensor(builder, lhs), to_tensor(builder, rhs)
     if isinstance(left.dtype, pointer_type) or isinstance(right.dtype, pointer_type):
@@ -232,38 +156,21 @@ def _unify(builder: Builder, lhs: Value, rhs: Value) -> tuple[Tensor, Tensor, dt
             raise SemanticError(f"cannot combine {left.describe()} with {right.describe()}")
         element: dtype | pointer_type = left.dtype
     else:
-        element = promoted(left.dtype, right.dtype)
+        element = promoted(left.dtype, right.dtype, division=division)
         left, right = cast(builder, left, element), cast(builder, right, element)
-    shape = common_shape(left.shape, right.shape)
-    return broadcast_to(builder, left, shape), broadcast_to(builder, right, shape), element
+    left, right = broadcast(builder, left, right)
+    return left, right, element
 
 
-def _number_like(builder: Builder, number: Constexpr, other: Tensor) -> Tensor:
-    """A compile-time number in the type of `other`, or in its own when its kind is higher."""
-    value = number.value
-    if not isinstance(value, bool | int | float):
-        raise SemanticError(f"expected a number or a block, found {number.describe()}")
-    natural = natural_dtype(value)
-    element = other.dtype
-    if (
-        isinstance(element, pointer_type)
-        or (natural.is_floating() and not element.is_floating())
-        or (element == int1 and natural != int1)
-    ):
-        element = natural
-    elif element.is_int() and not _fits(int(value), element):
-        if natural.primitive_bitwidth <= element.primitive_bitwidth:
-            raise SemanticError(f"{value} is outside the range of {element}")
-        element = natural
-    return Tensor(builder.constant(value, ir_type(element)), element)
+def _like(builder: Builder, number: Value, other: Tensor, division: bool) -> Tensor:
+    """A compile-time number in the type that an operation with `other` has."""
+    assert isinstance(number, Constexpr)
+    if isinstance(other.dtype, pointer_type):
+        raise SemanticError(f"cannot combine {other.describe()} with {number.describe()}")
+    return constant(builder, number.value, _with_number(number.value, other.dtype, division=division))
 
 
-def _fits(number: int, element: dtype) -> bool:
-    bits = element.primitive_bitwidth
-    if element == int1:
-        return number in (0, 1)
-    low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if element.is_int_signed() else (0, 1 << bits)
-    return low <= number < high
+# --- operators ------------------------------------------------------------------------------------------------------
 
 
 def binary(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Value:
@@ -273,35 +180,46 @@ def binary(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Value:
     """
     if isinstance(lhs, Constexpr) and isinstance(rhs, Constexpr):
         return _python(symbol, lhs.value, rhs.value)
-    if symbol in ("+", "-") and isinstance(lhs, Tensor) and isinstance(lhs.dtype, pointer_type):
+    return arithmetic(builder, symbol, lhs, rhs)
+
+
+def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propagate_nan: bool = False) -> Tensor:
+    """`lhs symbol rhs` as a runtime value; `propagate_nan` is for "min" and "max".
+
+    Raises SemanticError when the operator does not exist for the operands.
+    """
+    if isinstance(lhs, Tensor) and isinstance(lhs.dtype, pointer_type) and symbol in ("+", "-"):
         return _add_to_pointer(builder, symbol, lhs, rhs)
-    if symbol == "+" and isinstance(rhs, Tensor) and isinstance(rhs.dtype, pointer_type):
+    if isinstance(rhs, Tensor) and isinstance(rhs.dtype, pointer_type) and symbol == "+":
         return _add_to_pointer(builder, symbol, rhs, lhs)
     if any(isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) for value in (lhs, rhs)):
         raise SemanticError(f"'{symbol}' does not exist for pointers")
-    left, right, element = _unify(builder, lhs, rhs)
+    if symbol == "**":
+        raise SemanticError("'**' exists between compile-time numbers only, use tl.exp2 or libdevice.pow")
+    left, right, element = _unify(builder, lhs, rhs, division=symbol in _DIVISIONS)
     assert isinstance(element, dtype)
     if symbol == "/" and element.is_int():
         left, right, element = cast(builder, left, float32), cast(builder, right, float32), float32
-    op = _arithmetic_op(symbol, element)
+    # A shift to the right fills up with what its left operand is, before promotion.
+    signed = lhs.dtype if symbol == ">>" and isinstance(lhs, Tensor) else element
+    assert isinstance(signed, dtype)
+    op = _arithmetic_op(symbol, element, signed.is_int_signed(), propagate_nan)
     if op is None:
         raise SemanticError(f"'{symbol}' does not exist for {element}")
-    result = builder.insert(op(left.ssa, right.ssa))
-    return Tensor(result.results[0], element, left.shape)
+    return Tensor(builder.insert(op(left.ssa, right.ssa)).results[0], element, left.shape)
 
 
-def _arithmetic_op(symbol: str, element: dtype) -> Callable[..., Operation] | None:
+def _arithmetic_op(symbol: str, element: dtype, signed: bool, nan: bool) -> Callable[..., Operation] | None:
     if element.is_floating():
-        return _FLOAT_OPS.get(symbol)
+        return _NAN_OPS[symbol] if nan and symbol in _NAN_OPS else _FLOAT_OPS.get(symbol)
     if symbol in _SIGNED_OPS:
-        return _SIGNED_OPS[symbol][0 if element.is_int_signed() else 1]
+        return _SIGNED_OPS[symbol][0 if signed else 1]
     return _INTEGER_OPS.get(symbol)
 
 
 def _python(symbol: str, lhs: Any, rhs: Any) -> Constexpr:
-    function = {"min": min, "max": max}.get(symbol) or PYTHON_OPS[symbol]
     try:
-        return Constexpr(function(lhs, rhs))
+        return Constexpr(PYTHON_OPS[symbol](lhs, rhs))
     except (TypeError, ValueError, ArithmeticError) as error:
         raise SemanticError(f"cannot compute {lhs!r} {symbol} {rhs!r} at compile time: {error}") from error
 
@@ -310,14 +228,14 @@ def _add_to_pointer(builder: Builder, symbol: str, pointer: Tensor, offset: Valu
     amount = to_tensor(builder, offset)
     if isinstance(amount.dtype, pointer_type) or amount.dtype.is_floating():
         raise SemanticError(f"a pointer moves by an integer, found {amount.describe()}")
+    if amount.dtype.is_int_unsigned():
+        # tt.addptr takes its offset as signed.
+        amount = cast(builder, amount, int64)
     if symbol == "-":
-        zero = Tensor(builder.constant(0, ir_type(amount.dtype)), amount.dtype)
-        negated = binary(builder, "-", zero, amount)
-        assert isinstance(negated, Tensor)
-        amount = negated
-    shape = common_shape(pointer.shape, amount.shape)
-    base, amount = broadcast_to(builder, pointer, shape), broadcast_to(builder, amount, shape)
-    return Tensor(builder.insert(tt.AddPtrOp(base.ssa, amount.ssa)).result, pointer.dtype, shape)
+        amount = negate(builder, amount)
+        assert isinstance(amount, Tensor)
+    base, amount = broadcast(builder, pointer, amount)
+    return Tensor(builder.insert(tt.AddPtrOp(base.ssa, amount.ssa)).result, pointer.dtype, base.shape)
 
 
 def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
@@ -327,33 +245,62 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
     """
     if isinstance(lhs, Constexpr) and isinstance(rhs, Constexpr):
         return _python(symbol, lhs.value, rhs.value)
+    if any(isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) for value in (lhs, rhs)):
+        raise SemanticError("pointers do not compare: cast them to int64 first")
     left, right, element = _unify(builder, lhs, rhs)
+    assert isinstance(element, dtype)
     signed, unsigned, floating = _COMPARISONS[symbol]
-    if isinstance(element, dtype) and element.is_floating():
+    if element.is_floating():
         op: Operation = arith.CmpfOp(floating, left.ssa, right.ssa)
     else:
-        is_signed = isinstance(element, dtype) and element.is_int_signed()
-        op = arith.CmpiOp(signed if is_signed else unsigned, left.ssa, right.ssa)
+        op = arith.CmpiOp(signed if element.is_int_signed() else unsigned, left.ssa, right.ssa)
     return Tensor(builder.insert(op).results[0], int1, left.shape)
 
 
 def negate(builder: Builder, value: Value) -> Value:
-    """`-value`, which is `0 - value`: stock Triton does not lower `arith.negf` in every version.
+    """`-value`.
 
     Raises SemanticError for pointers.
     """
-    return binary(builder, "-", Constexpr(0), value)
+    if isinstance(value, Constexpr) and isinstance(value.value, bool | int | float):
+        return Constexpr(-value.value)
+    operand = to_tensor(builder, value)
+    if isinstance(operand.dtype, pointer_type):
+        raise SemanticError(f"'-' does not exist for {operand.describe()}")
+    if operand.dtype.is_floating():
+        return Tensor(builder.insert(xarith.NegfOp(operand.ssa)).result, operand.dtype, operand.shape)
+    zero = constant(builder, 0, operand.dtype, operand.shape)
+    return Tensor(builder.insert(xarith.SubiOp(zero.ssa, operand.ssa)).result, operand.dtype, operand.shape)
+
+
+def invert(builder: Builder, value: Value) -> Value:
+    """`~value`.
+
+    Raises SemanticError for what is no integer.
+    """
+    if isinstance(value, Constexpr) and isinstance(value.value, int):
+        return Constexpr(~value.value)
+    operand = to_tensor(builder, value)
+    if isinstance(operand.dtype, pointer_type) or not operand.dtype.is_int():
+        raise SemanticError(f"'~' exists for integers only, found {operand.describe()}")
+    ones = builder.constant(True if operand.dtype == int1 else -1, ir_type(operand.dtype, operand.shape))
+    return Tensor(builder.insert(xarith.XOrIOp(operand.ssa, ones)).result, operand.dtype, operand.shape)
+
+
+def as_condition(builder: Builder, value: Value) -> Tensor:
+    """`value` as an int1: whether it is not zero.
+
+    Raises SemanticError for 8-bit floats.
+    """
+    return cast(builder, to_tensor(builder, value), int1)
 
 
 def where(builder: Builder, condition: Value, lhs: Value, rhs: Value) -> Tensor:
     """`lhs` where `condition`, else `rhs`.
 
-    Raises SemanticError when the condition is no int1 or the shapes do not broadcast.
+    Raises SemanticError when the values do not fit together or the shapes do not broadcast.
     """
-    test = to_tensor(builder, condition)
-    if isinstance(test.dtype, pointer_type):
-        raise SemanticError(f"the condition must be an int1, found {test.describe()}")
-    test = cast(builder, test, int1)
+    test = as_condition(builder, condition)
     left, right, element = _unify(builder, lhs, rhs)
     shape = common_shape(test.shape, left.shape)
     left, right = broadcast_to(builder, left, shape), broadcast_to(builder, right, shape)
@@ -362,8 +309,39 @@ def where(builder: Builder, condition: Value, lhs: Value, rhs: Value) -> Tensor:
     return Tensor(builder.insert(arith.SelectOp(test.ssa, left.ssa, right.ssa)).result, element, shape)
 
 
+def promote_all(builder: Builder, *values: Value, division: bool = False) -> tuple[Tensor, ...]:
+    """Numbers and blocks as blocks of one type and shape.
+
+    Raises SemanticError when there is no such type or shape.
+    """
+    blocks = [value for value in values if not is_number(value)] or list(values[:1])
+    elements: list[dtype] = []
+    for value in blocks:
+        element = to_tensor(builder, value).dtype
+        if isinstance(element, pointer_type):
+            raise SemanticError(f"expected numbers, found {value.describe()}")
+        elements.append(element)
+    common = functools.reduce(functools.partial(promoted, division=division), elements)
+    for value in values:
+        if isinstance(value, Constexpr):
+            common = _with_number(value.value, common, division=division)
+    converted = [
+        constant(builder, value.value, common)
+        if isinstance(value, Constexpr)
+        else cast(builder, to_tensor(builder, value), common)
+        for value in values
+    ]
+    return broadcast(builder, *converted)
+
+
 def full(builder: Builder, shape: tuple[int, ...], value: Value, element: dtype) -> Tensor:
-    """A block of `shape` that holds `value` everywhere."""
+    """A block of `shape` that holds the scalar `value` everywhere.
+
+    Raises SemanticError when the value is no scalar or does not convert to `element`.
+    """
     if isinstance(value, Constexpr) and isinstance(value.value, bool | int | float):
-        return Tensor(builder.constant(value.value, ir_type(element, shape)), element, shape)
-    return splat(builder, cast(builder, to_tensor(builder, value), element), shape)
+        return constant(builder, value.value, element, shape)
+    scalar = to_tensor(builder, value)
+    if scalar.shape:
+        raise SemanticError(f"expected a scalar to fill the block with, found {scalar.describe()}")
+    return splat(builder, cast(builder, scalar, element), shape)

@@ -22,6 +22,11 @@ from xdsl.ir import Attribute
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
+
+class SemanticError(Exception):
+    """Values do not fit; whoever knows the place in the kernel adds it."""
+
+
 _FLOATS: dict[str, Attribute] = {
     "fp8e4nv": Float8E4M3FNType(),
     "fp8e5": Float8E5M2Type(),
@@ -35,10 +40,18 @@ _BY_NAME = {ty.spelling: ty for ty in ALL_DTYPES}
 
 
 def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attribute:
-    """The IR type of a scalar, or of a block of `shape` elements without a layout."""
+    """The IR type of a scalar, or of a block of `shape` elements without a layout.
+
+    Raises SemanticError for a type that NVIDIA's GPUs do not have.
+    """
     if isinstance(element, pointer_type):
         scalar: Attribute = PointerType.get(ir_type(element.element_ty))
+    elif element.is_fp8e4b15():
+        # No type of MLIR has this format.
+        scalar = _INTEGERS[8]
     elif element.is_floating():
+        if element.name not in _FLOATS:
+            raise SemanticError(f"{element} is a type of AMD's GPUs, NVIDIA's have fp8e4nv and fp8e5")
         scalar = _FLOATS[element.name]
     else:
         scalar = _INTEGERS[element.primitive_bitwidth]
@@ -135,4 +148,7 @@ def _element(name: str, text: str) -> dtype:
             f"unknown type '{text}': expected a pointer such as '*fp16', one of {', '.join(_BY_NAME)}, "
             "or a descriptor such as 'tensordesc<fp16[128, 64]>'"
         )
-    return _BY_NAME[name]
+    found = _BY_NAME[name]
+    if found.is_floating() and not found.is_fp8e4b15() and found.name not in _FLOATS:
+        raise ValueError(f"{found} is a type of AMD's GPUs, NVIDIA's have fp8e4nv and fp8e5")
+    return found

@@ -115,11 +115,6 @@ def to_tensor(x: Any) -> Any:
 
 
 @_tl
-def aggregate_replace(instance: Any, **changes: Any) -> Any:
-    """A copy of an aggregate in which the fields named by `changes` have new values."""
-
-
-@_tl
 def extern_elementwise(lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any) -> Any:
     """Call a function of a bitcode library on scalars, or on each element of blocks.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
@@ -53,7 +54,8 @@ def in_memory(call: Call, pointer: Tensor, element: dtype) -> Tensor:
     """`pointer`, to elements of the type that they have in memory."""
     if stored_as(element) == element:
         return pointer
-    target = pointer_type(stored_as(element))
+    assert isinstance(pointer.dtype, pointer_type)
+    target = replace(pointer.dtype, element_ty=stored_as(element))
     op = tt.BitcastOp(operands=[pointer.ssa], result_types=[ir_type(target, pointer.shape)])
     return Tensor(call.builder.insert(op).result, target, pointer.shape)
 

@@ -1,0 +1,181 @@
+"""Arithmetic on elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt import enums
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, Handler, lowers
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.language.core import PropagateNan, dtype, float32, float64, int32, int64, uint32, uint64
+
+# --- operators as functions -----------------------------------------------------------------------------------------
+
+
+def _operator(symbol: str) -> Handler:
+    def handle(call: Call) -> Value:
+        # Triton checks for overflow in debug mode, which has no effect on the result.
+        call.flag("sanitize_overflow")
+        return semantic.arithmetic(call.builder, symbol, call.args["x"], call.args["y"])
+
+    return handle
+
+
+for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*")):
+    lowers(f"tl.{_name}")(_operator(_symbol))
+
+
+def _propagate_nan(call: Call) -> bool:
+    return call.enum("propagate_nan", PropagateNan) is PropagateNan.ALL
+
+
+@lowers("tl.minimum")
+def _minimum(call: Call) -> Value:
+    x, y = call.args["x"], call.args["y"]
+    return semantic.arithmetic(call.builder, "min", x, y, propagate_nan=_propagate_nan(call))
+
+
+@lowers("tl.maximum")
+def _maximum(call: Call) -> Value:
+    x, y = call.args["x"], call.args["y"]
+    return semantic.arithmetic(call.builder, "max", x, y, propagate_nan=_propagate_nan(call))
+
+
+@lowers("tl.clamp")
+def _clamp(call: Call) -> Value:
+    nan = _propagate_nan(call)
+    x, low, high = semantic.promote_all(call.builder, call.args["x"], call.args["min"], call.args["max"])
+    if isinstance(x.dtype, dtype) and x.dtype.is_int():
+        above = semantic.arithmetic(call.builder, "max", x, low)
+        return semantic.arithmetic(call.builder, "min", above, high)
+    mode = enums.PropagateNan.ALL if nan else enums.PropagateNan.NONE
+    op = tt.ClampFOp(
+        operands=[x.ssa, low.ssa, high.ssa], properties={"propagateNan": mode.attr}, result_types=[x.ssa.type]
+    )
+    return Tensor(call.builder.insert(op).result, x.dtype, x.shape)
+
+
+@lowers("tl.where")
+def _where(call: Call) -> Value:
+    return semantic.where(call.builder, call.args["condition"], call.args["x"], call.args["y"])
+
+
+@lowers("tl.cdiv")
+def _cdiv(call: Call) -> Value:
+    x, div = call.args["x"], call.args["div"]
+    builder = call.builder
+    above = semantic.binary(builder, "+", x, semantic.binary(builder, "-", div, Constexpr(1)))
+    return semantic.binary(builder, "//", above, div)
+
+
+def _logical(symbol: str) -> Handler:
+    def handle(call: Call) -> Value:
+        conditions = [semantic.as_condition(call.builder, call.args[name]) for name in ("self", "other")]
+        return semantic.arithmetic(call.builder, symbol, *conditions)
+
+    return handle
+
+
+lowers("tl.logical_and")(_logical("&"))
+lowers("tl.logical_or")(_logical("|"))
+
+# --- functions ------------------------------------------------------------------------------------------------------
+
+
+def _operand(call: Call, parameter: str, allowed: Sequence[dtype]) -> Tensor:
+    value = call.tensor(parameter)
+    if value.dtype not in allowed:
+        call.fail(parameter, f"'{parameter}' must be {' or '.join(map(str, allowed))}, found {value.describe()}")
+    return value
+
+
+def _made(call: Call, op: Operation, like: Tensor) -> Value:
+    return Tensor(call.builder.insert(op).results[0], like.dtype, like.shape)
+
+
+def _function(op: Callable[[Any], Operation]) -> Handler:
+    def handle(call: Call) -> Value:
+        x = _operand(call, "x", (float32, float64))
+        return _made(call, op(x.ssa), x)
+
+    return handle
+
+
+for _name, _op in {
+    "exp": math.ExpOp,
+    "exp2": math.Exp2Op,
+    "log": math.LogOp,
+    "log2": math.Log2Op,
+    "cos": math.CosOp,
+    "sin": math.SinOp,
+    "sqrt": math.SqrtOp,
+    "rsqrt": math.RsqrtOp,
+    "erf": math.ErfOp,
+    "floor": math.FloorOp,
+    "ceil": math.CeilOp,
+}.items():
+    lowers(f"tl.{_name}")(_function(_op))
+
+
+@lowers("tl.sqrt_rn")
+def _sqrt_rn(call: Call) -> Value:
+    x = _operand(call, "x", (float32,))
+    return _made(call, tt.PreciseSqrtOp(operands=[x.ssa], result_types=[x.ssa.type]), x)
+
+
+@lowers("tl.abs")
+def _abs(call: Call) -> Value:
+    x = call.tensor("x")
+    if not isinstance(x.dtype, dtype):
+        call.expected("x", "an integer or a float")
+    if x.dtype.is_floating():
+        return _made(call, math.AbsFOp(x.ssa), x)
+    return _made(call, math.AbsIOp(x.ssa), x) if x.dtype.is_int_signed() else x
+
+
+@lowers("tl.fdiv")
+def _fdiv(call: Call) -> Value:
+    exact, fast = call.flag("ieee_rounding"), call.flag("approx")
+    if exact and fast:
+        call.fail("approx", "a division is rounded exactly or approximate, found both")
+    x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"], division=True)
+    if not isinstance(x.dtype, dtype) or not x.dtype.is_floating():
+        call.fail("x", f"fdiv takes floats, found integers: {x.describe()}")
+    if fast and x.dtype != float32:
+        call.fail("x", f"an approximate division takes float32, found {x.describe()}")
+    if not exact and not fast:
+        return _made(call, arith.DivfOp(x.ssa, y.ssa), x)
+    op = tt.PreciseDivFOp if exact else tt.ApproxDivFOp
+    return _made(call, op(operands=[x.ssa, y.ssa], result_types=[x.ssa.type]), x)
+
+
+@lowers("tl.div_rn")
+def _div_rn(call: Call) -> Value:
+    for name in ("x", "y"):
+        if not semantic.is_number(call.args[name]):
+            _operand(call, name, (float32,))
+    x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"])
+    return _made(call, tt.PreciseDivFOp(operands=[x.ssa, y.ssa], result_types=[x.ssa.type]), x)
+
+
+@lowers("tl.umulhi")
+def _umulhi(call: Call) -> Value:
+    for name in ("x", "y"):
+        if not semantic.is_number(call.args[name]):
+            _operand(call, name, (int32, int64, uint32, uint64))
+    x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"])
+    return _made(call, tt.MulhiUIOp(operands=[x.ssa, y.ssa], result_types=[x.ssa.type]), x)
+
+
+@lowers("tl.fma")
+def _fma(call: Call) -> Value:
+    x, y, z = semantic.promote_all(call.builder, call.args["x"], call.args["y"], call.args["z"])
+    if not isinstance(x.dtype, dtype) or not x.dtype.is_floating():
+        call.fail("x", f"fma takes floats, found {x.describe()}")
+    return _made(call, math.FmaOp(x.ssa, y.ssa, z.ssa), x)

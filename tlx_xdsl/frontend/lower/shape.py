@@ -1,0 +1,224 @@
+"""Functions that rearrange the elements of blocks."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i32
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Tensor, TupleValue, Value
+
+# --- operations -----------------------------------------------------------------------------------------------------
+
+
+def join(builder: Builder, first: Tensor, second: Tensor) -> Tensor:
+    """Two blocks of one type and shape side by side in a new last dimension."""
+    shape = (*first.shape, 2)
+    op = tt.JoinOp(operands=[first.ssa, second.ssa], result_types=[ir_type(first.dtype, shape)])
+    return Tensor(builder.insert(op).result, first.dtype, shape)
+
+
+def permute(builder: Builder, value: Tensor, order: tuple[int, ...]) -> Tensor:
+    """The dimensions in another order."""
+    shape = tuple(value.shape[dim] for dim in order)
+    op = tt.TransOp(
+        operands=[value.ssa],
+        properties={"order": DenseArrayBase.from_list(i32, order)},
+        result_types=[ir_type(value.dtype, shape)],
+    )
+    return Tensor(builder.insert(op).result, value.dtype, shape)
+
+
+def reshape(builder: Builder, value: Tensor, shape: tuple[int, ...], *, can_reorder: bool = False) -> Tensor:
+    """The elements under another shape of the same size."""
+    op = tt.ReshapeOp(
+        operands=[value.ssa],
+        properties={"allow_reorder": UnitAttr() if can_reorder else None},
+        result_types=[ir_type(value.dtype, shape)],
+    )
+    return Tensor(builder.insert(op).result, value.dtype, shape)
+
+
+def unsplat(builder: Builder, value: Tensor) -> Tensor:
+    """The only element of a block."""
+    op = tt.UnsplatOp(operands=[value.ssa], result_types=[ir_type(value.dtype)])
+    return Tensor(builder.insert(op).result, value.dtype)
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+def _sizes(call: Call, parameter: str) -> tuple[int, ...]:
+    """Integers that are given one by one, or as one tuple."""
+    given = call.args[parameter]
+    assert isinstance(given, TupleValue)
+    if len(given.items) == 1 and call.visitor.items_of(given.items[0]) is not None:
+        call.args[parameter] = given.items[0]
+    return call.integers(parameter)
+
+
+def _shape(call: Call) -> tuple[int, ...]:
+    sizes = _sizes(call, "shape")
+    if any(size < 1 or size & (size - 1) for size in sizes):
+        call.fail("shape", f"'shape' must hold powers of two, found {list(sizes)}")
+    return sizes
+
+
+def _axis(call: Call, parameter: str, axis: int, rank: int) -> int:
+    """`axis` counted from the first of `rank` dimensions."""
+    if not -rank <= axis < rank:
+        call.fail(parameter, f"'{parameter}' must be at least {-rank} and less than {rank}, found {axis}")
+    return axis % rank
+
+
+# --- handlers -------------------------------------------------------------------------------------------------------
+
+
+@lowers("tl.broadcast")
+def _broadcast(call: Call) -> Value:
+    return TupleValue(semantic.broadcast(call.builder, call.tensor("input"), call.tensor("other")))
+
+
+@lowers("tl.broadcast_to")
+def _broadcast_to(call: Call) -> Value:
+    value, shape = call.tensor("input"), _shape(call)
+    if value.shape and len(value.shape) != len(shape):
+        call.fail("shape", f"{value.describe()} has {len(value.shape)} dimensions, found the shape {list(shape)}")
+    return semantic.broadcast_to(call.builder, value, shape)
+
+
+@lowers("tl.expand_dims")
+def _expand_dims(call: Call) -> Value:
+    value = call.tensor("input")
+    given = call.visitor.items_of(call.args["axis"])
+    axes = call.integers("axis") if given is not None else (call.integer("axis"),)
+    rank = len(value.shape) + len(axes)
+    places = [_axis(call, "axis", axis, rank) for axis in axes]
+    if len(set(places)) != len(places):
+        call.fail("axis", f"each axis is inserted once, found {list(axes)}")
+    for place in sorted(places):
+        value = semantic.expand_dims(call.builder, value, place)
+    return value
+
+
+@lowers("tl.trans")
+def _trans(call: Call) -> Value:
+    value = call.block("input", "a block of at least two dimensions")
+    rank = len(value.shape)
+    order = _sizes(call, "dims")
+    if not order:
+        if rank < 2:
+            call.expected("input", "a block of at least two dimensions")
+        order = (*range(rank - 2), rank - 1, rank - 2)
+    return _permuted(call, value, order)
+
+
+@lowers("tl.permute")
+def _permute(call: Call) -> Value:
+    return _permuted(call, call.block("input"), _sizes(call, "dims"))
+
+
+def _permuted(call: Call, value: Tensor, order: tuple[int, ...]) -> Tensor:
+    if sorted(order) != list(range(len(value.shape))):
+        expected = ", ".join(map(str, range(len(value.shape))))
+        call.fail("dims", f"'dims' must be {expected} in some order, found {list(order)}")
+    return permute(call.builder, value, order)
+
+
+@lowers("tl.reshape")
+def _reshape(call: Call) -> Value:
+    return _reshaped(call, call.block("input"), call.flag("can_reorder"))
+
+
+@lowers("tl.view")
+def _view(call: Call) -> Value:
+    return _reshaped(call, call.block("input"), True)
+
+
+def _reshaped(call: Call, value: Tensor, can_reorder: bool) -> Tensor:
+    shape = _shape(call)
+    if not shape or prod(shape) != prod(value.shape):
+        call.fail("shape", f"'shape' must keep the {prod(value.shape)} elements of the block, found {list(shape)}")
+    return reshape(call.builder, value, shape, can_reorder=can_reorder)
+
+
+@lowers("tl.ravel")
+def _ravel(call: Call) -> Value:
+    value = call.block("x")
+    return reshape(call.builder, value, (prod(value.shape),), can_reorder=call.flag("can_reorder"))
+
+
+@lowers("tl.squeeze")
+def _squeeze(call: Call) -> Value:
+    value = call.block("x")
+    dim = _axis(call, "dim", call.integer("dim"), len(value.shape))
+    if value.shape[dim] != 1 or len(value.shape) == 1:
+        call.fail(
+            "dim", f"'dim' must be a dimension of size 1 beside others, found dimension {dim} of {value.describe()}"
+        )
+    return reshape(call.builder, value, value.shape[:dim] + value.shape[dim + 1 :])
+
+
+@lowers("tl.unsqueeze")
+def _unsqueeze(call: Call) -> Value:
+    value = call.block("x")
+    dim = _axis(call, "dim", call.integer("dim"), len(value.shape) + 1)
+    return reshape(call.builder, value, (*value.shape[:dim], 1, *value.shape[dim:]))
+
+
+def _pair(call: Call) -> tuple[Tensor, Tensor]:
+    first, second = call.tensor("a"), call.tensor("b")
+    if first.dtype != second.dtype:
+        call.fail("b", f"both values must have one type, found {first.describe()} and {second.describe()}")
+    first, second = semantic.broadcast(call.builder, first, second)
+    return first, second
+
+
+def _joined(call: Call) -> Tensor:
+    first, second = _pair(call)
+    if first.shape:
+        return join(call.builder, first, second)
+    blocks = (semantic.splat(call.builder, value, (1,)) for value in (first, second))
+    return reshape(call.builder, join(call.builder, *blocks), (2,))
+
+
+@lowers("tl.join")
+def _join(call: Call) -> Value:
+    return _joined(call)
+
+
+@lowers("tl.interleave")
+def _interleave(call: Call) -> Value:
+    joined = _joined(call)
+    if len(joined.shape) == 1:
+        return joined
+    *outer, last, _ = joined.shape
+    return reshape(call.builder, joined, (*outer, 2 * last))
+
+
+@lowers("tl.split")
+def _split(call: Call) -> Value:
+    value = call.block("a", "a block whose last dimension has size 2")
+    if value.shape[-1] != 2:
+        call.expected("a", "a block whose last dimension has size 2")
+    builder = call.builder
+    is_pair = len(value.shape) == 1
+    if is_pair:
+        value = semantic.expand_dims(builder, value, 0)
+    half = value.shape[:-1]
+    op = builder.insert(tt.SplitOp(operands=[value.ssa], result_types=[ir_type(value.dtype, half)] * 2))
+    halves = tuple(Tensor(result, value.dtype, half) for result in op.results)
+    return TupleValue(tuple(unsplat(builder, part) for part in halves) if is_pair else halves)
+
+
+@lowers("tl.item")
+def _item(call: Call) -> Value:
+    value = call.of("self", Tensor, "a block of one element")
+    if prod(value.shape) != 1:
+        call.expected("self", "a block of one element")
+    return unsplat(call.builder, value) if value.shape else value
