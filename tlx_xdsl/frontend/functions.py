@@ -54,7 +54,7 @@ class Unit:
     debug: bool = False
     """Whether `tl.device_assert` has an effect."""
     num_warps: int = 4
-    """Warps of the kernel outside of tasks."""
+    """Warps that run what is compiled now: those of the program, or of the task that we are in."""
     num_ctas: int = 1
     """CTAs of a cluster that work on one tensor."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])

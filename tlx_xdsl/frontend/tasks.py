@@ -238,7 +238,7 @@ def _placement(
     if any(task.start is not None for task in others):
         if default.replicate > 1:
             raise visitor.error(
-                default.node, "tasks with a warp_group_start_id leave no warps for copies of the default"
+                default.node, "tasks with a warp_group_start_id leave no warps to copies of the default"
             )
         starts = [(task.start or 0) + replica * task.num_warps for task, replica in copies]
         attributes["warpGroupStartIds"] = DenseArrayBase.from_list(i32, starts)
