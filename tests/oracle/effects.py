@@ -72,7 +72,9 @@ class Effects:
         if name in _ONLY_IF_PURE:
             return not _flag(op, "pure")
         if name in _AS_THEIR_REGIONS:
-            return any(self.is_ordered(inner) for region in op.regions for block in region.blocks for inner in block.ops)
+            return any(
+                self.is_ordered(inner) for region in op.regions for block in region.blocks for inner in block.ops
+            )
         return True
 
     def of(self, block: Block) -> list[Operation]:

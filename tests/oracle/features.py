@@ -158,9 +158,12 @@ def table() -> dict[str, list[str]]:
         **{f"tl.{name}": re.compile(rf"\btl\.(?:math\.)?{name}\(") for name in FUNCTIONS},
         **{f".{name}(...)": re.compile(rf"(?<!\btl)(?<!\bmath)(?<!libdevice)\.{name}\(") for name in METHODS},
     }
-    sources = {name: source(path, case) for path in loading.files() for name, case in loading.load(path, ours=False).items()}
+    sources = {
+        name: source(path, case) for path in loading.files() for name, case in loading.load(path, ours=False).items()
+    }
     return {
-        feature: [name for name, text in sources.items() if pattern.search(text)] for feature, pattern in patterns.items()
+        feature: [name for name, text in sources.items() if pattern.search(text)]
+        for feature, pattern in patterns.items()
     }
 
 
