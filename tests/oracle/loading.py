@@ -28,7 +28,7 @@ def files() -> list[Path]:
 CORPUS = Path(__file__).parents[1] / "corpus" / "kernels"
 """Stands for the kernels of the corpus, which exist over Triton's objects only."""
 
-LIBRARY_IN_CORPUS: frozenset[str] = frozenset(())
+LIBRARY_IN_CORPUS = frozenset(("dropout", "random_numbers", "reshape_and_concatenate", "sort_and_top"))
 """Kernels of the corpus that use what stock writes in the language over primitives."""
 
 

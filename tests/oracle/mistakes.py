@@ -51,7 +51,7 @@ MISTAKES = {
     "call of a number": "bad = n(3)",
     "call of a module": "bad = tl(3)",
     "Python's open": "bad = open('file')",
-    "list comprehension": "bad = [columns for _ in range(3)]",
+    "set comprehension": "bad = {a for a in (1, 2)}",
     "lambda": "bad = lambda a: a",
     "dictionary": "bad = {'a': n}",
     "with": "with open('file'):\n    pass",
