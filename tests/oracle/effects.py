@@ -13,7 +13,7 @@ _PURE_DIALECTS = ("arith", "math", "ub")
 _PURE = frozenset(
     f"tt.{name}"
     for name in (
-        "addptr bitcast broadcast cat clampf dot dot_scaled expand_dims fp_to_fp gather get_num_programs "
+        "addptr approx_divf bitcast broadcast cat clampf dot dot_scaled expand_dims fp_to_fp gather get_num_programs "
         "get_program_id histogram int_to_ptr join make_range make_tensor_descriptor mulhiui precise_divf precise_sqrt "
         "ptr_to_int reshape splat split trans unsplat"
     ).split()

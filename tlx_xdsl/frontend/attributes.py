@@ -178,7 +178,7 @@ def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) 
     """An item, or a slice, of a tuple or of a compile-time object."""
     index = _index(visitor, node.slice)
     items: Any = value.items if isinstance(value, TupleValue) else value.value
-    if not hasattr(type(items), "__getitem__"):
+    if not hasattr(items, "__getitem__"):
         raise visitor.error(node, f"{value.describe()} can't be indexed")
     try:
         found = items[index]
@@ -188,7 +188,7 @@ def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) 
             raise visitor.error(node.slice, f"index {index} is outside the {count} items of the tuple") from error
         raise visitor.error(node.slice, f"{value.describe()} has no item {index!r}") from error
     if isinstance(value, TupleValue):
-        return TupleValue(found) if isinstance(found, tuple) else cast(Value, found)
+        return TupleValue(cast(tuple[Value, ...], found)) if isinstance(found, tuple) else cast(Value, found)
     return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 

@@ -97,7 +97,7 @@ def source_of(value: Any) -> KernelSource | None:
         return source
     if getattr(value, LIBRARY_MARK, False) is True:
         return _library_source(value)
-    cls = type(value)
+    cls = cast(type, type(value))
     if cls.__module__.startswith("triton"):
         if cls.__name__ in ("Autotuner", "Heuristics"):
             return source_of(value.fn)
@@ -130,7 +130,7 @@ def aggregate_of(value: Any) -> type | None:
     """The class as the user wrote it when `value` is an aggregate class, ours or Triton's; else None."""
     if not isinstance(value, type):
         return None
-    cls = cast(type, value)
+    cls: Any = value
     if AGGREGATE_MARK in cls.__dict__:
         return cls
     if "__triton_aggregate__" not in cls.__dict__:

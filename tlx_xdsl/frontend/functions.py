@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -54,7 +54,7 @@ class Unit:
     debug: bool = False
     """Whether `tl.device_assert` has an effect."""
     num_warps: int = 4
-    """Warps of the kernel outside of tasks."""
+    """Warps that run what is compiled now: those of the program, or of the task that we are in."""
     num_ctas: int = 1
     """CTAs of a cluster that work on one tensor."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
@@ -283,7 +283,7 @@ def finish(visitor: Visitor) -> Value:
 
 
 @contextmanager
-def body(visitor: Visitor, style: str) -> Iterator[None]:
+def body(visitor: Visitor, style: str) -> Generator[None]:
     """Compile a function's body inside the `with`."""
     visitor.returns = Returns(style, visitor.builder.depth)
     yield

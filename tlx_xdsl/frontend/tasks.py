@@ -78,9 +78,7 @@ def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | Non
     name = builtin_name(function)
     if name is None:
         return None, None
-    positional = [(argument, visitor.expression(argument)) for argument in expression.args]
-    keywords = {k.arg: (k.value, visitor.expression(k.value)) for k in expression.keywords if k.arg is not None}
-    return name, bind(visitor, expression, name, inspect.signature(function), positional, keywords)
+    return name, bind(visitor, expression, name, inspect.signature(function), *visitor.arguments(expression))
 
 
 def _tasks(visitor: Visitor, body: Sequence[ast.stmt]) -> list[Task]:
@@ -240,7 +238,7 @@ def _placement(
     if any(task.start is not None for task in others):
         if default.replicate > 1:
             raise visitor.error(
-                default.node, "tasks with a warp_group_start_id leave no warps for copies of the default"
+                default.node, "tasks with a warp_group_start_id leave no warps to copies of the default"
             )
         starts = [(task.start or 0) + replica * task.num_warps for task, replica in copies]
         attributes["warpGroupStartIds"] = DenseArrayBase.from_list(i32, starts)

@@ -68,14 +68,7 @@ def compile_text(
     """
     profile = None if triton_version is None else profile_for(triton_version)
     clock = _Clock()
-    module = build_module(
-        source,
-        specialization.signature,
-        specialization.constexprs,
-        num_warps=specialization.num_warps,
-        num_ctas=specialization.num_ctas,
-        capability=capability_of(specialization.target),
-    )
+    module = _frontend(source, specialization)
     clock.lap("frontend")
 
     def finish(stage: str, module: ModuleOp) -> None:
@@ -94,6 +87,28 @@ def compile_text(
     ttgir = print_module(module, profile=profile)
     clock.lap("print")
     return CompiledText(source.name, ttir, ttgir, clock.times)
+
+
+def frontend_text(source: KernelSource, specialization: Specialization, *, verify: bool = True) -> str:
+    """What the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
+
+    Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
+    """
+    module = _frontend(source, specialization)
+    if verify:
+        verify_module(module)
+    return print_module(module)
+
+
+def _frontend(source: KernelSource, specialization: Specialization) -> ModuleOp:
+    return build_module(
+        source,
+        specialization.signature,
+        specialization.constexprs,
+        num_warps=specialization.num_warps,
+        num_ctas=specialization.num_ctas,
+        capability=capability_of(specialization.target),
+    )
 
 
 class _Clock:

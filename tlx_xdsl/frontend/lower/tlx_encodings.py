@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import prod
+from typing import NoReturn
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -72,8 +73,11 @@ def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: tuple
         case tlx.swizzled_layout():
             return _swizzled(call, parameter, asked, shape)
         case _:
-            pass
-    call.fail(parameter, f"'{parameter}' must be a layout of shared memory, found {asked!r}")
+            return _no_layout(call, parameter, "shared memory", asked)
+
+
+def _no_layout(call: Call, parameter: str, where: str, asked: tlx.layout_encoding) -> NoReturn:
+    call.fail(parameter, f"'{parameter}' must be a layout of {where}, found {asked!r}")
 
 
 def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding, bits: int) -> NvmmaSharedLayout:
@@ -119,7 +123,7 @@ def tmem_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: d
     if asked is None:
         return layout_attr(_default_tmem(call, shape, element))
     if not isinstance(asked, tlx.tensor_memory_layout_encoding):
-        call.fail(parameter, f"'{parameter}' must be a layout of tensor memory, found {asked!r}")
+        _no_layout(call, parameter, "tensor memory", asked)
     two_ctas = asked.ctaMode is not tlx.TMemCTAMode.DEFAULT
     return layout_attr(TensorMemoryLayout(asked.blockM, asked.blockN, asked.colStride, (), two_ctas))
 
@@ -144,14 +148,12 @@ def register_type(call: Call, asked: tlx.layout_encoding, shape: tuple[int, ...]
         case tlx.DummyRegisterLayoutEncoding():
             encoding = dummy_register(shape, element, tmem_compatible=asked.tmem_compatible)
         case _:
-            call.fail("layout", f"'layout' must be a layout of registers, found {asked!r}")
+            return _no_layout(call, "layout", "registers", asked)
     return TensorType(ir_type(element), shape, encoding)
 
 
 def dummy_register(shape: tuple[int, ...], element: dtype, *, tmem_compatible: bool) -> DummyRegisterLayoutAttr:
     """What stands for a register layout until the pass that knows the warps chooses it."""
-    from xdsl.dialects.builtin import BoolAttr
-
     return DummyRegisterLayoutAttr(shape_attr(shape), ir_type(element), BoolAttr.from_bool(tmem_compatible))
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_access import in_layout, released
+from tlx_xdsl.frontend.lower.tlx_access import in_layout, released, required
 from tlx_xdsl.frontend.lower.tlx_common import in_tensor_memory, one_buffer
-from tlx_xdsl.frontend.lower.tlx_encodings import python_layout, register_type, shared_encoding, tmem_encoding
+from tlx_xdsl.frontend.lower.tlx_encodings import (
+    dummy_register,
+    python_layout,
+    register_type,
+    shared_encoding,
+    tmem_encoding,
+)
+from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import BufferedTensor, Tensor, Value
 from tlx_xdsl.language.core import dtype
 
@@ -45,18 +52,20 @@ def _buffer_encoding(call: Call, parameter: str, buffer: BufferedTensor) -> Attr
 
 
 def _wished(value: Tensor) -> SSAValue | None:
-    """The block with the layout that the user wished for `value`; None when it comes from no wish."""
+    """The block in the layout that the user wished for `value`; None when it is not the value of a wish itself."""
     owner = value.ssa.owner
-    return owner.src if isinstance(owner, dialect.ReleaseLayoutOp) else None
+    return owner.src if isinstance(owner, dialect.ReleaseLayoutOp) and owner.pin is not None else None
 
 
 @lowers("tlx.release_layout")
 def _release_layout(call: Call) -> Value:
     value = _block(call, "x")
+    assert isinstance(value.dtype, dtype)
     wished = _wished(value)
     if wished is None:
-        call.fail("x", "requires the source tensor to have a layout encoding: it comes from no tlx.require_layout")
-    assert isinstance(value.dtype, dtype)
+        # What was computed from a wish keeps to it; a layout of the compiler's choice ends that.
+        encoding = dummy_register(value.shape, value.dtype, tmem_compatible=False)
+        wished = required(call, value, TensorType(ir_type(value.dtype), value.shape, encoding), pin=False)
     return released(call, wished, value.dtype, value.shape, pin=False)
 
 

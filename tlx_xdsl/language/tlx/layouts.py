@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.language.core import builtin, dtype, unwrapped
 
@@ -267,7 +267,7 @@ class layout(layout_encoding):
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(value) == 2  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, tuple | list) and len(cast(Sequence[Any], value)) == 2
 
 
 def _modes(shape: Any, stride: Any) -> tuple[tuple[int, int], ...]:
@@ -277,10 +277,10 @@ def _modes(shape: Any, stride: Any) -> tuple[tuple[int, int], ...]:
         return ((_power_of_two(shape, "a size"), _at_least(stride, 0, "a stride")),)
     if not isinstance(shape, tuple | list) or not isinstance(stride, tuple | list):
         raise ValueError(f"shape and stride must be nested alike, got {shape} and {stride}")
-    if len(shape) != len(stride):  # pyright: ignore[reportUnknownArgumentType]
+    sizes, steps = cast(Sequence[Any], shape), cast(Sequence[Any], stride)
+    if len(sizes) != len(steps):
         raise ValueError(f"shape and stride must be nested alike, got {shape} and {stride}")
-    pairs: Any = zip(shape, stride, strict=True)  # pyright: ignore[reportUnknownArgumentType]
-    return tuple(mode for size, step in pairs for mode in _modes(size, step))
+    return tuple(mode for size, step in zip(sizes, steps, strict=True) for mode in _modes(size, step))
 
 
 def _parse_cute(spec: Any) -> tuple[Any, Any]:

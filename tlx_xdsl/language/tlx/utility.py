@@ -29,7 +29,7 @@ def stoch_round(src: Any, dst_ty: dtype, rand_bits: Any) -> Any:
 
 @_tlx
 def vote_ballot_sync(mask: Any, pred: Any) -> Any:
-    """A bit for each thread of the warp in `mask`: whether its `pred` holds, or any element of a block that it holds."""
+    """A bit for each thread of the warp in `mask`: whether its `pred` holds, or any of its elements of a block."""
 
 
 @_tlx
