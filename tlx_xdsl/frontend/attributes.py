@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, bind, call_builtin
-from tlx_xdsl.frontend.foreign import NotInOurLanguage, ours
+from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
     NONE,
@@ -155,10 +155,9 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         suggestion = f", did you mean '{close[0]}'?" if close else ""
         raise visitor.error(node, f"'{name}' has no attribute '{node.attr}'{suggestion}") from None
     try:
-        found = ours(found)
+        return Constexpr(compile_time(found))
     except NotInOurLanguage as error:
         raise visitor.error(node, str(error)) from error
-    return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 
 def subscript_of(visitor: Visitor, node: ast.Subscript, value: Value) -> Value:

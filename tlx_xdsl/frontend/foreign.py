@@ -6,6 +6,7 @@ Triton is not imported here: what it made is recognised by the names of its clas
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
 
@@ -62,6 +63,21 @@ def ours(value: Any) -> Any:
         if found is not None:
             return found
     raise NotInOurLanguage(f"tlx_xdsl does not have {home}.{name}")
+
+
+def compile_time(value: Any) -> Any:
+    """A compile-time object from outside as kernels see it: without `constexpr` around it, Triton's objects as ours.
+
+    Raises NotInOurLanguage as `ours` does.
+    """
+    value = ours(value)
+    if isinstance(value, constexpr):
+        value = ours(value.value)
+    if isinstance(value, tuple | list):
+        items: list[Any] = [compile_time(item) for item in cast(Sequence[Any], value)]
+        cls: Any = type(cast(Any, value))
+        return cls(*items) if hasattr(cls, "_fields") else cls(items)
+    return value
 
 
 def _home(value: Any) -> str:
