@@ -12,11 +12,34 @@ _PURE_DIALECTS = ("arith", "math", "ub")
 
 _PURE = frozenset(
     f"tt.{name}"
-    for name in (
-        "addptr bitcast broadcast cat clampf dot dot_scaled expand_dims fp_to_fp gather get_num_programs "
-        "get_program_id histogram int_to_ptr join make_range make_tensor_descriptor mulhiui precise_divf precise_sqrt "
-        "ptr_to_int reshape splat split trans unsplat"
-    ).split()
+    for name in [
+        "addptr",
+        "bitcast",
+        "broadcast",
+        "cat",
+        "clampf",
+        "dot",
+        "dot_scaled",
+        "expand_dims",
+        "fp_to_fp",
+        "gather",
+        "get_num_programs",
+        "get_program_id",
+        "histogram",
+        "int_to_ptr",
+        "join",
+        "make_range",
+        "make_tensor_descriptor",
+        "mulhiui",
+        "precise_divf",
+        "precise_sqrt",
+        "ptr_to_int",
+        "reshape",
+        "splat",
+        "split",
+        "trans",
+        "unsplat",
+    ]
 )
 
 _READS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather"))
@@ -72,7 +95,9 @@ class Effects:
         if name in _ONLY_IF_PURE:
             return not _flag(op, "pure")
         if name in _AS_THEIR_REGIONS:
-            return any(self.is_ordered(inner) for region in op.regions for block in region.blocks for inner in block.ops)
+            return any(
+                self.is_ordered(inner) for region in op.regions for block in region.blocks for inner in block.ops
+            )
         return True
 
     def of(self, block: Block) -> list[Operation]:

@@ -16,9 +16,7 @@ def copies(ptr, desc, n):
     # What is masked out becomes zero.
     # CHECK: [[MASK:%.*]] = arith.cmpi slt, %offsets
     # CHECK: [[SOME:%.*]] = ttg.async_copy_global_to_local %{{.*}}, %{{.*}} mask [[MASK]] other %cst {cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_first>} :
-    some = tlx.async_load(
-        ptr + offsets, bufs[1], mask=offsets < n, cache_modifier=".cg", eviction_policy="evict_first"
-    )
+    some = tlx.async_load(ptr + offsets, bufs[1], mask=offsets < n, cache_modifier=".cg", eviction_policy="evict_first")
     # CHECK: [[GROUP:%.*]] = ttg.async_commit_group tokens [[ALL]], [[SOME]]
     group = tlx.async_load_commit_group([all_of_it, some])
     # CHECK: [[DONE:%.*]] = ttg.async_wait [[GROUP]] {num = 0 : i32}

@@ -7,12 +7,12 @@ import tlx_xdsl.language.tlx as tlx
 
 
 @tlx_xdsl.jit
-def layouts():
+def layouts(n):
     # A warp is a column of 32 rows, the four warps follow each other along the rows: thread 33 has row 1, column 1.
     # CHECK-DAG: #[[ROWS:.*]] = #ttg.linear<{register = {{\[\[}}0, 4], [0, 8{{\]\]}}, lane = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0{{\]\]}}, warp = {{\[\[}}0, 1], [0, 2{{\]\]}}, block = []}>
     # Every thread of a warp has all of its elements.
     # CHECK-DAG: #[[ALIKE:.*]] = #ttg.linear<{register = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0{{\]\]}}, lane = {{\[\[}}0, 0], [0, 0], [0, 0], [0, 0], [0, 0{{\]\]}}, warp = {{\[\[}}0, 1], [0, 2{{\]\]}}, block = []}>
-    x = tl.full((32, 16), 1.0, tl.float32)
+    x = tl.full((32, 16), n, tl.float32)
     rows = tlx.layout(shape=((32, 4), 4), stride=((16, 1), 4))
     # CHECK: [[WISH:%.*]] = tlx.require_layout %x {pin} : tensor<32x16xf32> -> tensor<32x16xf32, #[[ROWS]]>
     # CHECK: %y = tlx.release_layout [[WISH]] {pin} : tensor<32x16xf32, #[[ROWS]]> -> tensor<32x16xf32>
@@ -47,3 +47,6 @@ def layouts():
     plain = tlx.require_layout(tile, tlx.swizzled_shared_layout_encoding.make_default(2))
     # CHECK: tlx.require_layout %x{{.*}} {pin} : tensor<32x16xf32> -> tensor<32x16xf32, #tlx.dummy_register_layout<32x16xf32, tmem_compatible = true>>
     like_tmem = tlx.require_layout(x, tlx.DummyRegisterLayoutEncoding((32, 16), tl.float32, tmem_compatible=True))
+
+
+TLX_COMPILE = {"layouts": {"signature": {"n": "fp32"}}}

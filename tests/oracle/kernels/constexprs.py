@@ -26,10 +26,9 @@ def _log2(n):
 def _activate(a, MODE: tl.constexpr):
     if MODE == "relu":
         return tl.maximum(a, 0.0)
-    elif MODE == "square":
+    if MODE == "square":
         return a * a
-    else:
-        return a
+    return a
 
 
 @case({"x": "*fp32:16", "out": "*fp32:16", "MODE": Constant("relu")}, name="activation_relu")
@@ -113,8 +112,7 @@ def constant_then_changed(x, out, n, K: tl.constexpr):
 def _pick(WHICH: tl.constexpr):
     if WHICH == 0:
         return 16
-    else:
-        return 32.5
+    return 32.5
 
 
 @case({"out": "*fp32:16"})
