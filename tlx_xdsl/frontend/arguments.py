@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
+from tlx_xdsl.frontend.foreign import compile_time
 from tlx_xdsl.frontend.source import Parameter
 from tlx_xdsl.frontend.types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 from tlx_xdsl.frontend.visitor import Visitor
-from tlx_xdsl.language.core import constexpr, dtype, int32, int64
+from tlx_xdsl.language.core import dtype, int32, int64
 
 Signature: TypeAlias = "str | tuple[Signature, ...]"
 """The type of an argument: a text such as `*fp16`, or a tuple of types (which `"(*fp16, i32)"` is too)."""
@@ -76,4 +77,4 @@ class Arguments:
 
 
 def _constant(value: Any) -> Constexpr:
-    return Constexpr(value.value if isinstance(value, constexpr) else value)
+    return Constexpr(compile_time(value))

@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, bind, call_builtin
-from tlx_xdsl.frontend.foreign import NotInOurLanguage, ours
+from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
     NONE,
@@ -155,10 +155,9 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         suggestion = f", did you mean '{close[0]}'?" if close else ""
         raise visitor.error(node, f"'{name}' has no attribute '{node.attr}'{suggestion}") from None
     try:
-        found = ours(found)
+        return Constexpr(compile_time(found))
     except NotInOurLanguage as error:
         raise visitor.error(node, str(error)) from error
-    return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 
 def subscript_of(visitor: Visitor, node: ast.Subscript, value: Value) -> Value:
@@ -178,7 +177,7 @@ def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) 
     """An item, or a slice, of a tuple or of a compile-time object."""
     index = _index(visitor, node.slice)
     items: Any = value.items if isinstance(value, TupleValue) else value.value
-    if not hasattr(type(items), "__getitem__"):
+    if not hasattr(items, "__getitem__"):
         raise visitor.error(node, f"{value.describe()} can't be indexed")
     try:
         found = items[index]
@@ -188,7 +187,7 @@ def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) 
             raise visitor.error(node.slice, f"index {index} is outside the {count} items of the tuple") from error
         raise visitor.error(node.slice, f"{value.describe()} has no item {index!r}") from error
     if isinstance(value, TupleValue):
-        return TupleValue(found) if isinstance(found, tuple) else cast(Value, found)
+        return TupleValue(cast(tuple[Value, ...], found)) if isinstance(found, tuple) else cast(Value, found)
     return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 

@@ -252,7 +252,7 @@ def _loop_test(visitor: Visitor, node: ast.expr) -> tuple[Value, dict[str, Attri
     """The condition of a `while`, and the attributes that `tl.condition` gives its loop."""
     if isinstance(node, ast.Call):
         callee = visitor.expression(node.func)
-        function = callee.value if isinstance(callee, Constexpr) else None
+        function: Any = callee.value if isinstance(callee, Constexpr) else None
         if builtin_name(function) == "tl.condition":
             call = bind(visitor, node, "tl.condition", inspect.signature(function), *visitor.arguments(node))
             return call.args["arg1"], _licm_option(call)

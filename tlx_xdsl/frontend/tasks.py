@@ -15,7 +15,7 @@ from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.captures import isolate
-from tlx_xdsl.frontend.values import Constexpr, Value
+from tlx_xdsl.frontend.values import Constexpr
 from tlx_xdsl.language.core import builtin_name
 
 if TYPE_CHECKING:
@@ -78,11 +78,7 @@ def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | Non
     name = builtin_name(function)
     if name is None:
         return None, None
-    positional = [(argument, visitor.expression(argument)) for argument in expression.args]
-    keywords: dict[str, tuple[ast.AST, Value]] = {
-        k.arg: (k.value, visitor.expression(k.value)) for k in expression.keywords if k.arg is not None
-    }
-    return name, bind(visitor, expression, name, inspect.signature(function), positional, keywords)
+    return name, bind(visitor, expression, name, inspect.signature(function), *visitor.arguments(expression))
 
 
 def _tasks(visitor: Visitor, body: Sequence[ast.stmt]) -> list[Task]:

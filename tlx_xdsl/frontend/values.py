@@ -269,7 +269,7 @@ def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
 def kind(value: object) -> Hashable:
     """What two values must have in common to be carried under one name: all but their IR values."""
     if isinstance(value, SSAValue):
-        return value.type
+        return cast(SSAValue, value).type
     if isinstance(value, tuple):
         return tuple(kind(item) for item in cast(tuple[object, ...], value))
     if isinstance(value, Constexpr):
@@ -282,7 +282,8 @@ def kind(value: object) -> Hashable:
 def _hashable(value: object) -> Hashable:
     """`value` so that equal ones of equal type compare equal: True is not 1, and what has no hash is itself."""
     if isinstance(value, tuple | list):
-        return (type(value), tuple(_hashable(item) for item in cast(tuple[object, ...], value)))
+        items = cast(tuple[object, ...], value)
+        return (isinstance(value, list), tuple(_hashable(item) for item in items))
     try:
         hash(value)
     except TypeError:

@@ -26,9 +26,10 @@ def _log2(n):
 def _activate(a, MODE: tl.constexpr):
     if MODE == "relu":
         return tl.maximum(a, 0.0)
-    if MODE == "square":
+    elif MODE == "square":
         return a * a
-    return a
+    else:
+        return a
 
 
 @case({"x": "*fp32:16", "out": "*fp32:16", "MODE": Constant("relu")}, name="activation_relu")
@@ -112,7 +113,8 @@ def constant_then_changed(x, out, n, K: tl.constexpr):
 def _pick(WHICH: tl.constexpr):
     if WHICH == 0:
         return 16
-    return 32.5
+    else:
+        return 32.5
 
 
 @case({"out": "*fp32:16"})

@@ -137,7 +137,8 @@ def _clipped(value, low, high):
 def _sign(value):
     if value < 0:
         return -1
-    return 1
+    else:
+        return 1
 
 
 @case({"x": "*i32:16", "out": "*i32:16", "low": "i32", "high": "i32"})

@@ -148,7 +148,7 @@ def comparisons(x, y, z, w, out):
     _put(out, 4, c == d)
     _put(out, 5, c != 1.0)
     _put(out, 6, c < d)
-    _put(out, 7, c >= 1)
+    _put(out, 7, 1 <= c)
     _put(out, 8, a > b)
     _put(out, 9, d >= a)
     _put(out, 10, not (a == b) if False else (a == b))

@@ -14,6 +14,7 @@ from tlx_xdsl.frontend.lower import libdevice as libdevice
 from tlx_xdsl.frontend.lower import math as math
 from tlx_xdsl.frontend.lower import matrix as matrix
 from tlx_xdsl.frontend.lower import memory as memory
+from tlx_xdsl.frontend.lower import reduction as reduction
 from tlx_xdsl.frontend.lower import shape as shape
 from tlx_xdsl.frontend.lower import tlx_access as tlx_access
 from tlx_xdsl.frontend.lower import tlx_barriers as tlx_barriers
