@@ -40,7 +40,7 @@ def test_the_size_is_that_of_the_largest_allocation(tmp_path):
 
 
 def test_an_explicit_size_that_is_too_small_is_refused(tmp_path):
-    with pytest.raises(CompilationError, match="buffer_size_bytes 16384 is too small.*requires at least 32768 bytes"):
+    with pytest.raises(CompilationError, match=r"buffer_size_bytes 16384 is too small.*requires at least 32768 bytes"):
         lowered(tmp_path, "spec = tlx.storage_alias_spec(buffer_size_bytes=16384)", F32, "tlx.local_load(a[0])")
 
 

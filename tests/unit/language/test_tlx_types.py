@@ -176,7 +176,7 @@ def test_padding_is_spelled_out():
             "numCTAsPerCGA must be 1 along every dimension",
         ),
         (lambda: tlx.nv_mma_shared_layout_encoding((64,), (0,), tl.float16), ValueError, "of at least 2"),
-        (lambda: tlx.nv_mma_shared_layout_encoding((64, 64), (1, 0), 16), TypeError, "elemType must be an element type"),
+        (lambda: tlx.nv_mma_shared_layout_encoding((64, 64), (1, 0), 16), TypeError, "elemType must be an element"),
         (lambda: tlx.tensor_memory_layout_encoding(32, 64), ValueError, "blockM must be 64 or 128, got 32"),
         (lambda: tlx.tensor_memory_layout_encoding(64, 64, 8), ValueError, "colStride must be 1, 2 or 4, got 8"),
         (lambda: tlx.tensor_memory_layout_encoding(64, 64, 1, 0), TypeError, "ctaMode must be a TMemCTAMode"),
