@@ -219,10 +219,9 @@ class _Generator:
         pick = self._random
         if pick.random() < 0.2:
             return [f"for {name} in tl.static_range({pick.choice(['2', 'K'])}):", *self._body(depth)]
-        header = pick.choice(
-            ["range(n)", "range(2, n)", "range(n, 0, -1)", "range(0, n, K)", "tl.range(0, 8, 2)", "range(K)"]
-            + ["tl.range(0, n, num_stages=3)", "tl.range(n, loop_unroll_factor=2)"]
-        )
+        headers = ["range(n)", "range(2, n)", "range(n, 0, -1)", "range(0, n, K)", "tl.range(0, 8, 2)", "range(K)"]
+        headers += ["tl.range(0, n, num_stages=3)", "tl.range(n, loop_unroll_factor=2)"]
+        header = pick.choice(headers)
         return [f"for {name} in {header}:", *self._body(depth, [Typed(name, "signed", "scalar", "int32")])]
 
     def _while(self, depth: int) -> list[str]:

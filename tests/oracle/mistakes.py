@@ -51,7 +51,7 @@ MISTAKES = {
     "call of a number": "bad = n(3)",
     "call of a module": "bad = tl(3)",
     "Python's open": "bad = open('file')",
-    "list comprehension": "bad = [columns for _ in range(3)]",
+    "set comprehension": "bad = {a for a in (1, 2)}",
     "lambda": "bad = lambda a: a",
     "dictionary": "bad = {'a': n}",
     "with": "with open('file'):\n    pass",
@@ -92,7 +92,7 @@ MISTAKES = {
     "name of one branch only": "if n > 3:\n    only_here = n\nbad = n + only_here",
     "type that changes in a loop": "other = n\nfor bad in range(n):\n    other = other * 1.5",
     "shape that changes in a loop": "other = n\nfor bad in range(n):\n    other = columns",
-    "type that differs between branches": "if n > 3:\n    other = columns\nelse:\n    other = index\ntl.store(y0 + columns, other)",
+    "shape that differs between branches": "if n > 3:\n    other = columns\nelse:\n    other = index\nbad = other",
 }
 """Mistake -> the statement that makes it. In statements of several lines the error may stand on each of them."""
 
@@ -137,7 +137,7 @@ def mistake(number: int) -> Mistake:
     lines = program.lines
     # Behind the first two lines, which define `columns` and `index`, before a statement at any depth but `else`.
     places = [at for at in range(2, len(lines)) if not lines[at].lstrip().startswith("el") and at not in _pruned(lines)]
-    if what.startswith(("name of one", "type that", "shape that changes", "global")) or "break" in what:
+    if what.startswith(("name of one", "type that", "shape that", "global")) or "break" in what:
         places = [at for at in places if not lines[at].startswith(" ")]
     at = pick.choice(places)
     indentation = lines[at][: len(lines[at]) - len(lines[at].lstrip())]

@@ -75,7 +75,12 @@ def visit_name(visitor: Visitor, node: ast.Name) -> Value:
 def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
     is_constexpr = type(value).__name__ == "constexpr"
     value = _compile_time(visitor, node, value)
-    if is_constexpr or isinstance(value, ModuleType | dtype | pointer_type) or callable(value) or source_of(value) is not None:
+    if (
+        is_constexpr
+        or isinstance(value, ModuleType | dtype | pointer_type)
+        or callable(value)
+        or source_of(value) is not None
+    ):
         return Constexpr(value)
     if visitor.source.is_constexpr_global(node.id) or visitor.source.is_library:
         return Constexpr(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,9 @@ from tlx_xdsl.language.core import constexpr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_FUNCTION_NAME = re.compile(r"\Atl\.\w+: ")
+"""What the message about a function of the language begins with."""
 
 
 class Visitor:
@@ -75,8 +79,9 @@ class Visitor:
     def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
         """The error `message` at `node`, with the calls that led there; of the language's insides only the call."""
         if self.source.is_library and self.caller is not None:
-            prefix = "" if message.startswith("tl.") else f"tl.{self.source.name}: "
-            return self.caller.visitor.error(self.caller.node, prefix + message, notes)
+            # The user knows the function that they called, not those that it calls.
+            message = f"tl.{self.source.name}: {_FUNCTION_NAME.sub('', message)}"
+            return self.caller.visitor.error(self.caller.node, message, notes)
         return self.source.error(node, message, (*notes, *self._call_stack()))
 
     def _call_stack(self) -> Iterator[str]:

@@ -44,7 +44,9 @@ def softmax(x: Any, dim: Any = None, *, keep_dims: Any = None, ieee_rounding: An
     `ieee_rounding` divides with the rounding of IEEE 754. `keep_dims` has no effect but a warning.
     """
     _warn_of_keep_dims(keep_dims)
+    rank: constexpr = len(x.shape)
     axis: constexpr = 0 if dim is None else dim
+    assert -rank <= axis < rank, f"'dim' must be at least {-rank} and less than {rank}, found {axis}"
     weights = exp(x - max(x, axis, keep_dims=True))
     return fdiv(weights, sum(weights, axis, keep_dims=True), ieee_rounding)
 

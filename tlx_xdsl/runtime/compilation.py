@@ -17,7 +17,7 @@ from tlx_xdsl.runtime.targets import capability_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.pipelines import pipeline_for, run_pipeline
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module behind it."""
@@ -45,7 +45,7 @@ class CompiledText:
     ttir: str
     """What the frontend made, in the version-neutral spelling."""
     ttgir: str
-    """What stock Triton gets, in the spelling of its version."""
+    """What stock Triton gets, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
     times_ms: dict[str, float]
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
 
@@ -83,7 +83,7 @@ def compile_text(
     finish("frontend", module)
     ttir = print_module(module)
     clock.lap("print")
-    run_pipeline(module, ttgir_pipeline(), make_context(), lambda done, module: finish(done.name, module))
+    run_pipeline(module, pipeline_for(module), make_context(), lambda done, module: finish(done.name, module))
     ttgir = print_module(module, profile=profile)
     clock.lap("print")
     return CompiledText(source.name, ttir, ttgir, clock.times)

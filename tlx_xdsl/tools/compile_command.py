@@ -228,7 +228,11 @@ def _backend(
     stages: tuple[str, ...],
 ) -> BackendResult:
     backend_options = BackendOptions(
-        specialization.target, specialization.num_warps, specialization.num_ctas, options["maxnreg"]
+        specialization.target,
+        specialization.num_warps,
+        specialization.num_ctas,
+        options["maxnreg"],
+        num_stages=options["num_stages"],
     )
     upto: Literal["llir", "ptx", "cubin"] = "llir"
     if "cubin" in stages or "json" in stages:

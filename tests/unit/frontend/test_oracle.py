@@ -26,8 +26,15 @@ pytestmark = [
 
 
 @cache
-def _names() -> dict[str, Path]:
-    return {name: path for path, name in loading.names()}
+def _kernels() -> dict[str, tuple[Path, str]]:
+    """Name -> file and case: the kernels of the oracle, and those of the corpus as further ones."""
+    own = {f"{path.stem}.{name}": (path, name) for path, name in loading.names()}
+    return own | {f"corpus.{name}": (loading.CORPUS, name) for name in loading.corpus_names()}
+
+
+def _library(kernel: str) -> bool:
+    path, name = _kernels()[kernel]
+    return loading.load(path, ours=False)[name].library
 
 
 @pytest.fixture(scope="module")
@@ -43,30 +50,29 @@ def results():
     return {}
 
 
-@pytest.mark.parametrize("name", _names())
-def test_the_kernel_is_equal(name, stock, results):
-    path = _names()[name]
-    library = loading.load(path, ours=False)[name].library
-    reason, _, _ = verdict(stock, path, name, library=library)
+@pytest.mark.parametrize("kernel", _kernels())
+def test_the_kernel_is_equal(kernel, stock, results):
+    library = _library(kernel)
+    reason, _, _ = verdict(stock, *_kernels()[kernel], library=library)
     if not library:
-        results[name] = reason is None
-    if name in DELIBERATE or name in PENDING:
-        assert reason, f"{name} is equal: take it off the list"
-        assert name in PENDING or "differ" in reason, reason
+        results[kernel] = reason is None
+    if kernel in DELIBERATE or kernel in PENDING:
+        assert reason, f"{kernel} is equal: take it off the list"
+        assert kernel in PENDING or "differ" in reason, reason
     else:
         assert not reason, reason
 
 
 def test_the_count(results, record_property, capsys):
     """States N of N; says nothing when only some kernels were chosen."""
-    primitive = [name for name, path in _names().items() if not loading.load(path, ours=False)[name].library]
+    primitive = [kernel for kernel in _kernels() if not _library(kernel)]
     if len(results) < len(primitive):
         pytest.skip("not all kernels were compared")
     equal = sum(results.values())
     record_property("equal", f"{equal} of {len(primitive)}")
     with capsys.disabled():
         print(f"\n{equal} of {len(primitive)} kernels equal, {len(DELIBERATE)} differ deliberately")
-    assert len(primitive) >= 60
+    assert sum(not kernel.startswith("corpus.") for kernel in primitive) >= 60
     assert equal + len(DELIBERATE) + len(PENDING) >= len(primitive)
     assert len(DELIBERATE) * 20 <= len(primitive)
 
@@ -77,14 +83,14 @@ def test_every_feature_is_shown():
 
 
 def test_kernels_of_the_list_exist():
-    assert set(DELIBERATE) | PENDING <= set(_names())
+    assert set(DELIBERATE) | PENDING <= set(_kernels())
     assert not set(DELIBERATE) & PENDING
 
 
-@pytest.mark.parametrize("name", _names())
-def test_a_kernel_of_real_triton_gives_the_same_text(name):
+@pytest.mark.parametrize("kernel", [kernel for kernel in _kernels() if not kernel.startswith("corpus.")])
+def test_a_kernel_of_real_triton_gives_the_same_text(kernel):
     """What a file with stock's imports and stock's `jit` gives is, letter by letter, what ours gives."""
-    path = _names()[name]
-    if name in PENDING:
+    path, name = _kernels()[kernel]
+    if kernel in PENDING:
         pytest.skip("the frontend doesn't have all that it uses yet")
     assert ours.text(loading.load(path, ours=False)[name]) == ours.text(loading.load(path, ours=True)[name])

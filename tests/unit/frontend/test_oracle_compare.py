@@ -195,7 +195,8 @@ def test_a_difference_names_both_expressions_and_their_lines():
 
 
 def test_strings_are_not_names():
-    text = 'module { tt.func public @f(%n: i32) { tt.print "%a" {hex = false, isSigned = array<i32: 0>} : %n : i32 tt.return } }'
+    printed = 'tt.print "%a" {hex = false, isSigned = array<i32: 0>} : %n : i32'
+    text = f"module {{ tt.func public @f(%n: i32) {{ {printed} tt.return }} }}"
     assert difference(text, text.replace("%a", "%b")) is not None
 
 

@@ -14,7 +14,7 @@ from tests.oracle.stock import Stock
 
 FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 PROGRAMS = range(300 if FULL else 40)
-MISTAKEN = range(100 if FULL else 100)
+MISTAKEN = range(100)
 
 pytestmark = [
     pytest.mark.backend,

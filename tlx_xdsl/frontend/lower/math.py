@@ -152,7 +152,7 @@ def _fdiv(call: Call) -> Value:
     if not exact and not fast:
         return _made(call, arith.DivfOp(x.ssa, y.ssa), x)
     op = tt.PreciseDivFOp if exact else tt.ApproxDivFOp
-    return _made(call, op(operands=[x.ssa, y.ssa], result_types=[x.ssa.type]), x)
+    return _made(call, op(x.ssa, y.ssa), x)
 
 
 @lowers("tl.div_rn")
@@ -161,7 +161,7 @@ def _div_rn(call: Call) -> Value:
         if not semantic.is_number(call.args[name]):
             _operand(call, name, (float32,))
     x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"])
-    return _made(call, tt.PreciseDivFOp(operands=[x.ssa, y.ssa], result_types=[x.ssa.type]), x)
+    return _made(call, tt.PreciseDivFOp(x.ssa, y.ssa), x)
 
 
 @lowers("tl.umulhi")
@@ -170,7 +170,7 @@ def _umulhi(call: Call) -> Value:
         if not semantic.is_number(call.args[name]):
             _operand(call, name, (int32, int64, uint32, uint64))
     x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"])
-    return _made(call, tt.MulhiUIOp(operands=[x.ssa, y.ssa], result_types=[x.ssa.type]), x)
+    return _made(call, tt.MulhiUIOp(x.ssa, y.ssa), x)
 
 
 @lowers("tl.fma")

@@ -110,7 +110,7 @@ def _reduce(call: Call) -> Value:
     keep_dims = call.flag("keep_dims")
     rank = len(operands.shape)
     axis = _axis(call, rank) if call.given("axis") else None
-    if axis is None and rank > 1:
+    if axis is None:
         size = prod(operands.shape)
         # Any order will do: the function that combines is commutative.
         flat = [reshape(call.builder, block, (size,), can_reorder=True) for block in operands.blocks]
