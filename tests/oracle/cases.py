@@ -29,9 +29,7 @@ registered: list[Case] = []
 """The cases of the kernel file that is being loaded."""
 
 
-def case(
-    arguments: dict[str, Any], *, name: str | None = None, library: bool = False
-) -> Callable[[Any], Any]:
+def case(arguments: dict[str, Any], *, name: str | None = None, library: bool = False) -> Callable[[Any], Any]:
     """Make a case of a jitted function. Stacked, it makes several, each with its name.
 
     Args:

@@ -281,7 +281,9 @@ class _Comparison:
                 self._same(first.operands[0], second.operands[0], reason)
                 for f, s in zip(first.regions, second.regions, strict=True):
                     self._pair_regions(f, s, reason)
-                ways = [(_last_operands(f), _last_operands(s)) for f, s in zip(first.regions, second.regions, strict=True)]
+                ways = [
+                    (_last_operands(f), _last_operands(s)) for f, s in zip(first.regions, second.regions, strict=True)
+                ]
                 carried[first, "results"] = _Carried(ways_in=ways)
             case "scf.for":
                 for f, s in zip(first.operands[:3], second.operands[:3], strict=True):
@@ -391,9 +393,7 @@ class _Comparison:
         words = described(owner.results[i]), described(partner.results[j])
         self._bind_in(self._carried[owner, "results"], i, j, *words, reason)
 
-    def _bind_in(
-        self, carried: _Carried, i: int, j: int, first: str, second: str, reason: _Reason | None
-    ) -> None:
+    def _bind_in(self, carried: _Carried, i: int, j: int, first: str, second: str, reason: _Reason | None) -> None:
         if carried.pairs.get(i, -1) == j:
             return
         if i in carried.pairs or j in carried.back:

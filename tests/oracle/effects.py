@@ -11,13 +11,14 @@ from xdsl.ir import Block, Operation
 _PURE_DIALECTS = ("arith", "math", "ub")
 
 _PURE = frozenset(
-    f"tt.{name}"
-    for name in (
-        "addptr bitcast broadcast cat clampf dot dot_scaled expand_dims fp_to_fp gather get_num_programs "
-        "get_program_id histogram int_to_ptr join make_range make_tensor_descriptor mulhiui precise_divf precise_sqrt "
-        "ptr_to_int reshape splat split trans unsplat"
-    ).split()
-)
+    (
+        "tt.addptr", "tt.approx_divf", "tt.bitcast", "tt.broadcast", "tt.cat", "tt.clampf", "tt.dot",
+        "tt.dot_scaled", "tt.expand_dims", "tt.fp_to_fp", "tt.gather", "tt.get_num_programs", "tt.get_program_id",
+        "tt.histogram", "tt.int_to_ptr", "tt.join", "tt.make_range", "tt.make_tensor_descriptor", "tt.mulhiui",
+        "tt.precise_divf", "tt.precise_sqrt", "tt.ptr_to_int", "tt.reshape", "tt.splat", "tt.split", "tt.trans",
+        "tt.unsplat",
+    )
+)  # fmt: skip
 
 _READS = frozenset(("tt.load", "tt.descriptor_load", "tt.descriptor_gather"))
 
@@ -72,7 +73,9 @@ class Effects:
         if name in _ONLY_IF_PURE:
             return not _flag(op, "pure")
         if name in _AS_THEIR_REGIONS:
-            return any(self.is_ordered(inner) for region in op.regions for block in region.blocks for inner in block.ops)
+            return any(
+                self.is_ordered(inner) for region in op.regions for block in region.blocks for inner in block.ops
+            )
         return True
 
     def of(self, block: Block) -> list[Operation]:

@@ -130,24 +130,28 @@ FEATURES = {
 }
 """Feature -> a pattern that the source of a kernel, and of what it calls, must match."""
 
-FUNCTIONS = """
-    abs arange argmax argmin associative_scan assume atomic_add atomic_and atomic_cas atomic_load atomic_max atomic_min
-    atomic_or atomic_poll atomic_store atomic_xchg atomic_xor bitonic_merge broadcast broadcast_to cast cat cdiv ceil
-    clamp cos cumprod cumsum debug_barrier device_assert device_print div_rn dot dot_scaled erf exp exp2 expand_dims
-    expect_zero fdiv flip floor fma full gather histogram inline_asm_elementwise interleave join load
-    load_tensor_descriptor log log2 make_tensor_descriptor map_elementwise max max_constancy max_contiguous maximum min
-    minimum multiple_of num_programs pair_uniform_to_normal permute philox program_id rand rand4x randint randint4x
-    randn randn4x range ravel reduce reduce_or reshape rsqrt sigmoid sin softmax sort split sqrt sqrt_rn squeeze
-    static_assert static_print static_range store store_tensor_descriptor sum swizzle2d to_tensor topk trans
-    uint_to_uniform_float umulhi unsqueeze view where xor_sum zeros zeros_like
-""".split()
+FUNCTIONS = [
+    "abs", "arange", "argmax", "argmin", "associative_scan", "assume", "atomic_add", "atomic_and", "atomic_cas",
+    "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg",
+    "atomic_xor", "bitonic_merge", "broadcast", "broadcast_to", "cast", "cat", "cdiv", "ceil", "clamp", "cos",
+    "cumprod", "cumsum", "debug_barrier", "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "erf",
+    "exp", "exp2", "expand_dims", "expect_zero", "fdiv", "flip", "floor", "fma", "full", "gather", "histogram",
+    "inline_asm_elementwise", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2",
+    "make_tensor_descriptor", "map_elementwise", "max", "max_constancy", "max_contiguous", "maximum", "min",
+    "minimum", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox", "program_id", "rand",
+    "rand4x", "randint", "randint4x", "randn", "randn4x", "range", "ravel", "reduce", "reduce_or", "reshape",
+    "rsqrt", "sigmoid", "sin", "softmax", "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert",
+    "static_print", "static_range", "store", "store_tensor_descriptor", "sum", "swizzle2d", "to_tensor", "topk",
+    "trans", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros", "zeros_like",
+]  # fmt: skip
 """Functions of `tl` that some kernel must call."""
 
-METHODS = """
-    abs argmax atomic_add atomic_cas atomic_and atomic_max atomic_min atomic_or atomic_xor broadcast_to cdiv ceil
-    cumsum exp flip floor gather histogram load log2 max permute reshape scatter sigmoid split sqrt_rn store sum to
-    trans logical_and logical_or
-""".split()
+METHODS = [
+    "abs", "argmax", "atomic_add", "atomic_cas", "atomic_and", "atomic_max", "atomic_min", "atomic_or", "atomic_xor",
+    "broadcast_to", "cdiv", "ceil", "cumsum", "exp", "flip", "floor", "gather", "histogram", "load", "log2", "max",
+    "permute", "reshape", "scatter", "sigmoid", "split", "sqrt_rn", "store", "sum", "to", "trans", "logical_and",
+    "logical_or",
+]  # fmt: skip
 """Methods of blocks and of descriptors that some kernel must call."""
 
 
@@ -158,9 +162,12 @@ def table() -> dict[str, list[str]]:
         **{f"tl.{name}": re.compile(rf"\btl\.(?:math\.)?{name}\(") for name in FUNCTIONS},
         **{f".{name}(...)": re.compile(rf"(?<!\btl)(?<!\bmath)(?<!libdevice)\.{name}\(") for name in METHODS},
     }
-    sources = {name: source(path, case) for path in loading.files() for name, case in loading.load(path, ours=False).items()}
+    sources = {
+        name: source(path, case) for path in loading.files() for name, case in loading.load(path, ours=False).items()
+    }
     return {
-        feature: [name for name, text in sources.items() if pattern.search(text)] for feature, pattern in patterns.items()
+        feature: [name for name, text in sources.items() if pattern.search(text)]
+        for feature, pattern in patterns.items()
     }
 
 

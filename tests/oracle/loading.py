@@ -25,9 +25,18 @@ def files() -> list[Path]:
     return sorted(path for path in KERNELS.glob("*.py") if path.name != "__init__.py")
 
 
+CORPUS = Path(__file__).parents[1] / "corpus" / "kernels"
+"""Stands for the kernels of the corpus, which exist over Triton's objects only."""
+
+LIBRARY_IN_CORPUS = frozenset(("dropout", "random_numbers", "reshape_and_concatenate", "sort_and_top"))
+"""Kernels of the corpus that use what stock writes in the language over primitives."""
+
+
 @functools.cache
 def load(path: Path, *, ours: bool) -> dict[str, Case]:
     """Return the cases of a kernel file by name, over Triton's objects or over ours."""
+    if path == CORPUS:
+        return _corpus()
     text = path.read_text(encoding="utf-8")
     if ours:
         text = _PLAIN_IMPORT.sub("import tlx_xdsl as triton", text)
@@ -47,3 +56,30 @@ def load(path: Path, *, ours: bool) -> dict[str, Case]:
 def names() -> list[tuple[Path, str]]:
     """Return file and name of each case, over Triton's objects."""
     return [(path, name) for path in files() for name in load(path, ours=False)]
+
+
+def corpus_names() -> list[str]:
+    """Return the names of the corpus' kernels of the plain language that the installed Triton can express."""
+    return list(_corpus())
+
+
+@functools.cache
+def _corpus() -> dict[str, Case]:
+    from tests.corpus import generate
+
+    return {
+        case.name: Case(
+            case.name,
+            case.kernel,
+            {name: _unwrapped(argument) for name, argument in case.arguments.items()},
+            library=case.name in LIBRARY_IN_CORPUS,
+        )
+        for case in generate.cases()
+        if not case.is_gluon and case.skipped_reason is None
+    }
+
+
+def _unwrapped(argument: object) -> object:
+    from tests.corpus.cases import Constant
+
+    return cases.Constant(argument.value) if isinstance(argument, Constant) else argument

@@ -43,7 +43,8 @@ def main() -> None:
     arguments = parser.parse_args()
     stock = Stock()
     entries: list[str] = []
-    wanted = [(path, name) for path, name in loading.names() if not arguments.names or name in arguments.names]
+    every = [*loading.names(), *((loading.CORPUS, name) for name in loading.corpus_names())]
+    wanted = [(path, name) for path, name in every if not arguments.names or name in arguments.names]
     for path, name in wanted:
         library = loading.load(path, ours=False)[name].library
         reason, text, answer = verdict(stock, path, name, library=library)

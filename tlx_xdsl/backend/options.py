@@ -33,7 +33,8 @@ class BackendOptions:
     launch.
 
     `maxnreg` caps the 32-bit registers per thread; None leaves what the module says. `enable_fp_fusion` lets
-    LLVM and ptxas contract `a * b + c` to a fused multiply-add.
+    LLVM and ptxas contract `a * b + c` to a fused multiply-add. `num_stages` is the depth of the software pipeline
+    that stock Triton makes of the loops of a plain kernel; a kernel with explicit buffers has its own.
     """
 
     target: str = "sm_90a"
@@ -41,6 +42,7 @@ class BackendOptions:
     num_ctas: int = 1
     maxnreg: int | None = None
     enable_fp_fusion: bool = True
+    num_stages: int = 3
 
     def __post_init__(self):
         """Refuse what stock Triton would only stumble over later."""
@@ -53,6 +55,8 @@ class BackendOptions:
             raise ValueError(f"num_warps: expected a power of two, got {self.num_warps}")
         if self.num_ctas < 1:
             raise ValueError(f"num_ctas: expected a positive integer, got {self.num_ctas}")
+        if self.num_stages < 1:
+            raise ValueError(f"num_stages: expected a positive integer, got {self.num_stages}")
         if self.maxnreg is not None and not 1 <= self.maxnreg <= _MOST_REGISTERS:
             raise ValueError(f"maxnreg: expected 1 to {_MOST_REGISTERS}, got {self.maxnreg}")
 

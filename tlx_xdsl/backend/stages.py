@@ -58,11 +58,14 @@ class _Compilation:
         options, upto = self._request.options, self._request.upto
         self._version = import_triton()
         module, text = self._parse()
+        facts: dict[str, object] = {"name": module.entry_name()}
         with self._timed("passes"):
-            module.run_passes(stock_passes(options.capability, text))
-            descriptors = module.descriptor_metadata()
+            if _is_plain(module, text):
+                module.to_ttgir(facts)
+            else:
+                module.run_passes(stock_passes(options.capability, text))
+            facts["tensordesc_meta"] = module.descriptor_metadata()
             ttgir = self._request.renamed(module.text())
-        facts: dict[str, object] = {"name": module.entry_name(), "tensordesc_meta": descriptors}
         result = BackendResult(upto, self._version, ttgir, metadata=_metadata(facts, options))
         if upto != "ttgir":
             result = self._lower(module, facts, result)
@@ -142,6 +145,11 @@ class _Compilation:
         log = read_log(self._request.directory, STDERR_NAME)
         if find_unlocated_error(log) is not None:
             raise diagnose(log, stage=self._stage, triton_version=self._version)
+
+
+def _is_plain(module: StockModule, text: str) -> bool:
+    """Tell whether a module is TTIR: nothing in it has a layout, a buffer or a barrier yet."""
+    return "#ttg." not in text and not any(name.startswith(("ttg.", "ttng.")) for name in module.operations())
 
 
 def _check_agreement(module: StockModule, text: str, options: BackendOptions) -> None:

@@ -53,6 +53,7 @@ class StockModule:
                 "num_warps": options.num_warps,
                 "num_ctas": options.num_ctas,
                 "maxnreg": options.maxnreg,
+                "num_stages": options.num_stages,
                 # 3.9 warns, and later versions change the default, if it is left out.
                 "enable_fp_fusion": options.enable_fp_fusion,
             }
@@ -89,6 +90,17 @@ class StockModule:
             if add is not None:
                 add(manager, *stock_pass.arguments)
         manager.run(self._module, "tlx_xdsl")
+
+    def operations(self) -> set[str]:
+        """Return the names of the operations in the module."""
+        names: set[str] = set()
+        self._module.walk(lambda operation: names.add(operation.get_name()))
+        return names
+
+    def to_ttgir(self, metadata: dict[str, object]) -> None:
+        """Run stock Triton's own way from TTIR to TTGIR, in place, filling `metadata`."""
+        for stage in ("ttir", "ttgir"):
+            self._module = self._stages[stage](self._module, metadata)
 
     def to_llir(self, metadata: dict[str, object]) -> str:
         """Lower the module to LLVM IR text, filling `metadata`; the module is of no further use."""

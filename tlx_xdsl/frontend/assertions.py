@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.frontend.calls import call_builtin
-from tlx_xdsl.frontend.values import Constexpr
+from tlx_xdsl.frontend.values import Constexpr, Value
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -18,7 +18,7 @@ def visit_assert(visitor: Visitor, node: ast.Assert) -> None:
     test = visitor.expression(node.test)
     message = visitor.expression(node.msg) if node.msg is not None else None
     if not isinstance(test, Constexpr):
-        arguments = [(node.test, test)]
+        arguments: list[tuple[ast.AST, Value]] = [(node.test, test)]
         if message is not None and node.msg is not None:
             arguments.append((node.msg, message))
         call_builtin(visitor, node, cast(Any, language).device_assert, arguments, {})

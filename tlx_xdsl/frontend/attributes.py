@@ -6,21 +6,25 @@ import ast
 import difflib
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tlx_xdsl import language
-from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, bind, call_builtin
-from tlx_xdsl.frontend.foreign import NotInOurLanguage, ours
+from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
     NONE,
     Aggregate,
     BufferedTensor,
+    ClcResponses,
     Constexpr,
+    DescriptorRoom,
     MBarriers,
     Method,
     NewAggregate,
@@ -31,9 +35,14 @@ from tlx_xdsl.frontend.values import (
     Value,
 )
 from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
+from tlx_xdsl.language.tlx.types import storage_kind
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
+
+
+DESCRIPTOR_BYTES = 128
+"""Size and alignment of a TMA descriptor (PTX ISA, "tensormap")."""
 
 
 def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
@@ -46,6 +55,8 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
             return _python_attribute(visitor, node, value)
         case Tensor():
             found = _tensor_attribute(visitor, node, value)
+        case StorageAliasSpec():
+            found = _spec_attribute(value, name)
         case BufferedTensor():
             found = {"dtype": Constexpr(value.dtype), "shape": Constexpr(value.shape)}.get(name)
         case TensorDescriptor():
@@ -65,6 +76,13 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
     return found
 
 
+def _spec_attribute(value: StorageAliasSpec, name: str) -> Value | None:
+    type_ = value.ssa.type
+    assert isinstance(type_, StorageAliasSpecType)
+    storage = storage_kind(type_.storage.data.value)
+    return {"storage": Constexpr(storage), "buffer_size_bytes": Constexpr(type_.size_bytes)}.get(name)
+
+
 def _attribute_names(value: Value) -> list[str]:
     names = [name for cls, name in METHODS if cls is type(value)]
     match value:
@@ -74,6 +92,8 @@ def _attribute_names(value: Value) -> list[str]:
             return [*names, "block_shape", "dtype", "shape", "strides"]
         case BufferedTensor():
             return [*names, "dtype", "shape"]
+        case StorageAliasSpec():
+            return [*names, "storage", "buffer_size_bytes"]
         case TupleValue() | Aggregate():
             return [*names, *value.names]
         case _:
@@ -135,17 +155,16 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         suggestion = f", did you mean '{close[0]}'?" if close else ""
         raise visitor.error(node, f"'{name}' has no attribute '{node.attr}'{suggestion}") from None
     try:
-        found = ours(found)
+        return Constexpr(compile_time(found))
     except NotInOurLanguage as error:
         raise visitor.error(node, str(error)) from error
-    return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 
 def subscript_of(visitor: Visitor, node: ast.Subscript, value: Value) -> Value:
     """`value[index]`."""
     if isinstance(value, TupleValue | Constexpr):
         return _item(visitor, node, value)
-    if isinstance(value, BufferedTensor | MBarriers):
+    if isinstance(value, BufferedTensor | MBarriers | ClcResponses | DescriptorRoom):
         index = visitor.expression(node.slice)
         visitor.locate(node)
         return view(visitor, node, value, index)
@@ -158,7 +177,7 @@ def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) 
     """An item, or a slice, of a tuple or of a compile-time object."""
     index = _index(visitor, node.slice)
     items: Any = value.items if isinstance(value, TupleValue) else value.value
-    if not hasattr(type(items), "__getitem__"):
+    if not hasattr(items, "__getitem__"):
         raise visitor.error(node, f"{value.describe()} can't be indexed")
     try:
         found = items[index]
@@ -168,7 +187,7 @@ def _item(visitor: Visitor, node: ast.Subscript, value: TupleValue | Constexpr) 
             raise visitor.error(node.slice, f"index {index} is outside the {count} items of the tuple") from error
         raise visitor.error(node.slice, f"{value.describe()} has no item {index!r}") from error
     if isinstance(value, TupleValue):
-        return TupleValue(found) if isinstance(found, tuple) else cast(Value, found)
+        return TupleValue(cast(tuple[Value, ...], found)) if isinstance(found, tuple) else cast(Value, found)
     return Constexpr(found.value if isinstance(found, constexpr) else found)
 
 
@@ -183,8 +202,12 @@ def _index(visitor: Visitor, node: ast.expr) -> Any:
     return index.value
 
 
-def view(visitor: Visitor, node: ast.AST, value: BufferedTensor | MBarriers, index: Value) -> Value:
-    """Buffer or barrier `index` of an array."""
+Array: TypeAlias = BufferedTensor | MBarriers | ClcResponses | DescriptorRoom
+"""What `array[i]` picks one of."""
+
+
+def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
+    """Buffer, barrier, response or descriptor `index` of an array."""
     if not value.num:
         raise visitor.error(node, f"{value.describe()} has no buffers to choose from")
     if isinstance(index, Constexpr):
@@ -196,15 +219,17 @@ def view(visitor: Visitor, node: ast.AST, value: BufferedTensor | MBarriers, ind
     if position.shape or isinstance(position.dtype, pointer_type) or not position.dtype.is_int():
         raise visitor.error(node, f"a buffer is chosen by a scalar integer, found {position.describe()}")
     position = visitor.semantic(node, semantic.cast, position, int32)
+    if isinstance(value, DescriptorRoom):
+        number = index if isinstance(index, Constexpr) else position
+        offset = visitor.semantic(node, semantic.binary, "*", number, Constexpr(DESCRIPTOR_BYTES))
+        offset = visitor.semantic(node, semantic.to_tensor, offset)
+        return DescriptorRoom(visitor.builder.insert(tt.AddPtrOp(value.ssa, offset.ssa)).result, 0)
     source = memdesc_type(value.ssa.type)
     result = MemDescType.get(
         source.shape[1:], source.element_type, source.encoding, source.memory_space, mutable=source.is_mutable
     )
     op = ttg.MemDescIndexOp(operands=[value.ssa, position.ssa], result_types=[result])
-    ssa = visitor.builder.insert(op).result
-    if isinstance(value, MBarriers):
-        return MBarriers(ssa, 0)
-    return BufferedTensor(ssa, value.dtype, value.shape, 0)
+    return replace(value, ssa=visitor.builder.insert(op).result, num=0)
 
 
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:

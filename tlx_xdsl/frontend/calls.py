@@ -12,6 +12,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
 
 V = TypeVar("V")
+OpT = TypeVar("OpT", bound=Operation)
 E = TypeVar("E", bound=Enum)
 
 
@@ -42,10 +45,18 @@ class Call:
         """The builder to emit with."""
         return self.visitor.builder
 
-    def fail(self, parameter: str | None, message: str) -> NoReturn:
-        """Raise the located error `message` about `parameter`, or about the call."""
+    def fail(self, parameter: str | None, message: str, cause: Exception | None = None) -> NoReturn:
+        """Raise the located error `message` about `parameter`, or about the call; `cause` is what it is raised from."""
         node = self.nodes.get(parameter, self.node) if parameter is not None else self.node
-        raise self.visitor.error(node, f"{self.name}: {message}")
+        raise self.visitor.error(node, f"{self.name}: {message}") from cause
+
+    def emit(self, op: OpT) -> OpT:
+        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit."""
+        try:
+            op.verify_()
+        except VerifyException as error:
+            self.fail(None, " ".join(str(error).split()), error)
+        return self.builder.insert(op)
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
@@ -214,6 +225,13 @@ def lowers(name: str) -> Callable[[Handler], Handler]:
     return register
 
 
+def _shown(signature: inspect.Signature) -> str:
+    """The parameters and their defaults as a user gives them: without types, and without the object of a method."""
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+    shown = [parameter for parameter in bare if parameter.name != "self"]
+    return str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
+
+
 def bind(
     visitor: Visitor,
     node: ast.AST,
@@ -226,7 +244,7 @@ def bind(
     try:
         bound = signature.bind(*positional, **keywords)
     except TypeError as error:
-        raise visitor.error(node, f"{name}: {error}, expected {name}{signature}") from error
+        raise visitor.error(node, f"{name}: {error}, expected {name}{_shown(signature)}") from error
     args: dict[str, Value] = {}
     nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():

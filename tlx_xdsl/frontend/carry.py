@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.ir import SSAValue
 
@@ -51,7 +51,7 @@ def _class_of(value: Value) -> Any:
     if isinstance(value, TupleValue):
         return value.cls
     python: Any = value.value if isinstance(value, Constexpr) else None
-    return type(python) if hasattr(type(python), "_fields") else None
+    return cast(Any, type(python)) if hasattr(python, "_fields") else None
 
 
 def carried(visitor: Visitor, node: ast.AST, name: str, value: Value, like: Value) -> Value:

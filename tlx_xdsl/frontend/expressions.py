@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from tlx_xdsl.frontend import objects, semantic
 from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
 from tlx_xdsl.frontend.branches import visit_ternary
-from tlx_xdsl.frontend.foreign import NotInOurLanguage, ours, source_of
+from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import Argument, is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.language.core import constexpr, dtype, int1, pointer_type
+from tlx_xdsl.language.core import dtype, int1, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -73,10 +73,14 @@ def visit_name(visitor: Visitor, node: ast.Name) -> Value:
 
 
 def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
-    value = ours_at(visitor, node, value)
-    if isinstance(value, constexpr):
-        return Constexpr(value.value)
-    if isinstance(value, ModuleType | dtype | pointer_type) or callable(value) or source_of(value) is not None:
+    is_constexpr = type(value).__name__ == "constexpr"
+    value = _compile_time(visitor, node, value)
+    if (
+        is_constexpr
+        or isinstance(value, ModuleType | dtype | pointer_type)
+        or callable(value)
+        or source_of(value) is not None
+    ):
         return Constexpr(value)
     if visitor.source.is_constexpr_global(node.id) or visitor.source.is_library:
         return Constexpr(value)
@@ -87,13 +91,10 @@ def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
     )
 
 
-def ours_at(visitor: Visitor, node: ast.AST, value: Any) -> Any:
-    """Our object for an object of Triton's language.
-
-    Raises the located error that tlx_xdsl does not have it.
-    """
+def _compile_time(visitor: Visitor, node: ast.AST, value: Any) -> Any:
+    """`foreign.compile_time`; what tlx_xdsl does not have is an error at `node`."""
     try:
-        return ours(value)
+        return compile_time(value)
     except NotInOurLanguage as error:
         raise visitor.error(node, str(error)) from error
 

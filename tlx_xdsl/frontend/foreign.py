@@ -6,6 +6,7 @@ Triton is not imported here: what it made is recognised by the names of its clas
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
 
@@ -64,6 +65,21 @@ def ours(value: Any) -> Any:
     raise NotInOurLanguage(f"tlx_xdsl does not have {home}.{name}")
 
 
+def compile_time(value: Any) -> Any:
+    """A compile-time object from outside as kernels see it: without `constexpr` around it, Triton's objects as ours.
+
+    Raises NotInOurLanguage as `ours` does.
+    """
+    value = ours(value)
+    if isinstance(value, constexpr):
+        value = ours(value.value)
+    if isinstance(value, tuple | list):
+        items: list[Any] = [compile_time(item) for item in cast(Sequence[Any], value)]
+        cls: Any = type(cast(Any, value))
+        return cls(*items) if hasattr(cls, "_fields") else cls(items)
+    return value
+
+
 def _home(value: Any) -> str:
     """The module that defines a function or a class."""
     module = getattr(value, "__module__", None)
@@ -97,7 +113,7 @@ def source_of(value: Any) -> KernelSource | None:
         return source
     if getattr(value, LIBRARY_MARK, False) is True:
         return _library_source(value)
-    cls = type(value)
+    cls = cast(type, type(value))
     if cls.__module__.startswith("triton"):
         if cls.__name__ in ("Autotuner", "Heuristics"):
             return source_of(value.fn)
@@ -130,7 +146,7 @@ def aggregate_of(value: Any) -> type | None:
     """The class as the user wrote it when `value` is an aggregate class, ours or Triton's; else None."""
     if not isinstance(value, type):
         return None
-    cls = cast(type, value)
+    cls: Any = value
     if AGGREGATE_MARK in cls.__dict__:
         return cls
     if "__triton_aggregate__" not in cls.__dict__:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +21,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.carry import all_parts, runtime
+from tlx_xdsl.frontend.foreign import compile_time
 from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.values import NONE, Constexpr, TupleValue, Value, kind, parts, rebuild
 from tlx_xdsl.language.core import constexpr
@@ -54,7 +55,9 @@ class Unit:
     debug: bool = False
     """Whether `tl.device_assert` has an effect."""
     num_warps: int = 4
-    """Warps of the program, before partitions add theirs."""
+    """Warps that run what is compiled now: those of the program, or of the task that we are in."""
+    num_ctas: int = 1
+    """CTAs of a cluster that work on one tensor."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])
@@ -148,8 +151,7 @@ def is_compile_time(value: Value) -> bool:
 def _default(parameter: Parameter) -> Value:
     if parameter.is_variadic:
         return TupleValue(())
-    default = parameter.default
-    return Constexpr(default.value if isinstance(default, constexpr) else default)
+    return Constexpr(compile_time(parameter.default))
 
 
 def _inline(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
@@ -281,7 +283,7 @@ def finish(visitor: Visitor) -> Value:
 
 
 @contextmanager
-def body(visitor: Visitor, style: str) -> Iterator[None]:
+def body(visitor: Visitor, style: str) -> Generator[None]:
     """Compile a function's body inside the `with`."""
     visitor.returns = Returns(style, visitor.builder.depth)
     yield

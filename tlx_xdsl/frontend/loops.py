@@ -123,9 +123,13 @@ def _options(call: Call) -> dict[str, Attribute]:
     for option in ("disallow_acc_multi_buffer", "flatten", "warp_specialize"):
         if call.python(option, "a constexpr bool"):
             attributes[f"tt.{option}"] = UnitAttr()
+    return attributes | _licm_option(call)
+
+
+def _licm_option(call: Call) -> dict[str, Attribute]:
     if call.python("disable_licm", "a constexpr bool"):
-        attributes["llvm.loop_annotation"] = loop_annotation_without_licm()
-    return attributes
+        return {"llvm.loop_annotation": loop_annotation_without_licm()}
+    return {}
 
 
 def _unroll(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
@@ -223,8 +227,8 @@ def visit_while(visitor: Visitor, node: ast.While) -> None:
     before, after = _located_block(visitor, _types(values)), _located_block(visitor, _types(values))
     with builder.at_end_of(before):
         bind_names(visitor, names, initial, before.args)
-        test = visitor.expression(node.test)
-        if isinstance(test, Constexpr) and not test.value and not isinstance(test.value, str):
+        test, attributes = _loop_test(visitor, node.test)
+        if isinstance(test, Constexpr) and not test.value:
             # `while False`: nothing happens, and nothing of the loop may stay.
             visitor.names = outer
             return
@@ -237,6 +241,19 @@ def visit_while(visitor: Visitor, node: ast.While) -> None:
         builder.location = location
         builder.insert(scf.YieldOp(*all_parts(_next(visitor, node, names, initial))))
     _leave(visitor, node, outer)
+    builder.location = location
     loop = WhileOp(values, _types(values), Region(before), Region(after))
+    loop.attributes.update(attributes)
     builder.insert(loop)
     bind_names(visitor, names, initial, loop.results)
+
+
+def _loop_test(visitor: Visitor, node: ast.expr) -> tuple[Value, dict[str, Attribute]]:
+    """The condition of a `while`, and the attributes that `tl.condition` gives its loop."""
+    if isinstance(node, ast.Call):
+        callee = visitor.expression(node.func)
+        function: Any = callee.value if isinstance(callee, Constexpr) else None
+        if builtin_name(function) == "tl.condition":
+            call = bind(visitor, node, "tl.condition", inspect.signature(function), *visitor.arguments(node))
+            return call.args["arg1"], _licm_option(call)
+    return visitor.expression(node), {}

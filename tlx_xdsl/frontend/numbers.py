@@ -9,7 +9,7 @@ from tlx_xdsl.dialects import arith
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.shapes import splat
 from tlx_xdsl.frontend.types import SemanticError, ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
 from tlx_xdsl.language.core import dtype, float32, float64, int1, int32, int64, pointer_type, uint32, uint64
 
 _SMALLEST_NORMAL = 2.0**-126
@@ -30,7 +30,7 @@ def natural_dtype(number: bool | int | float) -> dtype:
     for element in (int32, uint32, int64, uint64):
         if element.get_int_min_value() <= number <= element.get_int_max_value():
             return element
-    raise SemanticError(f"{number} does not fit in 64 bits")
+    raise SemanticError(f"{shown(number)} does not fit in 64 bits")
 
 
 def is_number(value: Value) -> bool:
@@ -78,7 +78,10 @@ def constant(
 
 def rounded(number: bool | int | float, element: dtype) -> float:
     """The value of the floating-point type `element` (16 bits or more) that is nearest to `number`."""
-    value = float(number)
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf if number > 0 else -math.inf
     if not math.isfinite(value) or element == float64:
         return value
     try:

@@ -63,7 +63,7 @@ def _call_function(
         if special is not None:
             return special
     if isinstance(function, type):
-        return _call_class(visitor, node, cast(type, function), positional, keywords)
+        return _call_class(visitor, node, function, positional, keywords)
     if _is_helper(function):
         return bind_python(visitor, node, function, positional, keywords)
     shown = getattr(function, "__name__", repr(function))
@@ -87,10 +87,10 @@ def _is_helper(function: Any) -> bool:
 
 
 def _call_class(
-    visitor: Visitor, node: ast.Call, cls: type, positional: Sequence[Argument], keywords: dict[str, Argument]
+    visitor: Visitor, node: ast.Call, cls: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
 ) -> Value:
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        bound = _bound(visitor, node, cls.__name__, inspect.signature(cls), positional, keywords)
+    if issubclass(cls, tuple) and hasattr(cast(Any, cls), "_fields"):
+        bound = _bound(visitor, node, cls.__name__, inspect.signature(cast(Any, cls)), positional, keywords)
         return TupleValue(tuple(value for _, value in bound), cls)
     if cls is constexpr:
         if len(positional) != 1 or keywords or not is_compile_time(positional[0][1]):

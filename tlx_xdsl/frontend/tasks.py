@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Region
 
 from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.captures import isolate
 from tlx_xdsl.frontend.values import Constexpr
@@ -29,7 +30,10 @@ class Task:
     is_default: bool
     num_warps: int
     registers: int | None
+    """Per thread."""
     replicate: int
+    start: int | None
+    """The first warp of the first copy."""
 
 
 def visit_with(visitor: Visitor, node: ast.With) -> None:
@@ -39,14 +43,29 @@ def visit_with(visitor: Visitor, node: ast.With) -> None:
         raise visitor.error(node, "tlx.async_task must stand directly inside of `with tlx.async_tasks():`")
     if name != "tlx.async_tasks" or call is None:
         raise visitor.error(node, "a 'with' in a kernel opens tlx.async_tasks() or tlx.async_task(...)")
+    if visitor.replica_ids:
+        raise visitor.error(node, "tasks can't be split into tasks: tlx.async_tasks() stands inside of a task")
+    attributes = _options(call)
     tasks = _tasks(visitor, node.body)
     _check(visitor, node, tasks)
     default = next(task for task in tasks if task.is_default)
     others = [task for task in tasks if not task.is_default]
-    if not others:
+    if not others and default.replicate == 1:
         _in_task(visitor, default, 0)
         return
-    _emit(visitor, node, default, others)
+    _emit(visitor, node, default, others, attributes)
+
+
+def _options(call: Call) -> dict[str, Attribute]:
+    """What the `with tlx.async_tasks(...)` says about all tasks, as attributes of the operation."""
+    attributes: dict[str, Attribute] = {}
+    for option in ("exclusive", "no_ending_cluster_sync"):
+        if call.flag(option):
+            attributes[f"tlx.{option}"] = UnitAttr()
+    option = "mbarrier_try_wait_suspend_ns"
+    if call.given(option):
+        attributes[f"tlx.{option}"] = IntegerAttr(call.integer(option, minimum=0), i32)
+    return attributes
 
 
 def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | None]:
@@ -59,9 +78,7 @@ def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | Non
     name = builtin_name(function)
     if name is None:
         return None, None
-    positional = [(argument, visitor.expression(argument)) for argument in expression.args]
-    keywords = {k.arg: (k.value, visitor.expression(k.value)) for k in expression.keywords if k.arg is not None}
-    return name, bind(visitor, expression, name, inspect.signature(function), positional, keywords)
+    return name, bind(visitor, expression, name, inspect.signature(function), *visitor.arguments(expression))
 
 
 def _tasks(visitor: Visitor, body: Sequence[ast.stmt]) -> list[Task]:
@@ -91,28 +108,46 @@ def _is_docstring(statement: ast.stmt) -> bool:
 
 
 def _task(node: ast.With, call: Call) -> Task:
-    is_default = call.given("task")
-    if is_default and call.python("task", 'the string "default"') != "default":
-        call.fail("task", f'the only task that has a name is "default", found {call.args["task"].describe()}')
-    registers = None
-    for parameter in ("num_regs", "registers"):
-        if call.given(parameter):
-            registers = call.integer(parameter, minimum=24)
-            if registers % 8 or registers > 256:
-                call.fail(parameter, f"'{parameter}' must be a multiple of 8 of at most 256, found {registers}")
+    registers = _registers(call)
     replicate = call.integer("replicate", minimum=1)
-    if is_default:
+    start = call.integer("warp_group_start_id", minimum=0) if call.given("warp_group_start_id") else None
+    if _is_default(call):
         if call.given("num_warps"):
             call.fail("num_warps", "the default task runs on the kernel's own num_warps")
-        if replicate != 1:
-            call.fail("replicate", "a replicated default task is not supported yet")
-        return Task(node, True, 0, registers, 1)
+        if start is not None:
+            call.fail("warp_group_start_id", "the default task begins at warp 0")
+        return Task(node, True, call.visitor.unit.num_warps, registers, replicate, None)
     if not call.given("num_warps"):
         call.fail(None, "a task other than the default one needs num_warps")
     num_warps = call.integer("num_warps", minimum=1)
     if num_warps & (num_warps - 1):
         call.fail("num_warps", f"'num_warps' must be a power of two, found {num_warps}")
-    return Task(node, False, num_warps, registers, replicate)
+    return Task(node, False, num_warps, registers, replicate, start)
+
+
+def _is_default(call: Call) -> bool:
+    """Whether this is the task "default"."""
+    if not call.given("task"):
+        return False
+    task = call.args["task"]
+    if call.visitor.items_of(task) is not None:
+        call.fail("task", 'a list of task ids is not taken any more: write "default", or num_warps=... for other tasks')
+    if not isinstance(task, Constexpr) or task.value != "default":
+        call.fail("task", f'the only task that has a name is "default", found {task.describe()}')
+    return True
+
+
+def _registers(call: Call) -> int | None:
+    """Registers per thread; `num_regs` and `registers` are two names of one option."""
+    given = [parameter for parameter in ("num_regs", "registers") if call.given(parameter)]
+    if not given:
+        return None
+    if len(given) > 1:
+        call.fail("registers", "'num_regs' and 'registers' mean the same: give one of them")
+    registers = call.integer(given[0], minimum=MIN_REGISTERS)
+    if registers % 8 or registers > MAX_REGISTERS:
+        call.fail(given[0], f"'{given[0]}' must be a multiple of 8 of at most {MAX_REGISTERS}, found {registers}")
+    return registers
 
 
 def _check(visitor: Visitor, node: ast.With, tasks: Sequence[Task]) -> None:
@@ -120,22 +155,46 @@ def _check(visitor: Visitor, node: ast.With, tasks: Sequence[Task]) -> None:
     if len(defaults) != 1:
         raise visitor.error(node, f'tlx.async_tasks() needs exactly one task "default", found {len(defaults)}')
     others = [task for task in tasks if not task.is_default]
-    with_registers = [task for task in others if task.registers is not None]
-    if with_registers and len(with_registers) != len(others):
-        odd = next(task for task in others if task.registers is None)
-        raise visitor.error(odd.node, "either all tasks but the default one state their registers, or none does")
+    for what, stated in (
+        ("registers", [task for task in others if task.registers is not None]),
+        ("warp_group_start_id", [task for task in others if task.start is not None]),
+    ):
+        if stated and len(stated) != len(others):
+            odd = next(task for task in others if task not in stated)
+            what = "their registers" if what == "registers" else f"their {what}"
+            raise visitor.error(odd.node, f"either all tasks but the default one state {what}, or none does")
+    _check_starts(visitor, others)
+
+
+def _check_starts(visitor: Visitor, tasks: Sequence[Task]) -> None:
+    """The warps of tasks that say where they begin are theirs alone."""
+    taken = [(0, visitor.unit.num_warps, "the default task")]
+    for task in tasks:
+        if task.start is None:
+            continue
+        end = task.start + task.replicate * task.num_warps
+        for low, high, whose in taken:
+            if task.start < high and low < end:
+                raise visitor.error(
+                    task.node, f"warps {task.start} to {end - 1} overlap warps {low} to {high - 1} of {whose}"
+                )
+        taken.append((task.start, end, f"the task on line {task.node.lineno}"))
 
 
 def _in_task(visitor: Visitor, task: Task, replica: int) -> None:
     """Compile the body of `task`; names that it assigns do not leave it."""
-    outer = dict(visitor.names)
+    outer, unit = dict(visitor.names), visitor.unit
+    warps, unit.num_warps = unit.num_warps, task.num_warps
     visitor.replica_ids.append(replica)
     visitor.visit_loop_body(task.node.body)
     visitor.replica_ids.pop()
+    unit.num_warps = warps
     visitor.names = outer
 
 
-def _emit(visitor: Visitor, node: ast.With, default: Task, others: Sequence[Task]) -> None:
+def _emit(
+    visitor: Visitor, node: ast.With, default: Task, others: Sequence[Task], attributes: dict[str, Attribute]
+) -> None:
     builder = visitor.builder
     location = builder.location
     default_block = Block()
@@ -143,25 +202,44 @@ def _emit(visitor: Visitor, node: ast.With, default: Task, others: Sequence[Task
         _in_task(visitor, default, 0)
         visitor.locate(default.node)
         builder.insert(ttg.WarpYieldOp(operands=[[]]))
+    # Copies of the default task are partitions like any other.
+    copies = [(default, replica) for replica in range(1, default.replicate)]
+    copies += [(task, replica) for task in others for replica in range(task.replicate)]
     regions: list[Region] = []
-    num_warps: list[int] = []
-    registers: list[int] = []
-    for task in others:
-        for replica in range(task.replicate):
-            block = Block()
-            with builder.frame(block):
-                _in_task(visitor, task, replica)
-                visitor.locate(task.node)
-                builder.insert(ttg.WarpReturnOp())
-            regions.append(Region(block))
-            num_warps.append(task.num_warps)
-            if task.registers is not None:
-                registers.append(task.registers)
+    for task, replica in copies:
+        block = Block()
+        with builder.frame(block):
+            _in_task(visitor, task, replica)
+            visitor.locate(task.node)
+            builder.insert(ttg.WarpReturnOp())
+        regions.append(Region(block))
     captures = isolate(regions)
-    attributes: dict[str, Attribute] = {}
-    if registers:
-        attributes["requestedRegisters"] = DenseArrayBase.from_list(i32, registers)
+    attributes |= _placement(visitor, default, others, copies)
     builder.location = location
+    num_warps = [task.num_warps for task, _ in copies]
     op = ttg.WarpSpecializeOp.build_with(captures, num_warps, Region(default_block), regions, attributes=attributes)
     op.partitions.location = location
     builder.insert(op)
+
+
+def _placement(
+    visitor: Visitor, default: Task, others: Sequence[Task], copies: Sequence[tuple[Task, int]]
+) -> dict[str, Attribute]:
+    """The registers and the first warp of each partition, where the tasks state them."""
+    attributes: dict[str, Attribute] = {}
+    if default.registers is not None:
+        # Stock Triton has no word for it: the default region gets what the partitions leave.
+        attributes["tlx.default_registers"] = IntegerAttr(default.registers, i32)
+    if any(task.registers is not None for task in others):
+        if default.replicate > 1 and default.registers is None:
+            raise visitor.error(default.node, "the copies of the default task need registers, as the other tasks do")
+        registers = [task.registers or 0 for task, _ in copies]
+        attributes["requestedRegisters"] = DenseArrayBase.from_list(i32, registers)
+    if any(task.start is not None for task in others):
+        if default.replicate > 1:
+            raise visitor.error(
+                default.node, "tasks with a warp_group_start_id leave no warps to copies of the default"
+            )
+        starts = [(task.start or 0) + replica * task.num_warps for task, replica in copies]
+        attributes["warpGroupStartIds"] = DenseArrayBase.from_list(i32, starts)
+    return attributes

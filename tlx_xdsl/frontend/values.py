@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields
+from types import ModuleType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.language.core import dtype, pointer_type
+from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+
+
+def describe_object(value: Any) -> str:
+    """A compile-time object in words, on one short line: a function by its name, a number by its digits."""
+    if isinstance(value, ModuleType):
+        return f"the module '{value.__name__}'"
+    if isinstance(value, dtype | pointer_type):
+        return f"the type {value}"
+    name = getattr(value, "__name__", None)
+    if isinstance(value, type):
+        return f"the class '{name}'"
+    if callable(value) and isinstance(name, str):
+        return f"the function '{builtin_name(value) or name}'"
+    return "None" if value is None else f"the constexpr {shown(value)}"
+
+
+_LONGEST = 80
+"""Characters of a compile-time object that messages show."""
+
+
+def shown(value: Any) -> str:
+    """A compile-time object as Python writes it, on one line and cut where it gets long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        # An integer of thousands of digits has no decimal spelling, and a class of the user's can do anything.
+        text = hex(value) if isinstance(value, int) else f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +48,7 @@ class Constexpr:
 
     def describe(self) -> str:
         """The value in words, for error messages."""
-        return f"the constexpr {self.value!r}"
+        return describe_object(self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +68,7 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class BufferedTensor:
-    """Buffers in shared memory: `num` of them, or one view when `num` is 0."""
+    """Buffers in shared or tensor memory: `num` of them, or one view when `num` is 0."""
 
     ssa: SSAValue
     dtype: dtype
@@ -59,10 +88,60 @@ class MBarriers:
 
     ssa: SSAValue
     num: int
+    per_thread: bool = False
+    """Whether each thread that arrives counts for itself (`tlx.alloc_warp_barrier`)."""
 
     def describe(self) -> str:
         """The value in words, for error messages."""
         return f"an array of {self.num} mbarriers" if self.num else "an mbarrier"
+
+
+@dataclass(frozen=True, eq=False)
+class ClcResponses:
+    """Responses of the cluster launch control: `num` of them, or one when `num` is 0."""
+
+    ssa: SSAValue
+    num: int
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return f"an array of {self.num} CLC responses" if self.num else "a CLC response"
+
+
+@dataclass(frozen=True, eq=False)
+class ClcContext:
+    """What the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
+
+    empty: MBarriers
+    full: MBarriers
+    responses: ClcResponses
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return "a CLC context"
+
+
+@dataclass(frozen=True, eq=False)
+class DescriptorRoom:
+    """Room for TMA descriptors of 128 bytes in global memory: for `num` of them, or one when `num` is 0."""
+
+    ssa: SSAValue
+    num: int
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return f"room for {self.num} tensor descriptors" if self.num else "room for a tensor descriptor"
+
+
+@dataclass(frozen=True, eq=False)
+class AsyncToken:
+    """A handle on an asynchronous copy."""
+
+    ssa: SSAValue
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return "an async_token"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +198,7 @@ class TupleValue:
         """The value in words, for error messages."""
         if self.cls is not None:
             return f"a {self.cls.__name__}"
-        return f"a tuple of {len(self.items)} values"
+        return f"a tuple of {len(self.items)} value{'s' if len(self.items) != 1 else ''}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +246,10 @@ Value: TypeAlias = (
     | Tensor
     | BufferedTensor
     | MBarriers
+    | ClcResponses
+    | ClcContext
+    | DescriptorRoom
+    | AsyncToken
     | TensorDescriptor
     | StorageAliasSpec
     | ReuseGroup
@@ -215,7 +298,7 @@ def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
 def kind(value: object) -> Hashable:
     """What two values must have in common to be carried under one name: all but their IR values."""
     if isinstance(value, SSAValue):
-        return value.type
+        return cast(SSAValue, value).type
     if isinstance(value, tuple):
         return tuple(kind(item) for item in cast(tuple[object, ...], value))
     if isinstance(value, Constexpr):
@@ -228,7 +311,8 @@ def kind(value: object) -> Hashable:
 def _hashable(value: object) -> Hashable:
     """`value` so that equal ones of equal type compare equal: True is not 1, and what has no hash is itself."""
     if isinstance(value, tuple | list):
-        return (type(value), tuple(_hashable(item) for item in cast(tuple[object, ...], value)))
+        items = cast(tuple[object, ...], value)
+        return (isinstance(value, list), tuple(_hashable(item) for item in items))
     try:
         hash(value)
     except TypeError:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend import assertions, branches, expressions, functions, loops, tasks
 from tlx_xdsl.frontend.builder import Builder, hint
 from tlx_xdsl.frontend.carry import runtime
@@ -21,6 +22,9 @@ from tlx_xdsl.language.core import constexpr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_FUNCTION_NAME = re.compile(r"\Atl\.\w+: ")
+"""What the message about a function of the language begins with."""
 
 
 class Visitor:
@@ -75,8 +79,9 @@ class Visitor:
     def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
         """The error `message` at `node`, with the calls that led there; of the language's insides only the call."""
         if self.source.is_library and self.caller is not None:
-            prefix = "" if message.startswith("tl.") else f"tl.{self.source.name}: "
-            return self.caller.visitor.error(self.caller.node, prefix + message, notes)
+            # The user knows the function that they called, not those that it calls.
+            message = f"tl.{self.source.name}: {_FUNCTION_NAME.sub('', message)}"
+            return self.caller.visitor.error(self.caller.node, message, notes)
         return self.source.error(node, message, (*notes, *self._call_stack()))
 
     def _call_stack(self) -> Iterator[str]:
@@ -107,7 +112,14 @@ class Visitor:
         """Compile statements in order; return whether every way through them returns from the function."""
         for statement in statements:
             self.locate(statement)
-            if self._visit_statement(statement):
+            try:
+                returned = self._visit_statement(statement)
+            except (CompilationError, EarlyReturn):
+                raise
+            except Exception as error:
+                told = internal_error(error)
+                raise self.error(statement, told.message, told.notes) from error
+            if returned:
                 # What follows can't be reached.
                 self.returned = True
                 return True

@@ -48,6 +48,7 @@ from tlx_xdsl.language.marks import _aggregate as _aggregate  # pyright: ignore[
 from tlx_xdsl.language.marks import aggregate as aggregate
 from tlx_xdsl.language.marks import builtin as builtin
 from tlx_xdsl.language.marks import builtin_name as builtin_name
+from tlx_xdsl.language.marks import hosted as hosted
 from tlx_xdsl.language.marks import library as library
 from tlx_xdsl.language.objects import PropagateNan as PropagateNan
 from tlx_xdsl.language.objects import slice as slice

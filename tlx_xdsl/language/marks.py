@@ -48,6 +48,16 @@ def builtin(namespace: str, *, member: bool = False) -> Callable[[F], F]:
     return mark
 
 
+def hosted(namespace: str) -> Callable[[F], F]:
+    """Mark a function or class of the language that works outside of kernels too; inside, the frontend knows it."""
+
+    def mark(fn: F) -> F:
+        setattr(fn, BUILTIN_NAME, f"{namespace}.{fn.__name__}")
+        return fn
+
+    return mark
+
+
 def library(*, member: bool = False) -> Callable[[F], F]:
     """Mark a function of the language whose Python body, in the language itself, is its meaning.
 

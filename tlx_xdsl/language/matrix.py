@@ -1,4 +1,4 @@
-"""Functions over whole blocks: matrix products, reductions, scans, gathering, and code for each element.
+"""Functions over whole blocks: matrix products, gathering, and code for each element.
 
 Dimensions ("axis") count from 0 and are constexpr.
 """
@@ -51,20 +51,6 @@ def dot_scaled(
     Formats are "e2m1", "e4m3", "e5m2", "bf16" and "fp16"; two e2m1 share a byte, along K when `*_k_pack` holds. A scale
     is e8m0 in a uint8; None is 1.
     """
-
-
-@_member
-def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
-    """Combine the elements of a block, or of a tuple of blocks, along `axis`; None is all of them.
-
-    `combine_fn` is a jitted function from two elements (for tuples: two groups of elements) to one; it is
-    associative and commutative.
-    """
-
-
-@_member
-def associative_scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
-    """All partial results of combining elements along `axis`, from the start or, with `reverse`, from the end."""
 
 
 @_member

@@ -10,13 +10,14 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.targets import capability_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.pipelines import pipeline_for, run_pipeline
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module behind it."""
@@ -26,7 +27,7 @@ StageCallback: TypeAlias = Callable[[str, str], None]
 class Specialization:
     """What a kernel is compiled for."""
 
-    signature: Mapping[str, str]
+    signature: Mapping[str, Signature]
     """Type of each runtime argument in Triton's spelling."""
     constexprs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Value of each compile-time argument."""
@@ -44,7 +45,7 @@ class CompiledText:
     ttir: str
     """What the frontend made, in the version-neutral spelling."""
     ttgir: str
-    """What stock Triton gets, in the spelling of its version."""
+    """What stock Triton gets, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
     times_ms: dict[str, float]
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
 
@@ -67,14 +68,7 @@ def compile_text(
     """
     profile = None if triton_version is None else profile_for(triton_version)
     clock = _Clock()
-    module = build_module(
-        source,
-        specialization.signature,
-        specialization.constexprs,
-        num_warps=specialization.num_warps,
-        num_ctas=specialization.num_ctas,
-        capability=capability_of(specialization.target),
-    )
+    module = _frontend(source, specialization)
     clock.lap("frontend")
 
     def finish(stage: str, module: ModuleOp) -> None:
@@ -89,10 +83,32 @@ def compile_text(
     finish("frontend", module)
     ttir = print_module(module)
     clock.lap("print")
-    run_pipeline(module, ttgir_pipeline(), make_context(), lambda done, module: finish(done.name, module))
+    run_pipeline(module, pipeline_for(module), make_context(), lambda done, module: finish(done.name, module))
     ttgir = print_module(module, profile=profile)
     clock.lap("print")
     return CompiledText(source.name, ttir, ttgir, clock.times)
+
+
+def frontend_text(source: KernelSource, specialization: Specialization, *, verify: bool = True) -> str:
+    """What the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
+
+    Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
+    """
+    module = _frontend(source, specialization)
+    if verify:
+        verify_module(module)
+    return print_module(module)
+
+
+def _frontend(source: KernelSource, specialization: Specialization) -> ModuleOp:
+    return build_module(
+        source,
+        specialization.signature,
+        specialization.constexprs,
+        num_warps=specialization.num_warps,
+        num_ctas=specialization.num_ctas,
+        capability=capability_of(specialization.target),
+    )
 
 
 class _Clock:

@@ -18,7 +18,8 @@ from tlx_xdsl.backend import (
     start_worker,
 )
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import CompiledText, Specialization, compile_text
+from tlx_xdsl.runtime.compilation import CompiledText, Specialization, compile_text, frontend_text
+from tlx_xdsl.runtime.jit import Kernel
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
 from tlx_xdsl.tools.loading import KernelDefaults, assignments, constexpr_value, load_kernel
 from tlx_xdsl.tools.report import format_report
@@ -31,7 +32,9 @@ _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
-    parser.add_argument("-o", "--output", default="build", metavar="DIR", help="folder for the files (build)")
+    parser.add_argument(
+        "-o", "--output", default="build", metavar="DIR", help="folder for the files (build); - prints them"
+    )
     parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
     parser.add_argument(
         "--emit", default=_DEFAULT_STAGES, metavar="STAGES", help=f"what to write, of {','.join(STAGES)}"
@@ -83,6 +86,9 @@ def run(args: argparse.Namespace) -> None:
     specialization = _specialization(args, defaults, options)
     output = Path(args.output)
     paths: list[Path] = []
+    if args.output == "-":
+        _print_text(kernel, specialization, version, stages, verify=not args.no_verify)
+        return
 
     def write(stage: str, content: str | bytes) -> None:
         path = output / f"{kernel.source.name}.{stage}"
@@ -124,6 +130,20 @@ def run(args: argparse.Namespace) -> None:
             print(f"warning: {warning}", file=sys.stderr)
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
+
+
+def _print_text(
+    kernel: Kernel, specialization: Specialization, version: str, stages: tuple[str, ...], *, verify: bool
+) -> None:
+    """Print the text stages that were asked for."""
+    if not set(stages) <= {"ttir", "ttgir"}:
+        raise CompilationError(f"--output -: only ttir and ttgir are printed, found --emit {','.join(stages)}")
+    if stages == ("ttir",):
+        # Nothing behind the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
+        print(frontend_text(kernel.source, specialization, verify=verify), end="")
+        return
+    text = compile_text(kernel.source, specialization, triton_version=version, verify=verify)
+    print("".join(getattr(text, stage) for stage in stages), end="")
 
 
 def _stages(text: str) -> tuple[str, ...]:
@@ -208,7 +228,11 @@ def _backend(
     stages: tuple[str, ...],
 ) -> BackendResult:
     backend_options = BackendOptions(
-        specialization.target, specialization.num_warps, specialization.num_ctas, options["maxnreg"]
+        specialization.target,
+        specialization.num_warps,
+        specialization.num_ctas,
+        options["maxnreg"],
+        num_stages=options["num_stages"],
     )
     upto: Literal["llir", "ptx", "cubin"] = "llir"
     if "cubin" in stages or "json" in stages:

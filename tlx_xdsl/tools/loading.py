@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.jit import Kernel
 
@@ -43,11 +44,19 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
     if not separator or not path.endswith(".py") or not name.isidentifier():
         raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
     module = _run(path)
-    kernels = {key: value for key, value in vars(module).items() if isinstance(value, Kernel)}
+    kernels = {key: kernel for key, value in vars(module).items() if (kernel := _kernel(value)) is not None}
     if name not in kernels:
         have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
         raise CompilationError(f"no kernel '{name}' in this file, {have}", SourceLocation(path, 0))
     return kernels[name], _defaults(path, module, name)
+
+
+def _kernel(value: object) -> Kernel | None:
+    """`value` as a kernel of ours when it is one, or a jitted function of stock Triton's; else None."""
+    if isinstance(value, Kernel):
+        return value
+    source = source_of(value)
+    return None if source is None or source.is_library else Kernel(source.fn, noinline=source.noinline)
 
 
 def _run(path: str) -> ModuleType:

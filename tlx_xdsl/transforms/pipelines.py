@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.passes import ModulePass
 
+from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
@@ -32,6 +33,29 @@ def ttgir_pipeline() -> tuple[ModulePass, ...]:
         # Stock Triton reuses a barrier's memory unless its life is ended: last, when all barriers exist.
         BarrierLifecyclePass(),
     )
+
+
+_OURS = ("tlx.", "ttg.", "ttng.")
+"""How operations begin that stock Triton's passes would not leave as the user wrote them."""
+
+
+def is_plain(module: ModuleOp) -> bool:
+    """Whether the module is plain Triton, without an operation or a layout below the level of `tt`.
+
+    Stock Triton's own way from TTIR to TTGIR, with its software pipelining, serves such a module best.
+    """
+    for op in module.walk():
+        if op.name.startswith(_OURS):
+            return False
+        for value in op.results:
+            if (type_ := as_tensor(value.type)) is not None and not isinstance(type_.encoding, NoneAttr):
+                return False
+    return True
+
+
+def pipeline_for(module: ModuleOp) -> tuple[ModulePass, ...]:
+    """The passes that a module of the frontend needs before stock Triton gets it: none for plain Triton."""
+    return () if is_plain(module) else ttgir_pipeline()
 
 
 def run_pipeline(

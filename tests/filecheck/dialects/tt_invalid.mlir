@@ -395,9 +395,9 @@ tt.func @poll_pointer(%p: !tt.ptr<i32>, %v: i64) {
 
 // -----
 
-tt.func @poll_bits(%p: !tt.ptr<i16>, %v: i16) {
-  // expected-error @below {{polls values of 32 or 64 bits, found 16 bits}}
-  %0 = tt.atomic_poll relaxed, gpu, %p, %v : !tt.ptr<i16>, i16 -> i1
+tt.func @poll_bits(%p: !tt.ptr<i8>, %v: i8) {
+  // expected-error @below {{polls values of 16, 32 or 64 bits, found 8 bits}}
+  %0 = tt.atomic_poll relaxed, gpu, %p, %v : !tt.ptr<i8>, i8 -> i1
   tt.return
 }
 

@@ -226,3 +226,17 @@ def shadowing(x, out, n):
     tl.store(out + index, n)
     n = 3
     tl.store(out + 32 + index, n)
+
+
+@triton.jit
+def _difference(a, b):
+    return a - b
+
+
+@case({"x": "*i32:16", "out": "*i32:16"})
+@triton.jit
+def order_of_arguments(x, out):
+    """Effects in arguments: Triton evaluates keyword arguments first."""
+    tl.store(out, _difference(tl.atomic_add(x, 1), b=tl.atomic_add(x, 2)))
+    tl.store(out + 1, _difference(tl.atomic_add(x, 3), tl.atomic_add(x, 4)))
+    tl.store(out + 2, tl.atomic_add(x, 5) - tl.atomic_add(x, 6))

@@ -61,7 +61,9 @@ def precisions(x, h, b, i, q, out):
 @triton.jit
 def batched_product(x, out):
     """A product of three-dimensional blocks, and an accumulator updated in place."""
-    index = tl.arange(0, 2)[:, None, None] * 1024 + tl.arange(0, 32)[None, :, None] * 32 + tl.arange(0, 32)[None, None, :]
+    index = (
+        tl.arange(0, 2)[:, None, None] * 1024 + tl.arange(0, 32)[None, :, None] * 32 + tl.arange(0, 32)[None, None, :]
+    )
     a = tl.load(x + index)
     total = tl.dot(a, a)
     total += tl.dot(a, tl.permute(a, (0, 2, 1)))

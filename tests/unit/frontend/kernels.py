@@ -7,6 +7,7 @@ import itertools
 from pathlib import Path
 
 from tlx_xdsl.frontend.compile import build_module
+from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
 
@@ -31,7 +32,7 @@ def load(tmp_path: Path, source: str):
 
 def compile_source(tmp_path: Path, source: str, signature: dict[str, str], **constexprs) -> str:
     """The verified text of the kernel `kernel` in `source`, without locations."""
-    module = build_module(load(tmp_path, source).kernel.source, signature, constexprs)
+    module = build_module(source_of(load(tmp_path, source).kernel), signature, constexprs)
     verify_module(module)
     return print_module(module, locations=False)
 

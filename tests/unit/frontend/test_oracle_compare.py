@@ -143,7 +143,10 @@ DIFFERENT = {
     "the name of the kernel": ([("@kernel", "@other")], "public functions"),
     "crossed variables of a loop": (
         [
-            ("iter_args(%s = %a, %k = %c2) -> (f32, i32)", "iter_args(%s = %a, %k = %c2, %k2 = %c2) -> (f32, i32, i32)"),
+            (
+                "iter_args(%s = %a, %k = %c2) -> (f32, i32)",
+                "iter_args(%s = %a, %k = %c2, %k2 = %c2) -> (f32, i32, i32)",
+            ),
             ("scf.yield %t, %m : f32, i32", "%m2 = arith.addi %k2, %k : i32\nscf.yield %t, %m2, %m : f32, i32, i32"),
             ("%r:2", "%r:3"),
         ],
@@ -177,7 +180,9 @@ def test_different(changes, words):
 def test_a_difference_names_both_expressions_and_their_lines():
     def located(text: str, file: str) -> str:
         lines = text.splitlines()
-        marked = (re.sub(r"((?:arith\.subf|tt\.store) .*)$", rf'\1 loc("{file}":{n}:1)', line) for n, line in enumerate(lines))
+        marked = (
+            re.sub(r"((?:arith\.subf|tt\.store) .*)$", rf'\1 loc("{file}":{n}:1)', line) for n, line in enumerate(lines)
+        )
         return "\n".join(marked)
 
     changed = _changed([("arith.subf %s, %v", "arith.subf %v, %s")])
@@ -190,7 +195,8 @@ def test_a_difference_names_both_expressions_and_their_lines():
 
 
 def test_strings_are_not_names():
-    text = 'module { tt.func public @f(%n: i32) { tt.print "%a" {hex = false, isSigned = array<i32: 0>} : %n : i32 tt.return } }'
+    printed = 'tt.print "%a" {hex = false, isSigned = array<i32: 0>} : %n : i32'
+    text = f"module {{ tt.func public @f(%n: i32) {{ {printed} tt.return }} }}"
     assert difference(text, text.replace("%a", "%b")) is not None
 
 

@@ -74,9 +74,17 @@ class RequireLayoutOp(_LayoutChange):
 
 @irdl_op_definition
 class ReleaseLayoutOp(_LayoutChange):
-    """A tensor that is free to have any layout again: `%1 = tlx.release_layout %0 : ... -> ...`."""
+    """A tensor that is free to have any layout again: `%1 = tlx.release_layout %0 : ... -> ...`.
+
+    With `pin` the source's layout is the user's wish, and what computes with the result should keep to it until a
+    release without `pin`: so the frontend, whose tensors have no layouts, hands a wish on to the passes.
+    """
 
     name = "tlx.release_layout"
+
+    pin = opt_prop_def(UnitAttr)
+
+    irdl_options = (ParsePropInAttrDict(),)
 
     def verify_(self) -> None:
         """The source has a layout to be released from."""
@@ -225,5 +233,4 @@ class DummyTMEMLayoutAttr(ParametrizedAttribute):
     name = "tlx.dummy_tmem_layout"
 
 
-LAYOUT_OPS = (AssertSameLayoutExpectedOp, AssertSameLayoutOp, DumpLayoutOp, ReleaseLayoutOp, RequireLayoutOp)
 LAYOUT_ATTRS = (DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, NoVerifyLayoutAttr, UserLayoutAttr)

@@ -117,11 +117,11 @@ class AtomicPollOp(TritonOp):
     )
 
     def verify_(self) -> None:
-        """The pointers point to what is expected, of 32 or 64 bits, and polling does not release."""
+        """The pointers point to what is expected, of 16, 32 or 64 bits, and polling does not release."""
         if self.ptr.type != (pointer := pointer_type(self.expected.type)):
             raise VerifyException(f"the pointer must be {pointer}, found {self.ptr.type}")
-        if (bits := element_bits(scalar_type(self.expected.type))) not in (32, 64):
-            raise VerifyException(f"polls values of 32 or 64 bits, found {bits} bits")
+        if (bits := element_bits(scalar_type(self.expected.type))) not in (16, 32, 64):
+            raise VerifyException(f"polls values of 16, 32 or 64 bits, found {bits} bits")
         if self.sem.value.data not in (MemSemantic.RELAXED, MemSemantic.ACQUIRE):
             raise VerifyException("polling must be relaxed or acquire")
 

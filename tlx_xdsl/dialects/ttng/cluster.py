@@ -84,7 +84,8 @@ class ClusterWaitOp(TritonOp):
     assembly_format = "attr-dict"
 
 
-def _verify_response(buffer: MemDescType) -> None:
+def verify_response(buffer: MemDescType) -> None:
+    """Check that a buffer holds the 16 bytes of one response of the cluster launch control."""
     verify_shared(buffer)
     if buffer.element_type != i64 or buffer.shape != (2,):
         raise VerifyException(f"a response is a memdesc of shape 2xi64, found {buffer}")
@@ -125,7 +126,7 @@ class CLCTryCancelOp(TritonOp):
 
     def verify_(self) -> None:
         """The response has 16 bytes, and the barrier is one."""
-        _verify_response(memdesc_type(self.result.type))
+        verify_response(memdesc_type(self.result.type))
         verify_barrier(memdesc_type(self.mbarrier.type), num_ctas_of(self))
 
 
@@ -143,7 +144,7 @@ class CLCLoadResultOp(TritonOp):
 
     def verify_(self) -> None:
         """The response has 16 bytes."""
-        _verify_response(memdesc_type(self.src.type))
+        verify_response(memdesc_type(self.src.type))
 
 
 @irdl_op_definition

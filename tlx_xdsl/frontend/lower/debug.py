@@ -34,7 +34,7 @@ def _device_print(call: Call) -> Value | None:
     op = tt.PrintOp(
         operands=[[value.ssa for value in values]],
         properties={
-            "prefix": StringAttr(_spaced(prefix) if values else prefix),
+            "prefix": StringAttr(_spaced(prefix, before_values=bool(values))),
             "hex": BoolAttr.from_bool(in_hex),
             "isSigned": DenseArrayBase.from_list(i32, signed),
         },
@@ -47,11 +47,11 @@ def _is_signed(element: dtype) -> bool:
     return element.is_int_signed() and element != int1
 
 
-def _spaced(prefix: str) -> str:
-    """`prefix` as it stands before values: a blank before it, a colon and a blank behind it, each once."""
-    if not prefix.endswith(": "):
+def _spaced(prefix: str, *, before_values: bool) -> str:
+    """`prefix` as Triton prints it: a colon and a blank before values, a blank in front of three letters or more."""
+    if before_values and not prefix.endswith(": "):
         prefix = prefix.removesuffix(" ").removesuffix(":") + ": "
-    return prefix if prefix.startswith(" ") or prefix == ": " else " " + prefix
+    return " " + prefix if len(prefix) > 2 and not prefix.startswith(" ") else prefix
 
 
 @lowers("tl.device_assert")
@@ -110,6 +110,8 @@ def _static_print(call: Call) -> Value | None:
     for name in ("sep", "end"):
         if options[name] is not None and not isinstance(options[name], str):
             call.expected(name, "a constexpr string")
+    if options["file"] is not None and not callable(getattr(options["file"], "write", None)):
+        call.expected("file", "None or an open file")
     texts = [_shown(value) for value in call.items("values", "values")]
     print(*texts, **options, flush=call.flag("flush"))
     return None

@@ -200,7 +200,6 @@ def _rows(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
         call.expected("x_offsets", "a 1-D block of int32 or int16 row numbers")
     if rows.shape[0] < MIN_GATHERED_ROWS:
         call.fail("x_offsets", f"there must be at least {MIN_GATHERED_ROWS} rows, found {rows.shape[0]}")
-    rows = semantic.cast(call.builder, rows, int32)
     return rows, _offset(call, "y_offset", call.args["y_offset"])
 
 

@@ -1,48 +1,75 @@
-"""What the functions of `tlx` for buffers and storage aliasing become."""
+"""What allocations and storage aliasing of `tlx` become."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, i32
-from xdsl.ir import Attribute
+from typing import NoReturn
 
-from tlx_xdsl.dialects import tlx as tlx_dialect
-from tlx_xdsl.dialects import ttg
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
-from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr, layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import SMEM, TMEM, blackwell_only
+from tlx_xdsl.frontend.lower.tlx_encodings import shared_encoding, tmem_encoding
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import (
     BufferedTensor,
+    ClcResponses,
     Constexpr,
     MBarriers,
     ReuseGroup,
     StorageAliasSpec,
     Tensor,
+    TensorDescriptor,
     TupleValue,
     Value,
 )
 from tlx_xdsl.language import tlx
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
-from tlx_xdsl.layouts.shared import default_shared_layout
-from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
+from tlx_xdsl.text.diagnostics import report_remark
 
-SMEM = ttg.SharedMemorySpaceAttr()
+
+def class_name(value: Value) -> str:
+    """The name of the class that a value has in the language."""
+    match value:
+        case Constexpr():
+            return type(value.value).__name__
+        case Tensor():
+            return "tensor"
+        case BufferedTensor():
+            return "buffered_tensor"
+        case MBarriers():
+            return "mbarrier"
+        case ClcResponses():
+            return "clc_response"
+        case TensorDescriptor():
+            return "tensor_descriptor"
+        case StorageAliasSpec():
+            return "storage_alias_spec"
+        case ReuseGroup():
+            return "reuse_group"
+        case TupleValue():
+            return "tuple"
+        case _:
+            return type(value).__name__
 
 
 @lowers("tlx.storage_alias_spec")
 def _storage_alias_spec(call: Call) -> Value:
-    storage = call.enum("storage", tlx.storage_kind)
-    if storage is tlx.storage_kind.smemCluster:
-        call.fail("storage", "smemCluster storage is not supported for storage_alias_spec")
-    size = None
-    if call.given("buffer_size_bytes"):
-        size = call.integer("buffer_size_bytes")
-        if size <= 0:
-            call.fail("buffer_size_bytes", f"buffer_size_bytes must be positive, got {size}")
-    op = tlx_dialect.StorageAliasSpecOp(StorageKind(storage.value), size)
-    return StorageAliasSpec(call.builder.insert(op).result)
+    size = call.args["buffer_size_bytes"]
+    if not isinstance(size, Constexpr):
+        message = "buffer_size_bytes must be a compile-time constant"
+        call.fail("buffer_size_bytes", message, ValueError(message))
+    try:
+        storage, explicit = checked_spec(call.python("storage", "a storage_kind"), size.value)
+    except ValueError as error:
+        call.fail("storage" if "storage" in str(error) else "buffer_size_bytes", str(error), error)
+    if storage is tlx.storage_kind.tmem:
+        blackwell_only(call, "tensor memory")
+    op = dialect.StorageAliasSpecOp(StorageKind(storage.value), explicit)
+    return StorageAliasSpec(call.emit(op).result)
 
 
 @lowers("tlx.local_alloc")
@@ -50,139 +77,110 @@ def _local_alloc(call: Call) -> Value:
     shape, element = call.shape(), call.dtype()
     num = call.integer("num", minimum=1)
     storage = call.enum("storage", tlx.storage_kind)
-    if call.given("layout"):
-        call.fail("layout", "a layout of the user's own is not supported yet")
-    spec = _spec_to_reuse(call, storage)
-    if storage is not tlx.storage_kind.smem:
-        call.fail("storage", f"{storage.name} allocations are not supported yet")
-    encoding = layout_attr(default_shared_layout(shape, element.primitive_bitwidth))
-    type_ = MemDescType.get((num, *shape), ir_type(element), encoding, SMEM)
-    if spec is None:
-        ssa = call.builder.insert(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+    reuse = _checked_reuse(call, storage)
+    if storage is tlx.storage_kind.smemCluster:
+        call.fail("storage", "buffers of other CTAs are not allocated: a remote store or copy names the CTA instead")
+    if storage is tlx.storage_kind.tmem:
+        blackwell_only(call, "tensor memory")
+        type_ = MemDescType.get((num, *shape), ir_type(element), tmem_encoding(call, "layout", shape, element), TMEM)
     else:
-        op = tlx_dialect.StorageAliasLocalAllocOp(operands=[spec.ssa], result_types=[type_])
-        ssa = call.builder.insert(op).result
-    return BufferedTensor(ssa, element, shape, num)
+        type_ = MemDescType.get((num, *shape), ir_type(element), shared_encoding(call, "layout", shape, element), SMEM)
+    return BufferedTensor(_allocate(call, type_, reuse), element, shape, num)
 
 
-def _spec_to_reuse(call: Call, storage: tlx.storage_kind) -> StorageAliasSpec | None:
-    """The spec that `reuse` names; None when there is none."""
+def _allocate(call: Call, type_: MemDescType, reuse: BufferedTensor | StorageAliasSpec | None) -> SSAValue:
+    if isinstance(reuse, StorageAliasSpec):
+        return call.emit(dialect.StorageAliasLocalAllocOp(operands=[reuse.ssa], result_types=[type_])).result
+    if reuse is not None:
+        alias = call.emit(dialect.LocalAliasOp(operands=[reuse.ssa], result_types=[type_]))
+        report_remark(
+            alias,
+            "this allocation begins at the first byte of the reused one; a storage_alias_spec lets the compiler "
+            "compute sizes and offsets",
+        )
+        return alias.result
+    if type_.memory_space == TMEM:
+        return call.emit(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])).result
+    return call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+
+
+def _checked_reuse(call: Call, storage: tlx.storage_kind) -> BufferedTensor | StorageAliasSpec | None:
+    """What `reuse` names, which must be of the same storage; None when there is none."""
     if not call.given("reuse"):
         return None
     reuse = call.args["reuse"]
     if isinstance(reuse, BufferedTensor):
-        call.fail(
-            "reuse",
-            "reuse of a buffered_tensor is not supported yet: allocate both from one storage_alias_spec",
-        )
+        wanted = TMEM if storage is tlx.storage_kind.tmem else SMEM
+        if memdesc_type(reuse.ssa.type).memory_space != wanted:
+            _value_error(call, "reuse tensor has different storage")
+        return reuse
     if not isinstance(reuse, StorageAliasSpec):
-        call.fail("reuse", f"reuse must be a buffered_tensor or storage_alias_spec, got {reuse.describe()}")
+        _value_error(call, f"reuse must be a buffered_tensor or storage_alias_spec, got {class_name(reuse)}")
     spec_type = reuse.ssa.type
     assert isinstance(spec_type, StorageAliasSpecType)
     if spec_type.storage.data.value != storage.value:
-        call.fail(
-            "reuse",
+        _value_error(
+            call,
             f"storage_alias_spec storage ({spec_type.storage.data.value}) doesn't match local_alloc storage "
             f"({storage.value})",
         )
     return reuse
 
 
+def _value_error(call: Call, message: str) -> NoReturn:
+    call.fail("reuse", message, ValueError(message))
+
+
 @lowers("tlx.reuse_group")
 def _reuse_group(call: Call) -> Value:
     members = call.of("args", TupleValue, "buffers or groups").items
-    if not members:
-        call.fail(None, "reuse_group requires at least one element")
-    kind = call.enum("group_type", tlx.reuse_group_type)
-    size = call.integer("group_size")
-    if size < 1:
-        call.fail("group_size", f"group_size must be a positive integer, got {size}")
+    try:
+        kind, size = checked_group(
+            len(members), call.python("group_type", "a reuse_group_type"), call.python("group_size", "an integer")
+        )
+    except (TypeError, ValueError) as error:
+        parameter = next((name for name in ("group_type", "group_size") if name in str(error)), None)
+        call.fail(parameter, str(error), error)
+    operands: list[SSAValue] = []
     for member in members:
         if not isinstance(member, BufferedTensor | ReuseGroup):
-            call.fail(None, f"reuse_group elements must be buffered_tensor or reuse_group, got {member.describe()}")
-    op = tlx_dialect.ReuseGroupOp(
-        [member.ssa for member in members if isinstance(member, BufferedTensor | ReuseGroup)],
-        ReuseGroupKind(kind.value),
-        size,
-    )
-    return ReuseGroup(call.builder.insert(op).result)
+            error = not_a_member(class_name(member))
+            call.fail(None, str(error), error)
+        operands.append(member.ssa)
+    return ReuseGroup(call.emit(dialect.ReuseGroupOp(operands, ReuseGroupKind(kind.value), size)).result)
 
 
 def set_buffer_overlap(call: Call) -> Value:
     """`spec.set_buffer_overlap(group)`."""
     spec = call.of("self", StorageAliasSpec, "a storage_alias_spec")
-    group = call.of("overlap_def", ReuseGroup, "a reuse_group")
-    call.builder.insert(tlx_dialect.SetBufferOverlapOp(operands=[spec.ssa, group.ssa]))
+    group = call.args["overlap_def"]
+    if not isinstance(group, ReuseGroup):
+        message = f"overlap_def must be a reuse_group, got {class_name(group)}"
+        call.fail("overlap_def", message, TypeError(message))
+    _check_members(call, spec, group.ssa)
+    call.emit(dialect.SetBufferOverlapOp(operands=[spec.ssa, group.ssa]))
     return Constexpr(None)
 
 
-# --- access ---------------------------------------------------------------------------------------------------------
-
-
-@lowers("tlx.local_view")
-def _local_view(call: Call) -> Value:
-    buffers = call.args["local_allocated_buffers"]
-    if not isinstance(buffers, BufferedTensor | MBarriers):
-        call.expected("local_allocated_buffers", "an array of buffers or mbarriers")
-    return view(call.visitor, call.node, buffers, call.args["buffer_idx"])
-
-
-def one_buffer(call: Call, parameter: str) -> BufferedTensor:
-    """The argument, which must be one buffer and not an array of them."""
-    buffer = call.of(parameter, BufferedTensor, "a buffer")
-    if buffer.num:
-        call.fail(parameter, f"'{parameter}' must be one buffer, such as buf[i], found {buffer.describe()}")
-    return buffer
-
-
-@lowers("tlx.local_load")
-def _local_load(call: Call) -> Value:
-    buffer = one_buffer(call, "src")
-    op = ttg.LocalLoadOp(operands=[buffer.ssa, None], result_types=[ir_type(buffer.dtype, buffer.shape)])
-    return Tensor(call.builder.insert(op).result, buffer.dtype, buffer.shape)
-
-
-@lowers("tlx.local_store")
-def _local_store(call: Call) -> Value | None:
-    buffer = one_buffer(call, "dst")
-    source = call.tensor("src")
-    if (source.dtype, source.shape) != (buffer.dtype, buffer.shape):
-        call.fail("src", f"'src' must be a block like {buffer.describe()}, found {source.describe()}")
-    call.builder.insert(ttg.LocalStoreOp(operands=[source.ssa, buffer.ssa]))
-    return None
-
-
-@lowers("tlx.local_trans")
-def _local_trans(call: Call) -> Value:
-    buffer = one_buffer(call, "input")
-    order = call.integers("dims")
-    if sorted(order) != list(range(len(buffer.shape))):
-        call.fail("dims", f"'dims' must be a permutation of the {len(buffer.shape)} dimensions, found {list(order)}")
-    shape = tuple(buffer.shape[dim] for dim in order)
-    source = memdesc_type(buffer.ssa.type)
-    result = source.with_shape(shape).with_encoding(_transposed_encoding(call, source.encoding, order))
-    op = ttg.MemDescTransOp(
-        operands=[buffer.ssa],
-        properties={"order": DenseArrayBase.from_list(i32, list(order))},
-        result_types=[result],
-    )
-    return BufferedTensor(call.builder.insert(op).result, buffer.dtype, shape, 0)
-
-
-def _transposed_encoding(call: Call, encoding: Attribute, order: tuple[int, ...]) -> Attribute:
-    if order == tuple(range(len(order))):
-        return encoding
-    if isinstance(encoding, NvmmaSharedEncodingAttr) and order == (1, 0):
-        layout = encoding.data
-        assert isinstance(layout, NvmmaSharedLayout)
-        return layout_attr(
-            NvmmaSharedLayout(
-                layout.swizzling_byte_width,
-                not layout.transposed,
-                layout.element_bit_width,
-                layout.fp4_padded,
-                layout.rank,
-                layout.cga_layout,
+def _check_members(call: Call, spec: StorageAliasSpec, group: SSAValue) -> None:
+    """Check that all allocations of a tree are in the region of `spec`, where the tree was built here."""
+    op = group.owner
+    if not isinstance(op, dialect.ReuseGroupOp):
+        return
+    for element in op.elements:
+        owner = element.owner
+        if isinstance(owner, dialect.ReuseGroupOp):
+            _check_members(call, spec, element)
+        elif isinstance(owner, dialect.StorageAliasLocalAllocOp):
+            if owner.storage_alias is not spec.ssa:
+                message = (
+                    "all allocations in the reuse_group must reference the same storage_alias_spec, but found an "
+                    "allocation that uses a different spec"
+                )
+                call.fail("overlap_def", message, ValueError(message))
+        else:
+            message = (
+                "all elements in the reuse_group tree must be allocated via tlx.storage_alias_local_alloc, but found "
+                "an element that is not"
             )
-        )
-    raise error_at(call.builder.location, f"a buffer with the layout {encoding} can't be transposed yet")
+            call.fail("overlap_def", message, ValueError(message))

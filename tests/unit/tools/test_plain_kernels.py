@@ -1,0 +1,77 @@
+"""Plain Triton kernels, without TLX: stock Triton's own passes lower them, software pipelining included."""
+
+import json
+
+import pytest
+
+from tlx_xdsl.tools.tlx import main
+
+SOURCE = """\
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+
+
+@tlx_xdsl.jit
+def softmax(x, out, n, BLOCK: tl.constexpr):
+    index = tl.arange(0, BLOCK)
+    if n <= 0:
+        return
+    row = tl.load(x + index, mask=index < n, other=float("-inf"))
+    row = tl.exp(row - tl.max(row, 0))
+    tl.store(out + index, row / tl.sum(row, 0), mask=index < n)
+
+
+@tlx_xdsl.jit
+def product(a, b, c, K, SIZE: tl.constexpr, DEPTH: tl.constexpr):
+    rows, columns = tl.arange(0, SIZE), tl.arange(0, DEPTH)
+    left = a + rows[:, None] * K + columns[None, :]
+    right = b + columns[:, None] * SIZE + rows[None, :]
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for _ in range(0, K, DEPTH):
+        total = tl.dot(tl.load(left), tl.load(right), total)
+        left += DEPTH
+        right += DEPTH * SIZE
+    tl.store(c + rows[:, None] * SIZE + rows[None, :], total)
+
+
+TLX_COMPILE = {
+    "softmax": {"signature": {"x": "*fp32:16", "out": "*fp32:16", "n": "i32"}, "constexprs": {"BLOCK": 1024}},
+    "product": {
+        "signature": {"a": "*fp16:16", "b": "*fp16:16", "c": "*fp32:16", "K": "i32:16"},
+        "constexprs": {"SIZE": 128, "DEPTH": 64},
+    },
+}
+"""
+
+
+@pytest.fixture
+def compile_plain(tmp_path):
+    path = tmp_path / "plain.py"
+    path.write_text(SOURCE)
+
+    def run(kernel: str, *arguments: str) -> None:
+        assert main(["compile", f"{path}:{kernel}", "-o", str(tmp_path), "-q", *arguments]) == 0
+
+    return run
+
+
+def test_no_pass_of_ours_touches_them(tmp_path, compile_plain):
+    compile_plain("product", "--emit", "ttir,ttgir")
+    assert (tmp_path / "product.ttgir").read_text().count("tt.dot") == 1
+    assert "ttg.convert_layout" not in (tmp_path / "product.ttgir").read_text()
+
+
+@pytest.mark.backend
+@pytest.mark.parametrize(("stages", "shared"), [(2, 65536), (4, 131072)])
+def test_their_loops_are_pipelined_as_deep_as_asked(tmp_path, compile_plain, stages, shared):
+    compile_plain("product", "--emit", "ptx,json", "--num-stages", str(stages))
+    # One stage holds a tile of each operand: 2 x 128 x 64 x 2 bytes.
+    assert json.loads((tmp_path / "product.json").read_text())["shared"] == shared
+    assert "wgmma.mma_async" in (tmp_path / "product.ptx").read_text()
+
+
+@pytest.mark.backend
+def test_reductions_and_early_returns_compile(tmp_path, compile_plain):
+    compile_plain("softmax")
+    assert (tmp_path / "softmax.cubin").stat().st_size > 1000

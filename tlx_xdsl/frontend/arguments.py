@@ -1,0 +1,80 @@
+"""The arguments of a kernel: from a signature to values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i32
+from xdsl.ir import Attribute, Block, SSAValue
+
+from tlx_xdsl.frontend.foreign import compile_time
+from tlx_xdsl.frontend.source import Parameter
+from tlx_xdsl.frontend.types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
+from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, TupleValue, Value
+from tlx_xdsl.frontend.visitor import Visitor
+from tlx_xdsl.language.core import dtype, int32, int64
+
+Signature: TypeAlias = "str | tuple[Signature, ...]"
+"""The type of an argument: a text such as `*fp16`, or a tuple of types (which `"(*fp16, i32)"` is too)."""
+
+
+class Arguments:
+    """Adds the arguments of a kernel to its entry block."""
+
+    def __init__(self, visitor: Visitor, block: Block):
+        self.visitor = visitor
+        self.block = block
+        self.attributes: list[DictionaryAttr] = []
+        """The attributes of each argument of the block."""
+
+    def add(self, parameter: Parameter, signature: Mapping[str, Signature], constexprs: Mapping[str, Any]) -> Value:
+        """The value of a parameter.
+
+        Raises CompilationError at the parameter when it has no type, or one that does not exist.
+        """
+        name = parameter.name
+        if name in constexprs:
+            return _constant(constexprs[name])
+        if name not in signature:
+            if parameter.default is not inspect.Parameter.empty:
+                return _constant(parameter.default)
+            what = "a value (--constexpr)" if parameter.is_constexpr else "a type (--signature)"
+            raise self.visitor.error(parameter.node, f"the parameter '{name}' needs {what}")
+        self.visitor.locate(parameter.node)
+        try:
+            return self._value(name, signature[name])
+        except ValueError as error:
+            raise self.visitor.error(parameter.node, f"the parameter '{name}': {error}") from error
+
+    def _value(self, name: str, spelled: Signature) -> Value:
+        items = split_tuple(spelled) if isinstance(spelled, str) else spelled
+        if items is not None:
+            cls = type(spelled) if hasattr(type(spelled), "_fields") else None
+            return TupleValue(tuple(self._value(name, item) for item in items), cls)
+        assert isinstance(spelled, str)
+        return self._scalar_or_descriptor(name, parse_argument_type(spelled))
+
+    def _scalar_or_descriptor(self, name: str, type_: ArgumentType) -> Value:
+        element = type_.element
+        if not type_.is_descriptor:
+            return Tensor(self._argument(ir_type(element), name, type_.divisibility), element)
+        assert isinstance(element, dtype)
+        handle = self._argument(descriptor_ir_type(element, type_.block_shape), name)
+        rank = range(len(type_.block_shape))
+        # Triton's launchers pass shape and strides behind every descriptor.
+        shape = tuple(Tensor(self._argument(ir_type(int32), f"{name}.shape.{dim}"), int32) for dim in rank)
+        strides = tuple(Tensor(self._argument(ir_type(int64), f"{name}.stride.{dim}"), int64) for dim in rank)
+        return TensorDescriptor(handle, element, type_.block_shape, shape, strides)
+
+    def _argument(self, type_: Attribute, name: str, divisibility: int = 1) -> SSAValue:
+        argument = self.block.insert_arg(type_, len(self.block.args), self.visitor.builder.location)
+        argument.name_hint = name
+        attributes = {"tt.divisibility": IntegerAttr(divisibility, i32)} if divisibility > 1 else {}
+        self.attributes.append(DictionaryAttr(attributes))
+        return argument
+
+
+def _constant(value: Any) -> Constexpr:
+    return Constexpr(compile_time(value))

@@ -1,0 +1,127 @@
+"""What loads from and stores to buffers become.
+
+A block has no layout in the frontend. Where a layout is asked for, or tensor memory dictates a family of them, the
+block passes through `tlx.require_layout` or `tlx.release_layout`: the passes see the wish there, and every other
+operation stays free of layouts.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import (
+    blackwell_only,
+    elements_like,
+    in_tensor_memory,
+    number,
+    one_buffer,
+    shared_buffer,
+    tensor_memory_buffer,
+)
+from tlx_xdsl.frontend.lower.tlx_encodings import dummy_register, python_layout, register_type
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, Value
+from tlx_xdsl.language.core import dtype, int1
+
+
+def required(call: Call, value: Tensor, type_: TensorType, *, pin: bool) -> SSAValue:
+    """`value` in the layout of `type_`."""
+    properties = {"pin": UnitAttr()} if pin else {}
+    return call.emit(dialect.RequireLayoutOp(operands=[value.ssa], properties=properties, result_types=[type_])).result
+
+
+def released(call: Call, ssa: SSAValue, element: dtype, shape: tuple[int, ...], *, pin: bool) -> Tensor:
+    """A block with a layout as a value of the frontend; with `pin`, what computes with it keeps to that layout."""
+    properties = {"pin": UnitAttr()} if pin else {}
+    op = dialect.ReleaseLayoutOp(operands=[ssa], properties=properties, result_types=[ir_type(element, shape)])
+    return Tensor(call.emit(op).result, element, shape)
+
+
+def in_layout(call: Call, value: Tensor, *, pin: bool = True) -> Tensor:
+    """`value` in the layout that the argument `layout` names; `value` itself when it is None."""
+    layout = python_layout(call, "layout")
+    if layout is None:
+        return value
+    assert isinstance(value.dtype, dtype)
+    type_ = register_type(call, layout, value.shape, value.dtype)
+    return released(call, required(call, value, type_, pin=pin), value.dtype, value.shape, pin=pin)
+
+
+def _token(call: Call) -> SSAValue | None:
+    return call.of("token", AsyncToken, "an async_token").ssa if call.given("token") else None
+
+
+@lowers("tlx.local_load")
+def _local_load(call: Call) -> Value:
+    buffer, token = one_buffer(call, "src"), _token(call)
+    call.flag("relaxed")
+    if in_tensor_memory(buffer):
+        if token is not None:
+            call.fail("token", "a load from tensor memory waits for no copy group: wait for an mbarrier instead")
+        return in_layout(call, _tmem_load(call, buffer))
+    op = ttg.LocalLoadOp(operands=[buffer.ssa, token], result_types=[ir_type(buffer.dtype, buffer.shape)])
+    return in_layout(call, Tensor(call.emit(op).result, buffer.dtype, buffer.shape))
+
+
+def _tmem_type(buffer: BufferedTensor) -> TensorType:
+    """A block like `buffer`, in a layout that tensor memory can be loaded into and stored from."""
+    encoding = dummy_register(buffer.shape, buffer.dtype, tmem_compatible=True)
+    return TensorType(ir_type(buffer.dtype), buffer.shape, encoding)
+
+
+def _tmem_load(call: Call, buffer: BufferedTensor) -> Tensor:
+    op = call.emit(ttng.TMEMLoadOp(operands=[buffer.ssa, None], result_types=[_tmem_type(buffer), None, None]))
+    return released(call, op.result, buffer.dtype, buffer.shape, pin=False)
+
+
+@lowers("tlx.local_store")
+def _local_store(call: Call) -> Value | None:
+    buffer = one_buffer(call, "dst")
+    source = elements_like(call, "src", buffer)
+    if in_tensor_memory(buffer):
+        block = required(call, source, _tmem_type(buffer), pin=False)
+        always = call.as_scalar("dst", Constexpr(True), int1)
+        call.emit(ttng.TMEMStoreOp(operands=[buffer.ssa, None, block, always.ssa], result_types=[None]))
+        return None
+    call.emit(ttg.LocalStoreOp(operands=[source.ssa, buffer.ssa]))
+    return None
+
+
+@lowers("tlx.local_gather")
+def _local_gather(call: Call) -> Value:
+    buffer, indices = shared_buffer(call, "src"), call.of("indices", Tensor, "a block of integers")
+    op = ttg.LocalGatherOp(
+        operands=[buffer.ssa, indices.ssa, _token(call)],
+        properties={"axis": number(call.integer("axis", minimum=0))},
+        result_types=[ir_type(buffer.dtype, indices.shape)],
+    )
+    return Tensor(call.emit(op).result, buffer.dtype, indices.shape)
+
+
+@lowers("tlx.local_scatter")
+def _local_scatter(call: Call) -> Value | None:
+    buffer, indices = shared_buffer(call, "dst"), call.of("indices", Tensor, "a block of integers")
+    source = call.of("src", Tensor, "a block")
+    op = ttg.LocalScatterOp(
+        operands=[buffer.ssa, source.ssa, indices.ssa, _token(call)],
+        properties={"axis": number(call.integer("axis", minimum=0))},
+    )
+    call.emit(op)
+    return None
+
+
+@lowers("tlx.tmem_copy")
+def _tmem_copy(call: Call) -> Value | None:
+    blackwell_only(call, "tensor memory")
+    call.emit(ttng.TMEMCopyOp(operands=[shared_buffer(call, "src").ssa, tensor_memory_buffer(call, "dst").ssa]))
+    return None
+
+
+@lowers("tlx.zeros")
+def _zeros(call: Call) -> Value:
+    return in_layout(call, semantic.full(call.builder, call.shape(), Constexpr(0), call.dtype()))

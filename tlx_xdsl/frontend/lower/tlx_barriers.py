@@ -1,0 +1,163 @@
+"""What barriers and fences of `tlx` become."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BoolAttr, i64
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import view
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import SMEM, is_remote, number, one_barrier, remote_view
+from tlx_xdsl.frontend.values import Constexpr, MBarriers, Tensor, Value
+from tlx_xdsl.language.core import int1, int32
+from tlx_xdsl.layouts.shared import unswizzled_layout
+
+WARP_SIZE = 32
+
+
+def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = False) -> MBarriers:
+    """`num` mbarriers whose phases complete after `count` arrivals."""
+    # Stock Triton wants a rank-2 array, whose first dimension may be any number.
+    type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
+    array = call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+    barriers = MBarriers(array, num, per_thread)
+    for index in range(num):
+        one = view(call.visitor, call.node, barriers, Constexpr(index))
+        assert isinstance(one, MBarriers)
+        call.emit(ttng.InitBarrierOp(operands=[one.ssa], properties={"count": number(count)}))
+    return barriers
+
+
+@lowers("tlx.alloc_barriers")
+def _alloc_barriers(call: Call) -> Value:
+    num = call.integer("num_barriers", minimum=1)
+    return allocate_barriers(call, num, call.integer("arrive_count", minimum=1))
+
+
+@lowers("tlx.alloc_warp_barrier")
+def _alloc_warp_barrier(call: Call) -> Value:
+    num, warps = call.integer("num_barriers", minimum=1), call.integer("num_warps", minimum=1)
+    count = warps * WARP_SIZE * call.integer("num_arrivals", minimum=1)
+    return allocate_barriers(call, num, count, per_thread=True)
+
+
+def expect(call: Call, barrier: MBarriers, size: int, pred: Tensor) -> None:
+    """Let a barrier expect `size` bytes."""
+    call.emit(ttng.BarrierExpectOp(operands=[barrier.ssa, pred.ssa], properties={"size": number(size)}))
+
+
+@lowers("tlx.barrier_expect_bytes")
+def _barrier_expect_bytes(call: Call) -> Value | None:
+    expect(call, one_barrier(call), call.integer("size", minimum=0), call.predicate())
+    return None
+
+
+def wait(call: Call, barrier: MBarriers, phase: Tensor, pred: Tensor) -> None:
+    """Wait for a phase of a barrier."""
+    call.emit(ttng.WaitBarrierOp(operands=[barrier.ssa, phase.ssa, pred.ssa, []]))
+
+
+def parity(call: Call, parameter: str) -> Tensor:
+    """The argument, a phase's parity, as an int32."""
+    phase = call.args[parameter]
+    if isinstance(phase, Tensor) and phase.dtype == int1:
+        phase = semantic.cast(call.builder, phase, int32)
+    return call.as_scalar(parameter, phase, int32)
+
+
+@lowers("tlx.barrier_wait")
+def _barrier_wait(call: Call) -> Value | None:
+    wait(call, one_barrier(call), parity(call, "phase"), call.predicate())
+    return None
+
+
+@lowers("tlx.barrier_arrive")
+def _barrier_arrive(call: Call) -> Value | None:
+    barrier, count = one_barrier(call, remote=True), call.integer("arrive_count", minimum=1)
+    pred = call.scalar("pred", int1) if call.given("pred") else None
+    if call.given("remote_cta_rank"):
+        if is_remote(barrier):
+            call.fail("remote_cta_rank", "the barrier is a remote view, which names its CTA already")
+        rank = call.scalar("remote_cta_rank", int32)
+        barrier = MBarriers(remote_view(call, barrier.ssa, rank), 0, barrier.per_thread)
+    arrive(call, barrier, count, pred)
+    return None
+
+
+def arrive(call: Call, barrier: MBarriers, count: int, pred: Tensor | None) -> None:
+    """Arrive at a barrier of this CTA or of another one."""
+    condition = None if pred is None else pred.ssa
+    if barrier.per_thread:
+        if is_remote(barrier):
+            call.fail("bar", "a warp barrier of another CTA can't be arrived at")
+        if count != 1:
+            call.fail("arrive_count", f"each thread arrives once at a warp barrier, found {count}")
+        call.emit(dialect.ArrivePerThreadOp(operands=[barrier.ssa, condition]))
+    elif is_remote(barrier):
+        call.emit(dialect.ArriveRemoteOp(operands=[barrier.ssa, condition], properties={"count": number(count)}))
+    else:
+        call.emit(ttng.ArriveBarrierOp(operands=[barrier.ssa, condition], properties={"count": number(count)}))
+
+
+# --- named barriers -------------------------------------------------------------------------------------------------
+
+
+def _named(call: Call) -> tuple[Tensor, int]:
+    """The number of the barrier and of its threads."""
+    bar = call.args["bar"]
+    if isinstance(bar, Constexpr) and isinstance(bar.value, int) and not 0 <= bar.value < NAMED_BARRIERS:
+        call.fail("bar", f"a thread block has the named barriers 0 to {NAMED_BARRIERS - 1}, found {bar.value}")
+    return call.scalar("bar", int32), call.integer("arrive_count", minimum=1)
+
+
+@lowers("tlx.named_barrier_wait")
+def _named_barrier_wait(call: Call) -> Value | None:
+    barrier, threads = _named(call)
+    call.emit(dialect.NamedBarrierWaitOp(operands=[barrier.ssa], properties={"threads": number(threads)}))
+    return None
+
+
+@lowers("tlx.named_barrier_arrive")
+def _named_barrier_arrive(call: Call) -> Value | None:
+    barrier, threads = _named(call)
+    call.emit(dialect.NamedBarrierArriveOp(operands=[barrier.ssa], properties={"threads": number(threads)}))
+    return None
+
+
+# --- fences ---------------------------------------------------------------------------------------------------------
+
+
+def fence_async(call: Call) -> None:
+    """Order accesses of the threads with those of TMA and the tensor cores."""
+    call.emit(ttng.FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
+
+
+@lowers("tlx.fence")
+def _fence(call: Call) -> Value | None:
+    scope = call.choice("scope", {"gpu": FenceScope.GPU, "sys": FenceScope.SYS, "async_shared": None})
+    if scope is None:
+        fence_async(call)
+    else:
+        call.emit(dialect.FenceOp(properties={"scope": scope.attr}))
+    return None
+
+
+@lowers("tlx.fence_async_shared")
+def _fence_async_shared(call: Call) -> Value | None:
+    fence_async(call)
+    return None
+
+
+@lowers("tlx.fence_mbarrier_init_cluster")
+def _fence_mbarrier_init_cluster(call: Call) -> Value | None:
+    if call.visitor.unit.num_ctas > 1:
+        call.emit(ttng.FenceMBarrierInitReleaseClusterOp())
+    else:
+        # Stock Triton refuses its operation where each CTA has tensors of its own.
+        call.emit(dialect.FenceMBarrierInitClusterOp())
+    return None

@@ -1,0 +1,131 @@
+"""What the cluster launch control of `tlx` becomes."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType, i1, i32, i64
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.tt.enums import ProgramIDDim
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import view
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_barriers import allocate_barriers, arrive, expect, fence_async, parity, wait
+from tlx_xdsl.frontend.lower.tlx_common import SMEM, blackwell_only, cta_rank, one_barrier, remote_view
+from tlx_xdsl.frontend.values import ClcContext, ClcResponses, Constexpr, MBarriers, Tensor, TupleValue, Value
+from tlx_xdsl.language.core import int1, int32
+from tlx_xdsl.layouts.shared import unswizzled_layout
+
+RESPONSE_BYTES = 16
+"""Size of a response (PTX ISA, "clusterlaunchcontrol.try_cancel")."""
+
+
+def _allocate_responses(call: Call, num: int) -> ClcResponses:
+    type_ = MemDescType.get((num, 2), i64, layout_attr(unswizzled_layout(1)), SMEM)
+    return ClcResponses(call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result, num)
+
+
+@lowers("tlx.clc_create_context")
+def _clc_create_context(call: Call) -> Value:
+    blackwell_only(call, "cluster launch control")
+    consumers, stages = call.integer("num_consumers", minimum=1), call.integer("num_stages", minimum=1)
+    empty = allocate_barriers(call, stages, consumers)
+    full = allocate_barriers(call, stages, 1)
+    return ClcContext(empty, full, _allocate_responses(call, stages))
+
+
+def _stage(call: Call) -> tuple[MBarriers, MBarriers, ClcResponses]:
+    """The barriers "empty" and "full" and the response of stage `k`."""
+    context = call.of("ctx", ClcContext, "a CLC context (tlx.clc_create_context)")
+    views = [
+        view(call.visitor, call.nodes.get("k", call.node), array, call.args["k"])
+        for array in (context.empty, context.full, context.responses)
+    ]
+    empty, full, response = views
+    assert isinstance(empty, MBarriers) and isinstance(full, MBarriers) and isinstance(response, ClcResponses)
+    return empty, full, response
+
+
+def _always(call: Call) -> Tensor:
+    return call.as_scalar("ctx", Constexpr(True), int1)
+
+
+@lowers("tlx.clc_producer")
+def _clc_producer(call: Call) -> Value | None:
+    blackwell_only(call, "cluster launch control")
+    empty, full, response = _stage(call)
+    phase = parity(call, "p_producer")
+    if not call.flag("multi_ctas"):
+        wait(call, empty, phase, _always(call))
+        expect(call, full, RESPONSE_BYTES, _always(call))
+        call.emit(ttng.CLCTryCancelOp(operands=[response.ssa, full.ssa]))
+        return None
+    # The consumers of all CTAs report to the CTA of rank 0, which asks for all of them.
+    first = semantic.compare(call.builder, "==", cta_rank(call), Constexpr(0))
+    wait(call, empty, phase, first)
+    expect(call, full, RESPONSE_BYTES, _always(call))
+    call.emit(dialect.CLCTryCancelOp(operands=[response.ssa, full.ssa, first.ssa]))
+    return None
+
+
+@lowers("tlx.clc_consumer")
+def _clc_consumer(call: Call) -> Value:
+    blackwell_only(call, "cluster launch control")
+    empty, full, response = _stage(call)
+    several, all_three = call.flag("multi_ctas"), call.flag("return_3d")
+    wait(call, full, parity(call, "p_consumer"), _always(call))
+    coordinates = _query(call, response, several=several, dims=3 if all_three else 1)
+    # The response was read by this thread, and is written by the asynchronous proxy next.
+    fence_async(call)
+    more = semantic.compare(call.builder, ">=", coordinates[0], Constexpr(0))
+    if several:
+        rank = call.as_scalar("ctx", Constexpr(0), int32)
+        empty = MBarriers(remote_view(call, empty.ssa, rank), 0)
+    arrive(call, empty, 1, more)
+    return TupleValue(tuple(coordinates)) if all_three else coordinates[0]
+
+
+def _query(call: Call, response: ClcResponses, *, several: bool, dims: int) -> list[Tensor]:
+    """The first coordinates of the cluster in a response, or -1 when there is none."""
+    loaded = call.emit(ttng.CLCLoadResultOp(operands=[response.ssa], result_types=[IntegerType(128)])).clc_result
+    found = call.emit(ttng.CLCIsCanceledOp(operands=[loaded], result_types=[i1])).is_canceled
+    coordinates: list[Tensor] = []
+    for dim in list(ProgramIDDim)[:dims]:
+        op = ttng.CLCGetProgramIdOp(operands=[loaded], properties={"dim": dim.attr}, result_types=[i32])
+        place: Value = Tensor(call.emit(op).result, int32)
+        if several and dim is ProgramIDDim.X:
+            # The response names the first CTA of the cluster.
+            place = semantic.binary(call.builder, "+", place, cta_rank(call))
+        coordinates.append(semantic.where(call.builder, Tensor(found, int1), place, Constexpr(-1)))
+    return coordinates
+
+
+@lowers("tlx._alloc_clc_responses")
+def _alloc_clc_responses(call: Call) -> Value:
+    blackwell_only(call, "cluster launch control")
+    return _allocate_responses(call, call.integer("num_responses", minimum=1))
+
+
+def _response(call: Call) -> ClcResponses:
+    response = call.of("response", ClcResponses, "a CLC response")
+    if response.num:
+        call.fail("response", f"'response' must be one response, such as responses[i], found {response.describe()}")
+    return response
+
+
+@lowers("tlx._clc_issue")
+def _clc_issue(call: Call) -> Value | None:
+    blackwell_only(call, "cluster launch control")
+    response, barrier = _response(call), one_barrier(call, "barrier")
+    call.emit(ttng.CLCTryCancelOp(operands=[response.ssa, barrier.ssa]))
+    return None
+
+
+@lowers("tlx._clc_query")
+def _clc_query(call: Call) -> Value:
+    blackwell_only(call, "cluster launch control")
+    if call.flag("return_3d"):
+        return TupleValue(tuple(_query(call, _response(call), several=False, dims=3)))
+    return _query(call, _response(call), several=False, dims=1)[0]

@@ -1,0 +1,156 @@
+"""What the handlers of `tlx` share: readers of buffers and barriers, and the GPUs that have an operation."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
+from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call
+from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
+from tlx_xdsl.language.core import int32
+
+SMEM = ttg.SharedMemorySpaceAttr()
+TMEM = TensorMemorySpaceAttr()
+
+
+def number(value: int) -> IntegerAttr:
+    """A 32-bit attribute."""
+    return IntegerAttr(value, i32)
+
+
+# --- targets --------------------------------------------------------------------------------------------------------
+
+
+def hopper_only(call: Call, what: str = "this") -> None:
+    """Refuse targets without wgmma: it exists on sm_90 alone."""
+    if not 90 <= call.visitor.capability < 100:
+        call.fail(None, f"{what} needs a Hopper GPU (sm_90), the target is sm_{call.visitor.capability}")
+
+
+def blackwell_only(call: Call, what: str = "this") -> None:
+    """Refuse targets without tensor memory, tcgen05 and cluster launch control: sm_100 to sm_119 have them."""
+    if not is_blackwell(call):
+        call.fail(None, f"{what} needs a Blackwell GPU (sm_100), the target is sm_{call.visitor.capability}")
+
+
+def is_blackwell(call: Call) -> bool:
+    """Whether the target has tensor memory and tcgen05 (PTX ISA, "tcgen05", target architectures)."""
+    return 100 <= call.visitor.capability < 120
+
+
+# --- readers --------------------------------------------------------------------------------------------------------
+
+
+def in_tensor_memory(buffer: BufferedTensor) -> bool:
+    """Whether a buffer is in tensor memory."""
+    return isinstance(memdesc_type(buffer.ssa.type).memory_space, TensorMemorySpaceAttr)
+
+
+def one_buffer(call: Call, parameter: str) -> BufferedTensor:
+    """The argument, which must be one buffer and not an array of them."""
+    buffer = call.of(parameter, BufferedTensor, "a buffer")
+    if buffer.num:
+        call.fail(parameter, f"'{parameter}' must be one buffer, such as buf[i], found {buffer.describe()}")
+    return buffer
+
+
+def shared_buffer(call: Call, parameter: str) -> BufferedTensor:
+    """The argument, which must be one buffer in shared memory."""
+    buffer = one_buffer(call, parameter)
+    if in_tensor_memory(buffer):
+        call.fail(parameter, f"'{parameter}' must be in shared memory, found {buffer.describe()} in tensor memory")
+    return buffer
+
+
+def tensor_memory_buffer(call: Call, parameter: str) -> BufferedTensor:
+    """The argument, which must be one buffer in tensor memory."""
+    buffer = one_buffer(call, parameter)
+    if not in_tensor_memory(buffer):
+        call.fail(parameter, f"'{parameter}' must be in tensor memory, found {buffer.describe()} in shared memory")
+    return buffer
+
+
+def is_remote(barrier: MBarriers) -> bool:
+    """Whether a barrier is another CTA's."""
+    return isinstance(memdesc_type(barrier.ssa.type).memory_space, SharedClusterMemoryAttr)
+
+
+def as_barrier(call: Call, parameter: str, value: Value, *, remote: bool = False) -> MBarriers:
+    """`value`, which belongs to `parameter` and must be one mbarrier: this CTA's, unless `remote` allows others."""
+    if not isinstance(value, MBarriers):
+        call.fail(parameter, f"'{parameter}' must be an mbarrier, found {value.describe()}")
+    if value.num:
+        call.fail(parameter, f"'{parameter}' must be one mbarrier, such as bars[i], found {value.describe()}")
+    if not remote and is_remote(value):
+        call.fail(parameter, f"'{parameter}' must be an mbarrier of this CTA, found a remote view")
+    return value
+
+
+def one_barrier(call: Call, parameter: str = "bar", *, remote: bool = False) -> MBarriers:
+    """The argument, which must be one mbarrier."""
+    return as_barrier(call, parameter, call.args[parameter], remote=remote)
+
+
+def barriers(call: Call, parameter: str) -> list[MBarriers]:
+    """The argument, which must be a tuple of mbarriers."""
+    items = call.items(parameter, "a list of mbarriers")
+    return [as_barrier(call, parameter, item) for item in items]
+
+
+def block_of(call: Call, parameter: str) -> tuple[TensorDescriptor, BufferedTensor]:
+    """The descriptor `desc` and the buffer of a copy, which must hold the same block."""
+    descriptor = call.of("desc", TensorDescriptor, "a tensor descriptor")
+    buffer = shared_buffer(call, parameter)
+    if (descriptor.dtype, descriptor.block_shape) != (buffer.dtype, buffer.shape):
+        call.fail(parameter, f"'{parameter}' must match {descriptor.describe()}, found {buffer.describe()}")
+    return descriptor, buffer
+
+
+def elements_like(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
+    """The argument, which must be a block with the shape and the element type of `buffer`."""
+    source = call.tensor(parameter)
+    if (source.dtype, source.shape) != (buffer.dtype, buffer.shape):
+        call.fail(parameter, f"'{parameter}' must be a block like {buffer.describe()}, found {source.describe()}")
+    return source
+
+
+def cache_policy(call: Call) -> tt.CachePolicyAttr | None:
+    """The hints of `cache_modifier` (where there is one) and `eviction_policy`; None without any."""
+    modifiers = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
+    policies = {
+        "": EvictionPolicy.NORMAL,
+        "evict_normal": EvictionPolicy.NORMAL,
+        "evict_first": EvictionPolicy.EVICT_FIRST,
+        "evict_last": EvictionPolicy.EVICT_LAST,
+    }
+    modifier = call.choice("cache_modifier", modifiers) if "cache_modifier" in call.args else None
+    policy = call.choice("eviction_policy", policies)
+    if modifier in (None, CacheModifier.NONE) and policy is EvictionPolicy.NORMAL:
+        return None
+    return tt.CachePolicyAttr.get(modifier or CacheModifier.NONE, policy)
+
+
+# --- small pieces of IR ---------------------------------------------------------------------------------------------
+
+
+def cta_rank(call: Call) -> Tensor:
+    """The rank of this CTA in its cluster."""
+    return Tensor(call.emit(tlx.ClusterCTARankOp(result_types=[i32])).result, int32)
+
+
+def is_even_cta(call: Call) -> Tensor:
+    """Whether this CTA is the one of a pair that issues for both."""
+    odd = semantic.binary(call.builder, "%", cta_rank(call), Constexpr(2))
+    return semantic.compare(call.builder, "==", odd, Constexpr(0))
+
+
+def remote_view(call: Call, local: SSAValue, rank: Tensor) -> SSAValue:
+    """The view of the copy of a buffer or barrier in the CTA `rank`."""
+    type_ = tlx.MapToRemoteOp.remote_type(memdesc_type(local.type))
+    return call.emit(tlx.MapToRemoteOp(operands=[local, rank.ssa], result_types=[type_])).result

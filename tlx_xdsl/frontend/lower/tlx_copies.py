@@ -1,0 +1,150 @@
+"""What copies between global memory and buffers become that need no descriptor: by the threads, and in bulk."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import BoolAttr
+from xdsl.ir import Attribute
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
+from tlx_xdsl.dialects.ttg.types import AsyncTokenType
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import cache_policy, number, one_barrier, shared_buffer
+from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, TensorDescriptor, Value
+from tlx_xdsl.language.core import int1, int32, pointer_type
+from tlx_xdsl.layouts.shared import bytes_of
+
+
+def _pointer(call: Call, parameter: str, what: str) -> Tensor:
+    pointer = call.of(parameter, Tensor, what)
+    if not isinstance(pointer.dtype, pointer_type):
+        call.expected(parameter, what)
+    return pointer
+
+
+def _scalar_pointer(call: Call, parameter: str) -> Tensor:
+    pointer = _pointer(call, parameter, "a pointer")
+    if pointer.shape:
+        call.expected(parameter, "one pointer")
+    return pointer
+
+
+def _mask(call: Call, shape: tuple[int, ...]) -> Tensor | None:
+    if not call.given("mask"):
+        return None
+    mask = call.tensor("mask")
+    if mask.dtype != int1:
+        call.expected("mask", "an int1")
+    return semantic.broadcast_to(call.builder, mask, shape)
+
+
+@lowers("tlx.async_load")
+def _async_load(call: Call) -> Value | None:
+    if call.flag("bulk"):
+        return _bulk_load(call)
+    for parameter in ("bulk_size", "barrier"):
+        if call.given(parameter):
+            call.fail(parameter, f"'{parameter}' is for bulk copies, which need bulk=True")
+    source, buffer = _pointer(call, "src", "a block of pointers"), shared_buffer(call, "result")
+    assert isinstance(source.dtype, pointer_type)
+    if (source.dtype.element_ty, source.shape) != (buffer.dtype, buffer.shape):
+        call.fail("result", f"'result' must take the elements of {source.describe()}, found {buffer.describe()}")
+    mask, other = _mask(call, source.shape), None
+    if call.given("other") and mask is None:
+        call.fail("other", "'other' needs a mask")
+    if mask is not None:
+        # What is masked out is zero, not what happened to be in the buffer.
+        value = call.args["other"] if call.given("other") else Constexpr(0)
+        if isinstance(value, Tensor):
+            value = semantic.cast(call.builder, value, buffer.dtype)
+            other = semantic.broadcast_to(call.builder, value, source.shape).ssa
+        else:
+            other = semantic.full(call.builder, source.shape, value, buffer.dtype).ssa
+    properties: dict[str, Attribute] = {"isVolatile": BoolAttr.from_bool(call.flag("is_volatile"))}
+    if (policy := cache_policy(call)) is not None:
+        properties["cachePolicy"] = policy
+    op = ttg.AsyncCopyGlobalToLocalOp(
+        operands=[source.ssa, buffer.ssa, None if mask is None else mask.ssa, other],
+        properties=properties,
+        result_types=[AsyncTokenType()],
+    )
+    return AsyncToken(call.emit(op).token)
+
+
+def _bulk_load(call: Call) -> Value | None:
+    for parameter in ("mask", "other"):
+        if call.given(parameter):
+            call.fail(parameter, f"a bulk copy takes no '{parameter}'")
+    source, buffer = _scalar_pointer(call, "src"), shared_buffer(call, "result")
+    size = _size(call, "bulk_size", buffer)
+    call.emit(dialect.AsyncBulkLoadOp(operands=[source.ssa, buffer.ssa, size.ssa, one_barrier(call, "barrier").ssa]))
+    return None
+
+
+def _size(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
+    """The argument, bytes of a bulk copy; those of `buffer` when it is None."""
+    whole = bytes_of(prod(buffer.shape), buffer.dtype.primitive_bitwidth)
+    value = call.args[parameter] if call.given(parameter) else Constexpr(whole)
+    if isinstance(value, Constexpr) and isinstance(value.value, int):
+        if value.value <= 0 or value.value % BULK_BYTES:
+            call.fail(parameter, f"a bulk copy moves a positive multiple of {BULK_BYTES} bytes, found {value.value}")
+        if value.value > whole:
+            call.fail(parameter, f"the buffer has {whole} bytes, found {value.value}")
+    return call.as_scalar(parameter, value, int32)
+
+
+@lowers("tlx.async_store")
+def _async_store(call: Call) -> Value | None:
+    pointer, buffer = _scalar_pointer(call, "dst_global_ptr"), shared_buffer(call, "src_smem")
+    size = _size(call, "size", buffer)
+    call.emit(dialect.AsyncBulkStoreOp(operands=[buffer.ssa, pointer.ssa, size.ssa]))
+    return None
+
+
+def _tokens(call: Call) -> list[AsyncToken]:
+    tokens: list[AsyncToken] = []
+    for item in call.items("tokens", "a list of async_tokens"):
+        if not isinstance(item, AsyncToken):
+            call.fail("tokens", f"'tokens' must hold async_tokens, found {item.describe()}")
+        tokens.append(item)
+    return tokens
+
+
+@lowers("tlx.async_load_commit_group")
+def _async_load_commit_group(call: Call) -> Value:
+    tokens = [token.ssa for token in _tokens(call)]
+    op = ttg.AsyncCommitGroupOp(operands=[tokens], result_types=[AsyncTokenType()])
+    return AsyncToken(call.emit(op).async_token)
+
+
+@lowers("tlx.async_load_wait_group")
+def _async_load_wait_group(call: Call) -> Value:
+    tokens = [token.ssa for token in _tokens(call)]
+    op = ttg.AsyncWaitOp(
+        operands=[tokens],
+        properties={"num": number(call.integer("pendings", minimum=0))},
+        result_types=[AsyncTokenType()],
+    )
+    return AsyncToken(call.emit(op).ret_token)
+
+
+@lowers("tlx.prefetch")
+def _prefetch(call: Call) -> Value | None:
+    level = call.choice("level", {"L1": CacheLevel.L1, "L2": CacheLevel.L2})
+    if call.flag("tensormap"):
+        if call.given("mask"):
+            call.fail("mask", "the prefetch of a descriptor takes no mask")
+        descriptor = call.of("pointer", TensorDescriptor, "a tensor descriptor")
+        call.emit(dialect.PrefetchTensormapOp(operands=[descriptor.ssa]))
+        return None
+    pointer = _pointer(call, "pointer", "a pointer or a block of pointers")
+    mask = _mask(call, pointer.shape)
+    op = dialect.PrefetchOp(
+        operands=[pointer.ssa, None if mask is None else mask.ssa], properties={"level": level.attr}
+    )
+    call.emit(op)
+    return None

@@ -1,0 +1,195 @@
+"""From the layout objects of `tlx` to layout attributes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NoReturn
+
+from xdsl.dialects.builtin import BoolAttr, TensorType
+from xdsl.ir import Attribute
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import shape_attr
+from tlx_xdsl.frontend.calls import Call
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.language import tlx
+from tlx_xdsl.language.core import dtype
+from tlx_xdsl.layouts.conversion.shared import buffer_rank
+from tlx_xdsl.layouts.encodings import (
+    DistributedLinearLayout,
+    GenericLinearLayout,
+    NvmmaSharedLayout,
+    PaddedSharedLayout,
+    SharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+    TensorMemoryLayout,
+    TensorMemoryScalesLayout,
+    TmemLayout,
+)
+from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout
+
+WARP_BITS = 5
+"""A warp has 2**5 threads."""
+MAX_BLOCK_N = 256
+"""Most columns of an accumulator (PTX ISA, "tcgen05.mma", matrix shapes): wider buffers are several blocks."""
+
+
+def python_layout(call: Call, parameter: str) -> tlx.layout_encoding | None:
+    """The layout object that is the argument; None when there is none."""
+    if not call.given(parameter):
+        return None
+    value = call.python(parameter, "a layout")
+    if not isinstance(value, tlx.layout_encoding):
+        call.expected(parameter, "a layout")
+    return value
+
+
+def shared_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
+    """The layout of a buffer in shared memory: the one that the user names, or what TMA and the tensor cores like."""
+    asked = python_layout(call, parameter)
+    bits = element.primitive_bitwidth
+    if asked is None:
+        return layout_attr(default_shared_layout(shape, bits))
+    layout = _shared(call, parameter, asked, shape, bits)
+    rank = buffer_rank(layout)
+    if rank != len(shape):
+        call.fail(parameter, f"'{parameter}' is for {rank} dimensions, the buffer has {len(shape)}")
+    return layout_attr(layout)
+
+
+def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: tuple[int, ...], bits: int) -> SharedLayout:
+    match asked:
+        case tlx.swizzled_shared_layout_encoding():
+            return SwizzledSharedLayout(asked.vectorSize, asked.perPhase, asked.maxPhase, asked.order)
+        case tlx.padded_shared_layout_encoding():
+            return PaddedSharedLayout(asked.intervals, asked.paddings, asked.offset_bases, asked.block_bases)
+        case tlx.shared_linear_layout_encoding():
+            return SharedLinearLayout(asked.offset_bases, asked.block_bases, alignment=asked.alignment)
+        case tlx.nv_mma_shared_layout_encoding():
+            return _nvmma(call, parameter, asked, bits)
+        case tlx.swizzled_layout():
+            return _swizzled(call, parameter, asked, shape)
+        case _:
+            return _no_layout(call, parameter, "shared memory", asked)
+
+
+def _no_layout(call: Call, parameter: str, where: str, asked: tlx.layout_encoding) -> NoReturn:
+    call.fail(parameter, f"'{parameter}' must be a layout of {where}, found {asked!r}")
+
+
+def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding, bits: int) -> NvmmaSharedLayout:
+    if asked.elemType.primitive_bitwidth != bits:
+        call.fail(parameter, f"'{parameter}' is for elements of type {asked.elemType}, the buffer's have {bits} bits")
+    rank = len(asked.shape)
+    rows_first = tuple(reversed(range(rank)))
+    if asked.order not in (rows_first, (*rows_first[1::-1], *rows_first[2:])):
+        call.fail(parameter, f"the order {list(asked.order)} must name the last two dimensions first")
+    transposed = asked.order != rows_first
+    default = default_nvmma_layout(asked.shape, bits, transposed=transposed)
+    width = default.swizzling_byte_width if asked.swizzled else 0
+    return NvmmaSharedLayout(width, transposed, bits, asked.fp4Padded, rank)
+
+
+def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tuple[int, ...]) -> SwizzledSharedLayout:
+    order = asked.order or tuple(reversed(range(len(shape))))
+    if len(order) != len(shape):
+        call.fail(parameter, f"'{parameter}' is for {len(order)} dimensions, the buffer has {len(shape)}")
+    row = shape[order[0]]
+    if not asked.bits:
+        return SwizzledSharedLayout(1 << asked.base, 1, 1, order)
+    if (1 << (asked.base + asked.shift)) < row:
+        call.fail(
+            parameter,
+            f"Swizzle<{asked.bits}, {asked.base}, {asked.shift}> must take its bits from beyond a row: "
+            f"2**{asked.base + asked.shift} is less than its {row} elements",
+        )
+    return SwizzledSharedLayout(1 << asked.base, (1 << (asked.base + asked.shift)) // row, 1 << asked.bits, order)
+
+
+# --- tensor memory --------------------------------------------------------------------------------------------------
+
+
+def tmem_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
+    """The layout of a buffer in tensor memory: the one that the user names, or packed blocks, or that of scales.
+
+    Elements of 8 bits that are no floats are the scales of a block-scaled product: nothing else is stored so.
+    """
+    asked = python_layout(call, parameter)
+    if len(shape) < 2:
+        call.fail("shape", f"TMEM allocations must be at least 2D, got rank {len(shape)}")
+    if asked is None:
+        return layout_attr(_default_tmem(call, shape, element))
+    if not isinstance(asked, tlx.tensor_memory_layout_encoding):
+        _no_layout(call, parameter, "tensor memory", asked)
+    two_ctas = asked.ctaMode is not tlx.TMemCTAMode.DEFAULT
+    return layout_attr(TensorMemoryLayout(asked.blockM, asked.blockN, asked.colStride, (), two_ctas))
+
+
+def _default_tmem(call: Call, shape: tuple[int, ...], element: dtype) -> TmemLayout:
+    if element.primitive_bitwidth < 16 and not element.is_floating():
+        return TensorMemoryScalesLayout()
+    rows, columns = shape[-2:]
+    if rows < 64:
+        call.fail("shape", f"a buffer in tensor memory has 64 rows or a multiple of 128, found {list(shape)}")
+    return TensorMemoryLayout(min(rows, 128), min(columns, MAX_BLOCK_N), 1)
+
+
+# --- registers ------------------------------------------------------------------------------------------------------
+
+
+def register_type(call: Call, asked: tlx.layout_encoding, shape: tuple[int, ...], element: dtype) -> TensorType:
+    """The type of a block of `shape` elements in the layout that the user names."""
+    match asked:
+        case tlx.layout():
+            encoding: Attribute = _cute(call, asked, shape)
+        case tlx.DummyRegisterLayoutEncoding():
+            encoding = dummy_register(shape, element, tmem_compatible=asked.tmem_compatible)
+        case _:
+            return _no_layout(call, "layout", "registers", asked)
+    return TensorType(ir_type(element), shape, encoding)
+
+
+def dummy_register(shape: tuple[int, ...], element: dtype, *, tmem_compatible: bool) -> DummyRegisterLayoutAttr:
+    """What stands for a register layout until the pass that knows the warps chooses it."""
+    return DummyRegisterLayoutAttr(shape_attr(shape), ir_type(element), BoolAttr.from_bool(tmem_compatible))
+
+
+def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
+    """A linear layout: each bit of the thread's or value's number moves by a stride through the row-major block."""
+    threads, values = (_steps(modes) for modes in (asked.threads, asked.values))
+    warps = call.visitor.unit.num_warps
+    if len(threads) != WARP_BITS + warps.bit_length() - 1:
+        call.fail(
+            "layout", f"the layout is for {1 << len(threads)} threads, {warps} warps with {32 * warps} run this code"
+        )
+    last = prod(shape)
+    reach = sum(threads) + sum(values)
+    if reach >= last:
+        call.fail("layout", f"the layout reaches element {reach}, the block has {last} elements")
+    register, lane, warp = (
+        tuple(_coordinates(step, shape) for step in steps)
+        for steps in (values, threads[:WARP_BITS], threads[WARP_BITS:])
+    )
+    bases = (*register, *lane, *warp)
+    alone = all(sum(1 for part in basis if part) <= 1 for basis in bases)
+    moving = [basis for basis in bases if any(basis)]
+    if alone and len(set(moving)) == len(moving):
+        return layout_attr(DistributedLinearLayout(register, lane, warp, ()))
+    return layout_attr(GenericLinearLayout(register, lane, warp, ()))
+
+
+def _steps(modes: tuple[tuple[int, int], ...]) -> list[int]:
+    """How far each bit moves."""
+    return [stride << bit for size, stride in modes for bit in range(size.bit_length() - 1)]
+
+
+def _coordinates(offset: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The coordinates of element `offset` of a row-major block."""
+    result: list[int] = []
+    for size in reversed(shape):
+        offset, coordinate = divmod(offset, size)
+        result.append(coordinate)
+    return tuple(reversed(result))

@@ -1,0 +1,104 @@
+"""What requests for layouts of `tlx` become."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_access import in_layout, released, required
+from tlx_xdsl.frontend.lower.tlx_common import in_tensor_memory, one_buffer
+from tlx_xdsl.frontend.lower.tlx_encodings import (
+    dummy_register,
+    python_layout,
+    register_type,
+    shared_encoding,
+    tmem_encoding,
+)
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import BufferedTensor, Tensor, Value
+from tlx_xdsl.language.core import dtype
+
+
+def _block(call: Call, parameter: str) -> Tensor:
+    value = call.of(parameter, Tensor, "a block or a buffer")
+    if not value.shape or not isinstance(value.dtype, dtype):
+        call.expected(parameter, "a block of numbers or a buffer")
+    return value
+
+
+@lowers("tlx.require_layout")
+def _require_layout(call: Call) -> Value:
+    if not call.given("layout"):
+        call.expected("layout", "a layout")
+    pin = call.flag("pin")
+    call.flag("late_address_compute")
+    if not isinstance(call.args["x"], BufferedTensor):
+        return in_layout(call, _block(call, "x"), pin=pin)
+    buffer = one_buffer(call, "x")
+    encoding = _buffer_encoding(call, "layout", buffer)
+    type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
+    properties: dict[str, Attribute] = {"pin": UnitAttr()} if pin else {}
+    op = dialect.RequireLayoutOp(operands=[buffer.ssa], properties=properties, result_types=[type_])
+    return BufferedTensor(call.emit(op).result, buffer.dtype, buffer.shape, 0)
+
+
+def _buffer_encoding(call: Call, parameter: str, buffer: BufferedTensor) -> Attribute:
+    """The layout that the argument names for `buffer`."""
+    encoding = tmem_encoding if in_tensor_memory(buffer) else shared_encoding
+    return encoding(call, parameter, buffer.shape, buffer.dtype)
+
+
+def _wished(value: Tensor) -> SSAValue | None:
+    """The block in the layout that the user wished for `value`; None when it is not the value of a wish itself."""
+    owner = value.ssa.owner
+    return owner.src if isinstance(owner, dialect.ReleaseLayoutOp) and owner.pin is not None else None
+
+
+@lowers("tlx.release_layout")
+def _release_layout(call: Call) -> Value:
+    value = _block(call, "x")
+    assert isinstance(value.dtype, dtype)
+    wished = _wished(value)
+    if wished is None:
+        # What was computed from a wish keeps to it; a layout of the compiler's choice ends that.
+        encoding = dummy_register(value.shape, value.dtype, tmem_compatible=False)
+        wished = required(call, value, TensorType(ir_type(value.dtype), value.shape, encoding), pin=False)
+    return released(call, wished, value.dtype, value.shape, pin=False)
+
+
+def _with_layout(call: Call, parameter: str) -> SSAValue:
+    """The block or buffer whose layout is spoken of."""
+    value = call.args[parameter]
+    if isinstance(value, BufferedTensor):
+        return one_buffer(call, parameter).ssa
+    block = _block(call, parameter)
+    wished = _wished(block)
+    return block.ssa if wished is None else wished
+
+
+@lowers("tlx.dump_layout")
+def _dump_layout(call: Call) -> Value | None:
+    call.emit(dialect.DumpLayoutOp(operands=[_with_layout(call, "x")]))
+    return None
+
+
+@lowers("tlx.assert_same_layout")
+def _assert_same_layout(call: Call) -> Value | None:
+    value, source = call.args["l"], _with_layout(call, "l")
+    if isinstance(call.args["r"], Tensor | BufferedTensor):
+        call.emit(dialect.AssertSameLayoutOp(operands=[source, _with_layout(call, "r")]))
+        return None
+    asked = python_layout(call, "r")
+    if asked is None:
+        call.expected("r", "a block, a buffer or a layout")
+    if isinstance(value, BufferedTensor):
+        expected = _buffer_encoding(call, "r", value)
+    else:
+        block = _block(call, "l")
+        assert isinstance(block.dtype, dtype)
+        expected = register_type(call, asked, block.shape, block.dtype).encoding
+    call.emit(dialect.AssertSameLayoutExpectedOp(operands=[source], properties={"expected": expected}))
+    return None

@@ -1,0 +1,226 @@
+"""What the tensor cores' operations of `tlx` become: wgmma on Hopper, tcgen05 on Blackwell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from xdsl.dialects.builtin import BoolAttr, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import (
+    barriers,
+    blackwell_only,
+    hopper_only,
+    in_tensor_memory,
+    is_blackwell,
+    is_even_cta,
+    number,
+    one_barrier,
+    one_buffer,
+    shared_buffer,
+    tensor_memory_buffer,
+)
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, Value
+from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout
+
+SCALED_ROWS = 128
+"""Rows of the accumulator of a scaled product on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""
+
+
+@lowers("tlx.async_dot")
+def _async_dot(call: Call) -> Value | None:
+    if is_blackwell(call):
+        _tcgen05(call)
+        return None
+    hopper_only(call)
+    return _wgmma(call)
+
+
+# --- Hopper ---------------------------------------------------------------------------------------------------------
+
+
+def _wgmma(call: Call) -> Value:
+    asked = {
+        "pred": call.given("pred"),
+        "mBarriers": bool(call.items("mBarriers", "a list of mbarriers")),
+        "two_ctas": call.flag("two_ctas"),
+        "force_async": call.flag("force_async"),
+    }
+    for parameter, given in asked.items():
+        if given:
+            call.fail(parameter, f"'{parameter}' is for Blackwell GPUs, the target is sm_{call.visitor.capability}")
+    a, b = call.args["A"], shared_buffer(call, "B")
+    if not isinstance(a, Tensor):
+        a = shared_buffer(call, "A")
+    shape = _product_shape(call, a, b)
+    accumulator = _accumulator(call, a.dtype, shape)
+    assert isinstance(accumulator.dtype, dtype)
+    use_acc = call.scalar("use_acc", int1) if call.given("use_acc") else None
+    if use_acc is None and not call.given("acc"):
+        use_acc = call.as_scalar("use_acc", Constexpr(False), int1)
+    precisions = {"tf32": InputPrecision.TF32, "tf32x3": InputPrecision.TF32x3, "ieee": InputPrecision.IEEE}
+    precision = call.choice("input_precision", precisions) if call.given("input_precision") else InputPrecision.TF32
+    op = ttng.WarpGroupDotOp(
+        operands=[a.ssa, b.ssa, accumulator.ssa, None if use_acc is None else use_acc.ssa],
+        properties={"inputPrecision": precision.attr, "isAsync": BoolAttr.from_bool(True)},
+        result_types=[ir_type(accumulator.dtype, shape)],
+    )
+    return Tensor(call.emit(op).d, accumulator.dtype, shape)
+
+
+def _product_shape(call: Call, a: Tensor | BufferedTensor, b: BufferedTensor) -> tuple[int, int]:
+    """M and N of A @ B."""
+    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+        call.fail(None, f"expected A of M x K and B of K x N, found {a.describe()} and {b.describe()}")
+    both_8_bits = all(isinstance(x.dtype, dtype) and x.dtype.is_fp8() for x in (a, b))
+    if a.dtype != b.dtype and not both_8_bits:
+        call.fail(None, f"expected A and B of one type, found {a.describe()} and {b.describe()}")
+    return a.shape[0], b.shape[1]
+
+
+def _accumulator(call: Call, operand: Any, shape: tuple[int, int]) -> Tensor:
+    element = int32 if operand == int8 else call.dtype("out_dtype")
+    if not call.given("acc"):
+        return semantic.full(call.builder, shape, Constexpr(0), element)
+    accumulator = call.of("acc", Tensor, "a block")
+    if (accumulator.dtype, accumulator.shape) != (element, shape):
+        call.fail(
+            "acc",
+            f"'acc' must be a block of type {element}[{shape[0]}, {shape[1]}], found {accumulator.describe()}",
+        )
+    return accumulator
+
+
+@lowers("tlx.async_dot_wait")
+def _async_dot_wait(call: Call) -> Value:
+    hopper_only(call, "wgmma")
+    pendings = call.integer("pendings", minimum=0)
+    value = call.of("inp", Tensor, "the result of an async_dot")
+    if not value.shape:
+        call.expected("inp", "the result of an async_dot")
+    op = ttng.WarpGroupDotWaitOp(
+        operands=[[value.ssa]],
+        properties={"pendings": number(pendings)},
+        result_types=[[value.ssa.type]],
+    )
+    return Tensor(call.emit(op).results[0], value.dtype, value.shape)
+
+
+# --- Blackwell ------------------------------------------------------------------------------------------------------
+
+
+def _tcgen05(call: Call) -> None:
+    if isinstance(call.args["A"], Tensor):
+        call.fail("A", "on Blackwell A is a buffer in shared or tensor memory: store the block to one first")
+    if not call.given("acc"):
+        call.fail(None, "on Blackwell an async_dot needs 'acc', a buffer in tensor memory")
+    a, b = one_buffer(call, "A"), shared_buffer(call, "B")
+    accumulator = tensor_memory_buffer(call, "acc")
+    shape = _product_shape(call, a, b)
+    if accumulator.shape != shape:
+        call.fail("acc", f"'acc' must have the shape {list(shape)}, found {accumulator.describe()}")
+    operands = [a.ssa, b.ssa, _accumulator_for(call, accumulator), None]
+    use, pred, arrivals, properties = _issue(call)
+    op = ttng.TCGen5MMAOp(
+        operands=[*operands, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
+        properties=properties,
+        result_types=[None],
+    )
+    call.emit(op)
+
+
+def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, Attribute]]:
+    """Whether to accumulate, whether to issue at all, the barriers to arrive at, and the attributes."""
+    use = call.predicate("use_acc")
+    pred = call.predicate()
+    arrivals = [barrier.ssa for barrier in barriers(call, "mBarriers")]
+    properties: dict[str, Attribute] = {}
+    if arrivals or call.flag("force_async"):
+        properties["is_async"] = UnitAttr()
+    if call.flag("two_ctas"):
+        properties["two_ctas"] = UnitAttr()
+    return use, pred, arrivals, properties
+
+
+def _always(call: Call, arrivals: Sequence[SSAValue]) -> list[SSAValue]:
+    """A predicate for each barrier: the arrival depends on nothing but the product itself."""
+    return [call.as_scalar("mBarriers", Constexpr(True), int1).ssa for _ in arrivals]
+
+
+def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
+    """The accumulator in the layout that a product of one CTA, or of a pair of them, needs.
+
+    An allocation does not know that a pair will work on it: `tlx.require_layout` tells it, when layouts are resolved.
+    """
+    type_ = memdesc_type(accumulator.ssa.type)
+    layout = layout_of(type_.encoding)
+    bits = accumulator.dtype.primitive_bitwidth
+    if not isinstance(layout, TensorMemoryLayout):
+        call.fail("acc", f"'acc' must have the layout of an accumulator, found {accumulator.describe()} for scales")
+    # Accumulators are never packed (PTX ISA, "tcgen05.mma", layout of D).
+    needed = replace(layout, two_ctas=call.flag("two_ctas"), col_stride=32 // bits)
+    return accumulator.ssa if needed == layout else _required(call, accumulator, layout_attr(needed))
+
+
+def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAValue:
+    type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
+    return call.emit(dialect.RequireLayoutOp(operands=[buffer.ssa], result_types=[type_])).result
+
+
+FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2": ScaleDotElemType.E5M2}
+
+
+@lowers("tlx.async_dot_scaled")
+def _async_dot_scaled(call: Call) -> Value | None:
+    blackwell_only(call, "a scaled product")
+    a, b = one_buffer(call, "A"), shared_buffer(call, "B")
+    accumulator = tensor_memory_buffer(call, "acc")
+    if call.dtype("out_dtype") != float32 or accumulator.dtype != float32:
+        call.fail("acc", f"a scaled product accumulates in fp32, found {accumulator.describe()}")
+    if len(accumulator.shape) != 2 or accumulator.shape[0] != SCALED_ROWS:
+        call.fail("acc", f"a scaled product has {SCALED_ROWS} rows, found {accumulator.describe()}")
+    formats = [call.choice(name, FORMATS) for name in ("A_format", "B_format")]
+    mixed = formats[0] != formats[1]
+    operands = [
+        _padded(call, operand) if mixed and kind is ScaleDotElemType.E2M1 else operand.ssa
+        for operand, kind in zip((a, b), formats, strict=True)
+    ]
+    scales = [tensor_memory_buffer(call, name).ssa for name in ("A_scale", "B_scale")]
+    target = _accumulator_for(call, accumulator)
+    use, pred, arrivals, properties = _issue(call)
+    properties |= {"a_type": formats[0].attr, "b_type": formats[1].attr}
+    op = ttng.TCGen5MMAScaledOp(
+        operands=[*operands, target, None, *scales, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
+        properties=properties,
+        result_types=[None],
+    )
+    call.emit(op)
+    return None
+
+
+def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
+    """A buffer of fp4 pairs in the layout that a product with 8-bit floats needs, which gives a pair two bytes."""
+    layout = layout_of(memdesc_type(buffer.ssa.type).encoding)
+    if in_tensor_memory(buffer) or not isinstance(layout, NvmmaSharedLayout) or layout.fp4_padded:
+        return buffer.ssa
+    return _required(call, buffer, layout_attr(replace(layout, fp4_padded=True)))
+
+
+@lowers("tlx.tcgen05_commit")
+def _tcgen05_commit(call: Call) -> Value | None:
+    blackwell_only(call, "tcgen05")
+    barrier = one_barrier(call, "mBarrier")
+    pred = is_even_cta(call).ssa if call.flag("two_ctas") else None
+    call.emit(ttng.TCGen5CommitOp(operands=[barrier.ssa, pred, []]))
+    return None

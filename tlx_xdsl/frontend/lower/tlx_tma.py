@@ -1,0 +1,193 @@
+"""What TMA copies and tensor descriptors of `tlx` become."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
+from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import DESCRIPTOR_BYTES
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import block_of, cache_policy, number, one_barrier
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
+from tlx_xdsl.language.core import int8, int32, int64, pointer_type
+
+MAX_CTAS = 16
+"""Most CTAs of a cluster, with the non-portable sizes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
+INNER_BYTES = 16
+"""What the innermost dimension of a block has at least (CUDA C++ Programming Guide, "Tensor Memory Access")."""
+
+
+@lowers("tlx.async_descriptor_load")
+def _async_descriptor_load(call: Call) -> Value | None:
+    descriptor, buffer = block_of(call, "result")
+    coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
+    two_ctas = call.flag("two_ctas")
+    barrier, pred = one_barrier(call, "barrier", remote=two_ctas), call.predicate()
+    targets = call.items("multicast_targets", "a list of CTA ranks")
+    policy = cache_policy(call)
+    properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
+    if not targets and not two_ctas:
+        operands: list[SSAValue | list[SSAValue]] = [descriptor.ssa, coordinates, barrier.ssa, buffer.ssa, pred.ssa]
+        call.emit(ttng.AsyncTMACopyGlobalToLocalOp(operands=operands, properties=properties))
+        return None
+    if two_ctas:
+        properties["two_ctas"] = UnitAttr()
+    mask = _multicast_mask(call, targets).ssa if targets else None
+    op = dialect.AsyncTMALoadOp(
+        operands=[descriptor.ssa, coordinates, barrier.ssa, buffer.ssa, pred.ssa, mask], properties=properties
+    )
+    call.emit(op)
+    return None
+
+
+def _multicast_mask(call: Call, targets: tuple[Value, ...]) -> Tensor:
+    """The int32 with a bit for each rank."""
+    known = 0
+    computed: list[Value] = []
+    for target in targets:
+        if not isinstance(target, Constexpr):
+            rank = call.as_scalar("multicast_targets", target, int32)
+            computed.append(semantic.binary(call.builder, "<<", Constexpr(1), rank))
+            continue
+        rank = target.value
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < MAX_CTAS:
+            call.fail("multicast_targets", f"a CTA's rank is 0 to {MAX_CTAS - 1}, found {target.describe()}")
+        known |= 1 << rank
+    mask = call.as_scalar("multicast_targets", Constexpr(known), int32) if known or not computed else computed.pop()
+    for bit in computed:
+        mask = semantic.binary(call.builder, "|", mask, bit)
+    return call.as_scalar("multicast_targets", mask, int32)
+
+
+REDUCTIONS: dict[str, DescriptorReduceKind | None] = {
+    "": None,
+    "add": DescriptorReduceKind.ADD,
+    "min": DescriptorReduceKind.MIN,
+    "max": DescriptorReduceKind.MAX,
+    "and": DescriptorReduceKind.AND,
+    "or": DescriptorReduceKind.OR,
+    "xor": DescriptorReduceKind.XOR,
+}
+
+
+@lowers("tlx.async_descriptor_store")
+def _async_descriptor_store(call: Call) -> Value | None:
+    descriptor, buffer = block_of(call, "source")
+    coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
+    reduction = call.choice("store_reduce", REDUCTIONS)
+    policy = cache_policy(call)
+    if reduction is not None:
+        # Stock Triton's reduction has no cache policy; a hint may be dropped.
+        op = ttng.AsyncTMAReduceOp(
+            operands=[descriptor.ssa, coordinates, buffer.ssa], properties={"kind": reduction.attr}
+        )
+        call.emit(op)
+        return None
+    properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
+    call.emit(
+        ttng.AsyncTMACopyLocalToGlobalOp(operands=[descriptor.ssa, coordinates, buffer.ssa], properties=properties)
+    )
+    return None
+
+
+@lowers("tlx.async_descriptor_store_wait")
+def _async_descriptor_store_wait(call: Call) -> Value | None:
+    pendings = call.integer("pendings", minimum=0)
+    call.emit(ttng.AsyncTMAStoreWaitOp(properties={"pendings": number(pendings)}))
+    return None
+
+
+@lowers("tlx.async_descriptor_prefetch_tensor")
+def _async_descriptor_prefetch_tensor(call: Call) -> Value | None:
+    descriptor = call.of("desc", TensorDescriptor, "a tensor descriptor")
+    coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
+    policy = cache_policy(call)
+    properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
+    op = dialect.AsyncTMAPrefetchOp(operands=[descriptor.ssa, coordinates, call.predicate().ssa], properties=properties)
+    call.emit(op)
+    return None
+
+
+# --- descriptors ----------------------------------------------------------------------------------------------------
+
+
+@lowers("tlx.allocate_tensor_descriptor")
+def _allocate_tensor_descriptor(call: Call) -> Value:
+    num = call.integer("num", minimum=1)
+    op = ttg.GlobalScratchAllocOp(
+        properties={"nbytes": number(num * DESCRIPTOR_BYTES), "alignment": number(DESCRIPTOR_BYTES)},
+        result_types=[PointerType.get(ir_type(int8))],
+    )
+    return DescriptorRoom(call.emit(op).result, num)
+
+
+def _room(call: Call) -> SSAValue:
+    """The place of one descriptor: room for one, or a pointer to int8."""
+    where = call.args["desc_ptr"]
+    if isinstance(where, DescriptorRoom):
+        if where.num > 1:
+            call.fail("desc_ptr", f"'desc_ptr' must be the place of one descriptor, such as ptr[i], found {where.num}")
+        return where.ssa
+    if not isinstance(where, Tensor) or where.shape or where.dtype != pointer_type(int8):
+        call.expected("desc_ptr", "room for a tensor descriptor (tlx.allocate_tensor_descriptor)")
+    return where.ssa
+
+
+@lowers("tlx.make_tensor_descriptor")
+def _make_tensor_descriptor(call: Call) -> Value:
+    base = call.of("base", Tensor, "a pointer")
+    if not isinstance(base.dtype, pointer_type) or base.shape:
+        call.expected("base", "a pointer")
+    element = base.dtype.element_ty
+    block = call.shape("block_shape")
+    rank = len(block)
+    if block[-1] * element.primitive_bitwidth < 8 * INNER_BYTES:
+        call.fail(
+            "block_shape",
+            f"the last dimension of a block has at least {INNER_BYTES} bytes, found {block[-1]} elements of {element}",
+        )
+    shape = call.coordinates("shape", rank)
+    strides = _strides(call, rank)
+    padding = call.choice("padding_option", {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN})
+    if padding is PaddingOption.PAD_NAN and not element.is_floating():
+        call.fail("padding_option", f"only a tensor of floats is padded with nan, found {element}")
+    sizes, steps = [size.ssa for size in shape], [step.ssa for step in strides]
+    type_ = TensorDescType.get(block, ir_type(element))
+    properties: dict[str, Attribute] = {"padding": padding.attr}
+    if call.given("desc_ptr"):
+        made = call.emit(
+            dialect.MakeTensorDescOp(
+                operands=[_room(call), base.ssa, sizes, steps], properties=properties, result_types=[type_]
+            )
+        ).result
+    else:
+        made = call.emit(
+            tt.MakeTensorDescOp(operands=[base.ssa, sizes, steps], properties=properties, result_types=[type_])
+        ).result
+    return TensorDescriptor(made, element, block, tuple(shape), tuple(strides))
+
+
+def _strides(call: Call, rank: int) -> list[Tensor]:
+    items = call.items("strides", f"a tuple of {rank} strides")
+    if len(items) != rank:
+        call.expected("strides", f"a tuple of {rank} strides")
+    last = items[-1]
+    if isinstance(last, Constexpr) and last.value != 1:
+        call.fail("strides", f"the last stride must be 1, found {last.value}")
+    return [call.as_scalar("strides", item, int64) for item in items]
+
+
+@lowers("tlx.reinterpret_tensor_descriptor")
+def _reinterpret_tensor_descriptor(call: Call) -> Value:
+    block, element = call.shape("block_shape"), call.dtype()
+    op = ttng.ReinterpretTensorDescOp(
+        operands=[_room(call)], result_types=[TensorDescType.get(block, ir_type(element))]
+    )
+    # The descriptor holds shape and strides of the tensor; the program does not know them.
+    return TensorDescriptor(call.emit(op).result, element, block, (), ())

@@ -1,0 +1,103 @@
+"""What the small things of `tlx` become, and the names that exist for AMD GPUs only."""
+
+from __future__ import annotations
+
+import ast
+
+from xdsl.dialects.arith import IndexCastOp
+from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.gpu import DimensionEnum
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects.gpu import ThreadIdOp
+from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import blackwell_only
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
+from tlx_xdsl.language.core import dtype, float8e4nv, float8e5, float32, int1, int32, int64, pointer_type, uint32
+
+AXES = (DimensionEnum.X, DimensionEnum.Y, DimensionEnum.Z)
+
+
+@lowers("tlx.thread_id")
+def _thread_id(call: Call) -> Value:
+    axis = call.integer("axis", minimum=0)
+    if axis >= len(AXES):
+        call.fail("axis", f"a block of threads has axes 0, 1 and 2, found {axis}")
+    index = call.emit(ThreadIdOp(AXES[axis])).result
+    return Tensor(call.emit(IndexCastOp(index, i32)).result, int32)
+
+
+@lowers("tlx.clock64")
+def _clock64(call: Call) -> Value:
+    return Tensor(call.emit(dialect.Clock64Op(result_types=[i64])).result, int64)
+
+
+@lowers("tlx.stoch_round")
+def _stoch_round(call: Call) -> Value:
+    blackwell_only(call, "stochastic rounding")
+    source, target = call.of("src", Tensor, "a block of fp32"), call.dtype("dst_ty")
+    if source.dtype != float32 or not source.shape:
+        call.expected("src", "a block of fp32")
+    bits = call.of("rand_bits", Tensor, "a block of 32-bit integers")
+    if bits.dtype not in (int32, uint32):
+        call.expected("rand_bits", "a block of 32-bit integers")
+    op = dialect.StochRoundOp(operands=[source.ssa, bits.ssa], result_types=[ir_type(target, source.shape)])
+    return Tensor(call.emit(op).result, target, source.shape)
+
+
+@lowers("tlx.vote_ballot_sync")
+def _vote_ballot_sync(call: Call) -> Value:
+    mask, pred = call.scalar("mask", int32), call.args["pred"]
+    if not isinstance(pred, Tensor) or not pred.shape:
+        pred = call.scalar("pred", int1)
+    if pred.dtype != int1:
+        call.expected("pred", "an int1 or a block of int1")
+    return Tensor(call.emit(dialect.VoteBallotOp(operands=[mask.ssa, pred.ssa], result_types=[i32])).result, int32)
+
+
+@lowers("tlx.dtype_of")
+def _dtype_of(call: Call) -> Value:
+    value = call.args["v"]
+    if not isinstance(value, Tensor | BufferedTensor | TensorDescriptor):
+        call.expected("v", "a tensor, a buffer or a descriptor")
+    element = value.dtype
+    return Constexpr(element.element_ty if isinstance(element, pointer_type) else element)
+
+
+@lowers("tlx.size_of")
+def _size_of(call: Call) -> Value:
+    element: dtype = call.dtype()
+    return Constexpr(max(1, element.primitive_bitwidth // 8))
+
+
+@lowers("tlx.get_fp8_format_name")
+def _get_fp8_format_name(call: Call) -> Value:
+    names = {float8e4nv: "e4m3", float8e5: "e5m2"}
+    element = call.dtype()
+    if element not in names:
+        call.expected("dtype", "tl.float8e4nv or tl.float8e5")
+    return Constexpr(names[element])
+
+
+@lowers("tlx.get_bufidx_phase")
+def _get_bufidx_phase(call: Call) -> Value:
+    count, buffers = call.args["accum_cnt"], Constexpr(call.integer("NUM_BUFFERS", minimum=1))
+    if isinstance(count, Tensor) and (count.shape or isinstance(count.dtype, pointer_type) or not count.dtype.is_int()):
+        call.expected("accum_cnt", "a scalar integer")
+    index = semantic.binary(call.builder, "%", count, buffers)
+    round_ = semantic.binary(call.builder, "//", count, buffers)
+    return TupleValue((index, semantic.binary(call.builder, "&", round_, Constexpr(1))))
+
+
+@lowers("tlx.assume_uniform")
+def _assume_uniform(call: Call) -> Value:
+    return call.args["v"]
+
+
+@lowers("tlx.amd_only")
+def _amd_only(call: Call) -> Value:
+    function = call.node.func if isinstance(call.node, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "this")
+    raise call.visitor.error(call.node, f"tlx.{name} exists for AMD GPUs only")

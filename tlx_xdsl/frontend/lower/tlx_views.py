@@ -1,0 +1,215 @@
+"""What the views of buffers become: other shapes, parts and element types of the same memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from xdsl.dialects.builtin import DenseArrayBase, i32
+
+from tlx_xdsl.dialects import tlx as dialect
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.frontend.attributes import view
+from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.tlx_common import (
+    TMEM,
+    blackwell_only,
+    in_tensor_memory,
+    number,
+    one_buffer,
+    shared_buffer,
+    tensor_memory_buffer,
+)
+from tlx_xdsl.frontend.lower.tlx_encodings import shared_encoding, tmem_encoding
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import (
+    BufferedTensor,
+    ClcResponses,
+    Constexpr,
+    DescriptorRoom,
+    MBarriers,
+    Value,
+)
+from tlx_xdsl.layouts.conversion.shared import shared_to_linear
+from tlx_xdsl.layouts.encodings import (
+    NvmmaSharedLayout,
+    PaddedSharedLayout,
+    SharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+)
+from tlx_xdsl.layouts.shared import bytes_of, required_alignment, unswizzled_layout
+
+
+@lowers("tlx.local_view")
+def _local_view(call: Call) -> Value:
+    buffers = call.args["local_allocated_buffers"]
+    if not isinstance(buffers, BufferedTensor | MBarriers | ClcResponses | DescriptorRoom):
+        call.expected("local_allocated_buffers", "an array of buffers or mbarriers")
+    return view(call.visitor, call.node, buffers, call.args["buffer_idx"])
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+@lowers("tlx.subslice")
+def _subslice(call: Call) -> Value:
+    blackwell_only(call, "tensor memory")
+    buffer = tensor_memory_buffer(call, "local_allocated_buffer")
+    offset, size = call.integer("offset", minimum=0), call.integer("size", minimum=1)
+    return _tmem_part(call, buffer, len(buffer.shape) - 1, offset, size)
+
+
+def _tmem_part(call: Call, buffer: BufferedTensor, dim: int, offset: int, size: int) -> BufferedTensor:
+    """Elements `offset` and following of dimension `dim` of a buffer in tensor memory."""
+    source = memdesc_type(buffer.ssa.type)
+    shape = (*buffer.shape[:dim], size, *buffer.shape[dim + 1 :])
+    result = _part_type(source, shape)
+    op = ttng.TMEMSubSliceOp(
+        operands=[buffer.ssa], properties={"offset": number(offset), "dim": number(dim)}, result_types=[result]
+    )
+    return replace(buffer, ssa=call.emit(op).result, shape=shape)
+
+
+def _part_type(source: MemDescType, shape: tuple[int, ...]) -> MemDescType:
+    return MemDescType.get(
+        shape,
+        source.element_type,
+        source.encoding,
+        source.memory_space,
+        mutable=source.is_mutable,
+        alloc_shape=source.alloc_shape,
+    )
+
+
+@lowers("tlx.local_slice")
+def _local_slice(call: Call) -> Value:
+    buffer, shape = one_buffer(call, "buffer"), call.shape()
+    if len(shape) != len(buffer.shape):
+        call.fail("shape", f"'shape' must have the {len(buffer.shape)} dimensions of the buffer, found {list(shape)}")
+    offsets = call.items("offset", f"a tuple of {len(shape)} offsets")
+    if len(offsets) != len(shape):
+        call.expected("offset", f"a tuple of {len(shape)} offsets")
+    known = [item.value for item in offsets if isinstance(item, Constexpr) and isinstance(item.value, int)]
+    if in_tensor_memory(buffer):
+        if len(known) != len(shape):
+            call.fail("offset", "a part of a buffer in tensor memory has constexpr offsets")
+        for dim, (offset, size) in enumerate(zip(known, shape, strict=True)):
+            if size != buffer.shape[dim] or offset:
+                buffer = _tmem_part(call, buffer, dim, offset, size)
+        return buffer
+    result = _part_type(memdesc_type(buffer.ssa.type), shape)
+    if len(known) == len(shape):
+        properties = {"offsets": DenseArrayBase.from_list(i32, known)}
+        static = ttg.MemDescSubsliceOp(operands=[buffer.ssa], properties=properties, result_types=[result])
+        return replace(buffer, ssa=call.emit(static).result, shape=shape)
+    places = [place.ssa for place in call.coordinates("offset", len(shape))]
+    dynamic = dialect.MemDescDynamicSubsliceOp(operands=[buffer.ssa, places], result_types=[result])
+    return replace(buffer, ssa=call.emit(dynamic).result, shape=shape)
+
+
+# --- other shapes ---------------------------------------------------------------------------------------------------
+
+
+@lowers("tlx.local_trans")
+def _local_trans(call: Call) -> Value:
+    buffer = shared_buffer(call, "input")
+    order = call.integers("dims")
+    if sorted(order) != list(range(len(buffer.shape))):
+        call.fail("dims", f"'dims' must be a permutation of the {len(buffer.shape)} dimensions, found {list(order)}")
+    shape = tuple(buffer.shape[dim] for dim in order)
+    source = memdesc_type(buffer.ssa.type)
+    result = source.with_shape(shape).with_encoding(layout_attr(_transposed(call, _shared_layout(source), order)))
+    op = ttg.MemDescTransOp(
+        operands=[buffer.ssa],
+        properties={"order": DenseArrayBase.from_list(i32, list(order))},
+        result_types=[result],
+    )
+    return replace(buffer, ssa=call.emit(op).result, shape=shape)
+
+
+def _shared_layout(buffer: MemDescType) -> SharedLayout:
+    layout = layout_of(buffer.encoding)
+    assert isinstance(layout, SwizzledSharedLayout | NvmmaSharedLayout | PaddedSharedLayout | SharedLinearLayout)
+    return layout
+
+
+def _transposed(call: Call, layout: SharedLayout, order: tuple[int, ...]) -> SharedLayout:
+    """The layout of the same memory when dimension i is what was dimension `order[i]`."""
+    if order == tuple(range(len(order))):
+        return layout
+    match layout:
+        case NvmmaSharedLayout():
+            if order != (*range(len(order) - 2), len(order) - 1, len(order) - 2):
+                call.fail("dims", f"a tile's last two dimensions can be swapped and no others, found {list(order)}")
+            return replace(layout, transposed=not layout.transposed)
+        case SwizzledSharedLayout():
+            return replace(layout, order=tuple(order.index(dim) for dim in layout.order))
+        case PaddedSharedLayout() | SharedLinearLayout():
+            return replace(
+                layout,
+                offset=tuple(tuple(basis[dim] for dim in order) for basis in layout.offset),
+                block=tuple(tuple(basis[dim] for dim in order) for basis in layout.block),
+            )
+
+
+@lowers("tlx.local_reshape")
+def _local_reshape(call: Call) -> Value:
+    buffer, shape = shared_buffer(call, "buffer"), call.shape()
+    if prod(shape) != prod(buffer.shape):
+        call.fail("shape", f"cannot reshape {list(buffer.shape)} to {list(shape)}: the number of elements must stay")
+    source = memdesc_type(buffer.ssa.type)
+    if source.shape != source.alloc_shape:
+        call.fail("buffer", "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
+    layout = _reshaped(call, _shared_layout(source), source, shape)
+    op = ttg.MemDescReshapeOp(
+        operands=[buffer.ssa], result_types=[source.with_shape(shape).with_encoding(layout_attr(layout))]
+    )
+    return replace(buffer, ssa=call.emit(op).result, shape=shape)
+
+
+def _reshaped(call: Call, layout: SharedLayout, source: MemDescType, shape: tuple[int, ...]) -> SharedLayout:
+    """A layout with which the elements of `shape`, in row-major order, lie where `layout` has them.
+
+    A tile stays a tile where the hardware would find its elements; otherwise the places are spelled out.
+    """
+    if isinstance(layout, PaddedSharedLayout):
+        call.fail("buffer", "a buffer with a padded layout can't be reshaped")
+    # Among the outputs of a linear layout the first one varies fastest.
+    places = shared_to_linear(layout, source.shape)
+    places = places.transpose_outs(tuple(reversed(places.out_names)))
+    dims = [(f"dim{dim}", size) for dim, size in enumerate(shape)]
+    places = places.reshape_outs(dims[::-1]).transpose_outs([name for name, _ in dims])
+    candidates: list[SharedLayout] = []
+    if isinstance(layout, NvmmaSharedLayout) and len(shape) > 1:
+        candidates.append(replace(layout, rank=len(shape)))
+    if isinstance(layout, SwizzledSharedLayout):
+        candidates.append(unswizzled_layout(len(shape)))
+    for candidate in candidates:
+        try:
+            if shared_to_linear(candidate, shape).equal_ignoring_trivial(places):
+                return candidate
+        except ValueError:
+            continue
+    offset, block = (places.bases_of(name) if name in places.in_names else () for name in ("offset", "block"))
+    return SharedLinearLayout(offset, block, alignment=required_alignment(layout, source.element_bits))
+
+
+@lowers("tlx.local_reinterpret")
+def _local_reinterpret(call: Call) -> Value:
+    buffer, element = one_buffer(call, "buffer"), call.dtype()
+    shape = call.shape() if call.given("shape") else buffer.shape
+    source = memdesc_type(buffer.ssa.type)
+    have = bytes_of(prod(buffer.shape), buffer.dtype.primitive_bitwidth)
+    need = bytes_of(prod(shape), element.primitive_bitwidth)
+    if need > have:
+        call.fail("buffer", f"the buffer has {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
+    if in_tensor_memory(buffer):
+        result = MemDescType.get(shape, ir_type(element), tmem_encoding(call, "layout", shape, element), TMEM)
+    else:
+        encoding = shared_encoding(call, "layout", shape, element)
+        result = MemDescType.get(shape, ir_type(element), encoding, source.memory_space, mutable=source.is_mutable)
+    op = ttg.MemDescReinterpretOp(operands=[buffer.ssa], result_types=[result])
+    return BufferedTensor(call.emit(op).result, element, shape, 0)

@@ -1,0 +1,245 @@
+"""Reductions and scans of blocks along a dimension ("axis").
+
+An axis is constexpr; a negative one counts from the end. The named functions are written in the language itself over
+`reduce` and `associative_scan`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tlx_xdsl.language.compile_time import constexpr_function
+from tlx_xdsl.language.core import to_tensor
+from tlx_xdsl.language.creation import arange
+from tlx_xdsl.language.dtypes import dtype as element_type
+from tlx_xdsl.language.dtypes import float32, int32, uint32
+from tlx_xdsl.language.marks import builtin, library
+from tlx_xdsl.language.math import maximum, minimum, where
+from tlx_xdsl.language.shape import broadcast_to, expand_dims
+
+if TYPE_CHECKING:
+    # In the language, this annotation says that a value is known at compile time; its type can be any.
+    constexpr: TypeAlias = Any
+else:
+    from tlx_xdsl.language.compile_time import constexpr
+
+_member = builtin("tl", member=True)
+
+
+@_member
+def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
+    """Combine the elements of a block, or of a tuple of blocks of one shape, along `axis`; None is all of them.
+
+    `combine_fn` is a jitted function from two elements (for n blocks: from n elements and n others) to one (to n);
+    it must be associative and commutative. The axis vanishes, or has size 1 with `keep_dims`; reducing the only
+    dimension gives a scalar. For a tuple, the result is a tuple.
+    """
+
+
+@_member
+def associative_scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False) -> Any:
+    """All partial results of combining elements along `axis`, from its start or, with `reverse`, from its end.
+
+    `input` and `combine_fn` are as in `reduce`; the function need not be commutative. Each result includes its own
+    element, and has the shape of `input`.
+    """
+
+
+# --- what the named functions share ---------------------------------------------------------------------------------
+
+
+@constexpr_function
+def _other_axes(rank: int, axis: int) -> tuple[int, ...]:
+    """The dimensions of a block of `rank` dimensions but one."""
+    return tuple(dim for dim in range(rank) if dim != axis % rank)
+
+
+@constexpr_function
+def _summed_type(element: element_type, wanted: element_type | None) -> element_type:
+    """The type in which elements are summed: `wanted`, else at least 32 bits for integers."""
+    if wanted is not None:
+        return wanted
+    if element.is_int() and element.primitive_bitwidth < 32:
+        return int32 if element.is_int_signed() else uint32
+    return element
+
+
+@constexpr_function
+def _compared_type(element: element_type) -> element_type:
+    """The type in which a largest or smallest element is found: at least 32 bits."""
+    if element.primitive_bitwidth >= 32:
+        return element
+    return float32 if element.is_floating() else int32
+
+
+@constexpr_function
+def is_axis(axis: Any, rank: int) -> bool:
+    """Whether `axis` is a dimension of blocks with `rank` dimensions."""
+    return isinstance(axis, int) and -rank <= axis < rank
+
+
+@library()
+def positions_along(size: constexpr, rank: constexpr, axis: constexpr) -> Any:
+    """0, ..., `size` - 1 along dimension `axis` of a block of `rank` dimensions; the others have size 1."""
+    return expand_dims(arange(0, size), _other_axes(rank, axis))
+
+
+@library()
+def _add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@library()
+def _multiply(a: Any, b: Any) -> Any:
+    return a * b
+
+
+@library()
+def _xor(a: Any, b: Any) -> Any:
+    return a ^ b
+
+
+@library()
+def _or(a: Any, b: Any) -> Any:
+    return a | b
+
+
+@library()
+def _larger(a: Any, b: Any) -> Any:
+    return maximum(a, b)
+
+
+@library()
+def _smaller(a: Any, b: Any) -> Any:
+    return minimum(a, b)
+
+
+@library()
+def _larger_and_first(a: Any, i: Any, b: Any, j: Any) -> Any:
+    keep = (a > b) | ((a == b) & (i < j))
+    return where(keep, a, b), where(keep, i, j)
+
+
+@library()
+def _smaller_and_first(a: Any, i: Any, b: Any, j: Any) -> Any:
+    keep = (a < b) | ((a == b) & (i < j))
+    return where(keep, a, b), where(keep, i, j)
+
+
+@library()
+def _larger_and_any(a: Any, i: Any, b: Any, j: Any) -> Any:
+    keep = a > b
+    return where(keep, a, b), where(keep, i, j)
+
+
+@library()
+def _smaller_and_any(a: Any, i: Any, b: Any, j: Any) -> Any:
+    keep = a < b
+    return where(keep, a, b), where(keep, i, j)
+
+
+@library()
+def _with_positions(input: Any, axis: constexpr, combine_fn: Any, keep_dims: Any) -> Any:
+    """Reduce the elements together with their positions along `axis`, as int32."""
+    rank: constexpr = len(input.shape)
+    assert rank, f"'input' must be a block, found a scalar {input.dtype}"
+    assert axis is not None, "positions are counted along one axis: 'axis' can't be None"
+    assert is_axis(axis, rank), f"'axis' must be at least {-rank} and less than {rank}, found {axis}"
+    position = broadcast_to(positions_along(input.shape[axis], rank, axis), input.shape)
+    return reduce((input, position), axis, combine_fn, keep_dims=keep_dims)
+
+
+# --- reductions -----------------------------------------------------------------------------------------------------
+
+
+@library(member=True)
+def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: constexpr = None) -> Any:
+    """The sum of the elements along `axis`, or of all; `keep_dims` keeps the axis, with size 1.
+
+    The elements are converted to `dtype` first; without it, integers of less than 32 bits to int32, or to uint32 when
+    they are unsigned.
+    """
+    input = to_tensor(input)
+    return reduce(input.to(_summed_type(input.dtype, dtype)), axis, _add, keep_dims=keep_dims)
+
+
+@library(member=True)
+def max(
+    input: Any,
+    axis: Any = None,
+    return_indices: constexpr = False,
+    return_indices_tie_break_left: constexpr = True,
+    keep_dims: Any = False,
+) -> Any:
+    """The largest element along `axis`, or of all; NaN counts only when there is nothing else.
+
+    Elements of less than 32 bits become float32 or int32. With `return_indices`, the result is the largest element,
+    in its own type, and its position along `axis`, an int32: of several the first, or with
+    `return_indices_tie_break_left=False` any, which is faster.
+    """
+    input = to_tensor(input)
+    if return_indices:
+        combine_fn: constexpr = _larger_and_first if return_indices_tie_break_left else _larger_and_any
+        return _with_positions(input, axis, combine_fn, keep_dims)
+    return reduce(input.to(_compared_type(input.dtype)), axis, _larger, keep_dims=keep_dims)
+
+
+@library(member=True)
+def min(
+    input: Any,
+    axis: Any = None,
+    return_indices: constexpr = False,
+    return_indices_tie_break_left: constexpr = True,
+    keep_dims: Any = False,
+) -> Any:
+    """The smallest element along `axis`, or of all; arguments and result as for `max`."""
+    input = to_tensor(input)
+    if return_indices:
+        combine_fn: constexpr = _smaller_and_first if return_indices_tie_break_left else _smaller_and_any
+        return _with_positions(input, axis, combine_fn, keep_dims)
+    return reduce(input.to(_compared_type(input.dtype)), axis, _smaller, keep_dims=keep_dims)
+
+
+@library(member=True)
+def argmax(input: Any, axis: Any, tie_break_left: constexpr = True, keep_dims: Any = False) -> Any:
+    """The position along `axis` of the largest element, an int32: of several the first, or any (faster)."""
+    return max(input, axis, True, tie_break_left, keep_dims)[1]
+
+
+@library(member=True)
+def argmin(input: Any, axis: Any, tie_break_left: constexpr = True, keep_dims: Any = False) -> Any:
+    """The position along `axis` of the smallest element, an int32: of several the first, or any (faster)."""
+    return min(input, axis, True, tie_break_left, keep_dims)[1]
+
+
+@library(member=True)
+def xor_sum(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+    """The exclusive or of the integers along `axis`, or of all."""
+    input = to_tensor(input)
+    assert input.dtype.is_int(), f"'input' must hold integers, found {input.dtype}"
+    return reduce(input, axis, _xor, keep_dims=keep_dims)
+
+
+@library(member=True)
+def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
+    """The bitwise or of the integers along `axis`; None is all of them."""
+    input = to_tensor(input)
+    assert input.dtype.is_int(), f"'input' must hold integers, found {input.dtype}"
+    return reduce(input, axis, _or, keep_dims=keep_dims)
+
+
+# --- scans ----------------------------------------------------------------------------------------------------------
+
+
+@library(member=True)
+def cumsum(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
+    """The sums of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
+    input = to_tensor(input)
+    return associative_scan(input.to(_summed_type(input.dtype, dtype)), axis, _add, reverse)
+
+
+@library(member=True)
+def cumprod(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
+    """The products of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
+    input = to_tensor(input)
+    return associative_scan(input.to(_summed_type(input.dtype, dtype)), axis, _multiply, reverse)

@@ -1,0 +1,34 @@
+"""Names of TLX that exist for AMD GPUs only; a call of one is an error that says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.language.core import BUILTIN_NAME
+
+PREFIXES = ("buffer_", "amd_", "async_amd_")
+"""What the names of whole families begin with."""
+
+NAMES = frozenset(
+    {
+        "dot_operand_layout",
+        "extract_slice",
+        "rematerialized_range",
+        "require_amd_wmma_layout",
+        "update_tensor_descriptor",
+        "warp_pipeline_stage",
+    }
+)
+
+
+def amd_only(name: str) -> Any:
+    """What stands for the AMD name `name`; None when it is no such name."""
+    if name not in NAMES and not name.startswith(PREFIXES):
+        return None
+
+    def outside(*args: Any) -> Any:
+        raise RuntimeError(f"tlx.{name} exists for AMD GPUs only")
+
+    outside.__name__ = name
+    setattr(outside, BUILTIN_NAME, "tlx.amd_only")
+    return outside

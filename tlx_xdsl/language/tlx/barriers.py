@@ -1,0 +1,64 @@
+"""Barriers and fences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.language.core import builtin
+
+_tlx = builtin("tlx")
+
+
+@_tlx
+def alloc_barriers(num_barriers: int, arrive_count: int = 1) -> Any:
+    """Allocate and initialise mbarriers whose phases complete after `arrive_count` arrivals."""
+
+
+@_tlx
+def alloc_warp_barrier(num_barriers: int, num_warps: int = 1, num_arrivals: int = 1) -> Any:
+    """Allocate mbarriers that `num_warps` warps arrive at without meeting: each thread counts for itself.
+
+    A phase completes after `num_arrivals` calls of `barrier_arrive` by all of their threads.
+    """
+
+
+@_tlx
+def barrier_expect_bytes(bar: Any, size: int, pred: Any = None) -> Any:
+    """Arrive once, and make the current phase also wait for `size` bytes of asynchronous copies."""
+
+
+@_tlx
+def barrier_wait(bar: Any, phase: Any, pred: Any = None) -> Any:
+    """Block until the barrier's phase of parity `phase` (0 or 1) has completed."""
+
+
+@_tlx
+def barrier_arrive(bar: Any, arrive_count: int = 1, remote_cta_rank: Any = None, pred: Any = None) -> Any:
+    """Arrive `arrive_count` times, once per call and not per thread; at the barrier of the CTA `remote_cta_rank`."""
+
+
+@_tlx
+def named_barrier_wait(bar: Any, arrive_count: int) -> Any:
+    """Arrive at the named barrier `bar`, 0 to 15, and block until `arrive_count` threads have arrived."""
+
+
+@_tlx
+def named_barrier_arrive(bar: Any, arrive_count: int) -> Any:
+    """Arrive at the named barrier `bar`, 0 to 15, that `arrive_count` threads take part in, without waiting."""
+
+
+@_tlx
+def fence(scope: str) -> Any:
+    """Make this thread's earlier writes visible: to the GPU ("gpu"), to the system ("sys") or as `fence_async_shared`
+    does ("async_shared").
+    """
+
+
+@_tlx
+def fence_async_shared() -> Any:
+    """Make this thread's shared-memory accesses visible to TMA and the tensor cores (PTX: fence.proxy.async)."""
+
+
+@_tlx
+def fence_mbarrier_init_cluster() -> Any:
+    """Make the initialisation of this CTA's mbarriers visible to the cluster."""

@@ -1,0 +1,49 @@
+"""Cluster launch control (Blackwell): a running cluster takes over the work of one that has not been launched.
+
+Producer and consumers meet in a context of `num_stages` responses, each with an mbarrier that says it is full and
+one that says it is empty. Phases are the parities that `barrier_wait` takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.language.core import builtin
+
+_tlx = builtin("tlx")
+
+
+@_tlx
+def clc_create_context(num_consumers: int, num_stages: int = 1) -> Any:
+    """The barriers and responses for `num_consumers` consumers, counted over all CTAs of the cluster."""
+
+
+@_tlx
+def clc_producer(ctx: Any, p_producer: Any, multi_ctas: bool = True, k: Any = 0) -> Any:
+    """Wait until stage `k` is empty and ask for the next cluster.
+
+    With `multi_ctas` all CTAs of the cluster call it; the one of rank 0 asks, and all get the response.
+    """
+
+
+@_tlx
+def clc_consumer(ctx: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False) -> Any:
+    """Wait for the response in stage `k`: the x coordinate of the CTA to take over, or -1 when there is no more.
+
+    With `return_3d` it is the three coordinates. With `multi_ctas` x counts from the CTA's own rank.
+    """
+
+
+@_tlx
+def _alloc_clc_responses(num_responses: int) -> Any:
+    """Allocate responses of 16 bytes."""
+
+
+@_tlx
+def _clc_issue(response: Any, barrier: Any) -> Any:
+    """Ask for the next cluster: the response arrives in `response`, and its 16 bytes complete on `barrier`."""
+
+
+@_tlx
+def _clc_query(response: Any, return_3d: bool = False) -> Any:
+    """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""

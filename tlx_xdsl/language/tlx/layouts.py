@@ -1,0 +1,359 @@
+"""Layouts that a kernel may ask for: objects that hold numbers, made on the host or in a kernel.
+
+What they mean is in `docs/architecture.md` and in the classes of `tlx_xdsl.layouts.encodings` that they become. A
+layout in registers says which thread holds which element; a layout in shared memory says where an element lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, cast
+
+from tlx_xdsl.language.core import builtin, dtype, unwrapped
+
+
+def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
+    """`values` as plain integers."""
+    numbers = tuple(unwrapped(value) for value in values)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f"{what} must hold integers, got {type(number).__name__}")
+    return numbers
+
+
+def _bases(values: Sequence[Sequence[Any]], what: str) -> tuple[tuple[int, ...], ...]:
+    return tuple(_ints(basis, what) for basis in values)
+
+
+def _at_least(value: Any, low: int, what: str) -> int:
+    """`value`, which must be an integer of at least `low`."""
+    number = unwrapped(value)
+    if isinstance(number, bool) or not isinstance(number, int) or number < low:
+        raise ValueError(f"{what} must be an integer of at least {low}, got {number}")
+    return number
+
+
+def _power_of_two(value: Any, what: str) -> int:
+    number = _at_least(value, 1, what)
+    if number & (number - 1):
+        raise ValueError(f"{what} must be a power of two, got {number}")
+    return number
+
+
+def _one_cta(values: Sequence[Any] | None, what: str) -> None:
+    """Check that a field that splits a tensor over CTAs does not: each CTA has tensors of its own here."""
+    if values is not None and any(size != 1 for size in _ints(values, what)):
+        raise ValueError(f"{what} must be 1 along every dimension: a TLX buffer belongs to one CTA")
+
+
+def _permutation(order: Sequence[Any]) -> tuple[int, ...]:
+    numbers = _ints(order, "order")
+    if sorted(numbers) != list(range(len(numbers))):
+        raise ValueError(f"order must be a permutation of the dimensions, got {list(numbers)}")
+    return numbers
+
+
+class layout_encoding:
+    """Base of all layouts."""
+
+    def __eq__(self, other: object) -> bool:
+        """Layouts of one class with the same numbers are equal."""
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        """Return the class with its numbers."""
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
+
+
+class shared_layout_encoding(layout_encoding):
+    """Base of the layouts of buffers."""
+
+
+class swizzled_shared_layout_encoding(shared_layout_encoding):
+    """Shared memory swizzled in vectors of `vectorSize` elements: row r is XORed with (r / perPhase) mod maxPhase.
+
+    `order` names the dimensions from the fastest varying to the slowest.
+    """
+
+    def __init__(
+        self,
+        vectorSize: int,
+        perPhase: int,
+        maxPhase: int,
+        order: Sequence[int],
+        numCTAs: Sequence[int] | None = None,
+        numCTAsPerCGA: Sequence[int] | None = None,
+        numCTASplit: Sequence[int] | None = None,
+        numCTAOrder: Sequence[int] | None = None,
+    ):
+        self.vectorSize = _power_of_two(vectorSize, "vectorSize")
+        self.perPhase = _power_of_two(perPhase, "perPhase")
+        self.maxPhase = _power_of_two(maxPhase, "maxPhase")
+        self.order = _permutation(order)
+        for what, values in (("numCTAs", numCTAs), ("numCTAsPerCGA", numCTAsPerCGA), ("numCTASplit", numCTASplit)):
+            _one_cta(values, what)
+
+    @classmethod
+    def make_default(cls, rank: int) -> swizzled_shared_layout_encoding:
+        """Row-major shared memory of `rank` dimensions without swizzle."""
+        return cls(1, 1, 1, tuple(reversed(range(_at_least(rank, 1, "rank")))))
+
+
+class padded_shared_layout_encoding(shared_layout_encoding):
+    """Shared memory with padding: after every `interval` elements come `padding` more, for each (interval, padding).
+
+    Made by `with_identity_for` or `with_bases`.
+    """
+
+    def __init__(
+        self,
+        interval_padding_pairs: Sequence[Sequence[int]],
+        offset_bases: Sequence[Sequence[int]],
+        block_bases: Sequence[Sequence[int]] = (),
+    ):
+        pairs = _bases(interval_padding_pairs, "interval_padding_pairs")
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise ValueError("interval_padding_pairs must hold pairs of an interval and a padding")
+        self.intervals = tuple(_power_of_two(pair[0], "an interval") for pair in pairs)
+        self.paddings = tuple(_power_of_two(pair[1], "a padding") for pair in pairs)
+        self.offset_bases = _bases(offset_bases, "offset_bases")
+        self.block_bases = _bases(block_bases, "block_bases")
+
+    @staticmethod
+    def with_identity_for(
+        interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int]
+    ) -> padded_shared_layout_encoding:
+        """Elements of `shape` that follow each other, the dimension `order[0]` first."""
+        sizes, dims = _ints(shape, "shape"), _permutation(order)
+        if len(sizes) != len(dims):
+            raise ValueError(f"shape and order must have one length, got {len(sizes)} and {len(dims)}")
+        bases: list[tuple[int, ...]] = []
+        for dim in dims:
+            bits = _power_of_two(sizes[dim], "a size").bit_length() - 1
+            bases += [tuple(1 << bit if d == dim else 0 for d in range(len(sizes))) for bit in range(bits)]
+        return padded_shared_layout_encoding(interval_padding_pairs, bases)
+
+    @staticmethod
+    def with_bases(
+        interval_padding_pairs: Sequence[Sequence[int]],
+        offset_bases: Sequence[Sequence[int]],
+        block_bases: Sequence[Sequence[int]] = (),
+    ) -> padded_shared_layout_encoding:
+        """Elements in the order that `offset_bases` spells out, one basis per bit of the offset."""
+        return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, block_bases)
+
+
+class shared_linear_layout_encoding(shared_layout_encoding):
+    """Shared memory in the order that `offset_bases` spells out, one basis per bit of the element's offset.
+
+    `alignment` is what the buffer's address is a multiple of, in bytes.
+    """
+
+    def __init__(
+        self, offset_bases: Sequence[Sequence[int]], block_bases: Sequence[Sequence[int]] = (), alignment: int = 16
+    ):
+        self.offset_bases = _bases(offset_bases, "offset_bases")
+        self.block_bases = _bases(block_bases, "block_bases")
+        self.alignment = _power_of_two(alignment, "alignment")
+
+
+class nv_mma_shared_layout_encoding(shared_layout_encoding):
+    """The tile layout that TMA writes and the tensor cores read, with the widest swizzle that `shape` fills.
+
+    With `swizzled` false there is none; with `order` (0, 1) the tile is transposed. `fp4Padded` gives pairs of fp4
+    values the room of two bytes.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        order: Sequence[int],
+        elemType: dtype,
+        numCTAsPerCGA: Sequence[int] | None = None,
+        numCTASplit: Sequence[int] | None = None,
+        numCTAOrder: Sequence[int] | None = None,
+        fp4Padded: bool = False,
+        swizzled: bool = True,
+    ):
+        self.shape = _ints(shape, "shape")
+        self.order = _permutation(order)
+        if len(self.shape) < 2 or len(self.shape) != len(self.order):
+            raise ValueError(
+                f"shape and order must have one length of at least 2, got {len(self.shape)} and {len(self.order)}"
+            )
+        self.elemType = unwrapped(elemType)
+        if not isinstance(self.elemType, dtype):
+            raise TypeError(f"elemType must be an element type, got {type(self.elemType).__name__}")
+        _one_cta(numCTAsPerCGA, "numCTAsPerCGA")
+        _one_cta(numCTASplit, "numCTASplit")
+        self.fp4Padded = bool(unwrapped(fp4Padded))
+        self.swizzled = bool(unwrapped(swizzled))
+
+    @classmethod
+    def make_default(
+        cls, shape: Sequence[int], elemType: dtype, fp4Padded: bool = False
+    ) -> nv_mma_shared_layout_encoding:
+        """The row-major tile."""
+        return cls(shape, tuple(reversed(range(len(shape)))), elemType, fp4Padded=fp4Padded)
+
+
+class TMemCTAMode(Enum):
+    """How the CTAs of a pair share an accumulator in tensor memory."""
+
+    DEFAULT = 0
+    """Each CTA has accumulators of its own."""
+    TwoCTA_LHS = 1
+    """The pair works on one accumulator; this CTA holds half of the rows."""
+    TwoCTA_RHS = 2
+    """The pair works on one accumulator; this CTA holds half of the columns."""
+
+
+class tensor_memory_layout_encoding(shared_layout_encoding):
+    """Tensor memory in blocks of `blockM` (64 or 128) by `blockN` elements.
+
+    `colStride` is the distance of the elements of a row: 1, or 32 divided by the bits of an element where they are
+    kept unpacked, as an accumulator of 16 bits is.
+    """
+
+    def __init__(self, blockM: int, blockN: int, colStride: int = 1, ctaMode: TMemCTAMode = TMemCTAMode.DEFAULT):
+        self.blockM = _power_of_two(blockM, "blockM")
+        if self.blockM not in (64, 128):
+            raise ValueError(f"blockM must be 64 or 128, got {self.blockM}")
+        self.blockN = _power_of_two(blockN, "blockN")
+        self.colStride = _power_of_two(colStride, "colStride")
+        if self.colStride not in (1, 2, 4):
+            raise ValueError(f"colStride must be 1, 2 or 4, got {self.colStride}")
+        self.ctaMode = unwrapped(ctaMode)
+        if not isinstance(self.ctaMode, TMemCTAMode):
+            raise TypeError(f"ctaMode must be a TMemCTAMode, got {type(self.ctaMode).__name__}")
+
+
+class swizzled_layout(shared_layout_encoding):
+    """CuTe's Swizzle<bits, base, shift> of a buffer that is row-major, or in `order`.
+
+    Vectors of 2**base elements are XORed: bits `base + shift` and up of the offset into bits `base` and up.
+    """
+
+    def __init__(self, bits: int, base: int = 0, shift: int = 0, order: Sequence[int] | None = None):
+        self.bits = _at_least(bits, 0, "bits")
+        self.base = _at_least(base, 0, "base")
+        self.shift = _at_least(shift, 0, "shift")
+        self.order = None if order is None else _permutation(order)
+
+
+class layout(layout_encoding):
+    """A register layout in CuTe's terms: from (thread, value) to the element's number in the row-major block.
+
+    `shape` and `stride` are pairs of equally nested tuples of integers, for the threads and for the values of one;
+    or `spec` says the same as text, `((4,8),2):((2,8),1)`. The first 32 threads are a warp.
+
+    Raises ValueError when shape and stride do not match or a size is no power of two.
+    """
+
+    def __init__(self, spec: str | None = None, *, shape: Any = None, stride: Any = None):
+        if spec is not None:
+            if shape is not None or stride is not None:
+                raise ValueError("a layout takes either a spec or shape and stride")
+            shape, stride = _parse_cute(unwrapped(spec))
+        if not _is_pair(shape) or not _is_pair(stride):
+            raise ValueError("shape and stride of a layout must be pairs, for the threads and for the values")
+        self.threads = _modes(shape[0], stride[0])
+        self.values = _modes(shape[1], stride[1])
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(cast(Sequence[Any], value)) == 2
+
+
+def _modes(shape: Any, stride: Any) -> tuple[tuple[int, int], ...]:
+    """Pairs of size and stride, in order, of two equally nested tuples."""
+    shape, stride = unwrapped(shape), unwrapped(stride)
+    if isinstance(shape, int) and isinstance(stride, int):
+        return ((_power_of_two(shape, "a size"), _at_least(stride, 0, "a stride")),)
+    if not isinstance(shape, tuple | list) or not isinstance(stride, tuple | list):
+        raise ValueError(f"shape and stride must be nested alike, got {shape} and {stride}")
+    sizes, steps = cast(Sequence[Any], shape), cast(Sequence[Any], stride)
+    if len(sizes) != len(steps):
+        raise ValueError(f"shape and stride must be nested alike, got {shape} and {stride}")
+    return tuple(mode for size, step in zip(sizes, steps, strict=True) for mode in _modes(size, step))
+
+
+def _parse_cute(spec: Any) -> tuple[Any, Any]:
+    if not isinstance(spec, str) or spec.count(":") != 1:
+        raise ValueError(f"expected a layout such as '((4,8),2):((2,8),1)', got {spec!r}")
+    halves = tuple(_parse_nested(half.replace(" ", "")) for half in spec.split(":"))
+    return halves[0], halves[1]
+
+
+def _parse_nested(text: str) -> Any:
+    """The nested tuples of integers that `text` spells."""
+    position = 0
+
+    def item() -> Any:
+        nonlocal position
+        if text[position : position + 1] == "(":
+            position += 1
+            items = [item()]
+            while text[position : position + 1] == ",":
+                position += 1
+                items.append(item())
+            if text[position : position + 1] != ")":
+                raise ValueError(f"expected ')' at position {position} of '{text}'")
+            position += 1
+            return tuple(items)
+        start = position
+        while position < len(text) and text[position].isdigit():
+            position += 1
+        if start == position:
+            raise ValueError(f"expected a number or '(' at position {start} of '{text}'")
+        return int(text[start:position])
+
+    result = item()
+    if position != len(text):
+        raise ValueError(f"unexpected '{text[position:]}' behind '{text[:position]}'")
+    return result
+
+
+class DummyRegisterLayoutEncoding(layout_encoding):
+    """Stands for a register layout that the compiler chooses for a block of `shape` elements of `element_type`.
+
+    With `tmem_compatible` it is one that tensor memory can be loaded into.
+    """
+
+    def __init__(self, shape: Sequence[int], element_type: dtype, tmem_compatible: bool = False):
+        self.shape = _ints(shape, "shape")
+        self.element_type = unwrapped(element_type)
+        if not isinstance(self.element_type, dtype):
+            raise TypeError(f"element_type must be an element type, got {type(self.element_type).__name__}")
+        self.tmem_compatible = bool(unwrapped(tmem_compatible))
+
+
+_tlx = builtin("tlx")
+
+
+@_tlx
+def require_layout(x: Any, layout: Any, pin: bool = True, late_address_compute: bool = False) -> Any:
+    """`x` in the given layout, which with `pin` no pass may change.
+
+    `late_address_compute` is a hint for AMD GPUs and means nothing here.
+    """
+
+
+@_tlx
+def release_layout(x: Any) -> Any:
+    """`x` in any layout that the compiler likes again."""
+
+
+@_tlx
+def dump_layout(x: Any) -> Any:
+    """Print the final layout of a block or buffer while compiling."""
+
+
+@_tlx
+def assert_same_layout(l: Any, r: Any) -> Any:  # noqa: E741
+    """Refuse to compile unless the block or buffer `l` ends up in the layout of `r`, or in the layout object `r`."""

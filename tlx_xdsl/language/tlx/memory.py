@@ -1,0 +1,92 @@
+"""Buffers in shared and tensor memory: allocation, views, loads and stores. Sizes and offsets are in elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tlx_xdsl.language.core import builtin, dtype
+from tlx_xdsl.language.tlx.types import storage_kind
+
+_tlx = builtin("tlx")
+
+
+@_tlx
+def local_alloc(
+    shape: Sequence[int],
+    dtype: dtype,
+    num: int,
+    storage: storage_kind = storage_kind.smem,
+    reuse: Any = None,
+    layout: Any = None,
+) -> Any:
+    """Allocate `num` buffers of `shape` elements; with `reuse` a spec, inside the region that it names.
+
+    With `reuse` another allocation, the new one starts at its first byte.
+    """
+
+
+@_tlx
+def local_view(local_allocated_buffers: Any, buffer_idx: Any) -> Any:
+    """Buffer or barrier `buffer_idx`: what `buf[i]` means."""
+
+
+@_tlx
+def subslice(local_allocated_buffer: Any, offset: int, size: int) -> Any:
+    """Columns `offset` to `offset + size` of a buffer in tensor memory; no data moves."""
+
+
+@_tlx
+def local_slice(buffer: Any, offset: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The part of a buffer that starts at `offset` and has `shape`; no data moves.
+
+    Each offset is a multiple of the part's size. In shared memory it may be known at run time only.
+    """
+
+
+@_tlx
+def local_trans(input: Any, dims: Sequence[int] = (1, 0)) -> Any:
+    """The same buffer with its dimensions permuted; no data moves."""
+
+
+@_tlx
+def local_reshape(buffer: Any, shape: Sequence[int]) -> Any:
+    """The same elements, in row-major order, under another shape; no data moves."""
+
+
+@_tlx
+def local_reinterpret(buffer: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None) -> Any:
+    """The same bytes as elements of another type, shape or layout; no data moves."""
+
+
+@_tlx
+def local_load(src: Any, token: Any = None, layout: Any = None, relaxed: bool = False) -> Any:
+    """Read a buffer into registers, after the copy that `token` stands for, in `layout`.
+
+    `relaxed` is a hint for AMD GPUs and means nothing here.
+    """
+
+
+@_tlx
+def local_store(dst: Any, src: Any) -> Any:
+    """Write a block from registers to a buffer."""
+
+
+@_tlx
+def local_gather(src: Any, indices: Any, axis: int, token: Any = None) -> Any:
+    """Pick from a buffer along `axis`: for axis 0, `result[i, j] = src[indices[i, j], j]`."""
+
+
+@_tlx
+def local_scatter(dst: Any, src: Any, indices: Any, axis: int, token: Any = None) -> Any:
+    """Put a block into a buffer along `axis`: for axis 0, `dst[indices[i, j], j] = src[i, j]`."""
+
+
+@_tlx
+def tmem_copy(src: Any, dst: Any) -> Any:
+    """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` tells when it is done."""
+
+
+@_tlx
+def zeros(shape: Sequence[int], dtype: dtype, layout: Any = None) -> Any:
+    """A block of `shape` zeros, in `layout`."""
