@@ -137,6 +137,7 @@ HOPPER_FAULTS = [
     ("tlx.require_layout(x, 7)", "'layout' must be a layout, found the constexpr 7"),
     ("tlx.require_layout(n, tlx.layout('(32,4):(1,32)'))", "'x' must be a block of numbers or a buffer"),
     ("tlx.require_layout(x, tlx.layout('(32,4):(1,32)'))", "the layout is for 32 threads, 4 warps with 128 run this code"),
+    ("tlx.require_layout(x, tlx.layout('(128,2):(1,1)'))", "carry into each other, which no layout of Triton can express"),
     ("tlx.require_layout(x, tlx.layout('(128,64):(64,1)'))", "the layout reaches element 8191, the block has 4096 elements"),
     ("tlx.layout('(32,4):(1,32')", "layout: ValueError: expected ')' at position 5 of '(1,32'"),
     ("tlx.swizzled_shared_layout_encoding(3, 1, 1, (1, 0))", "vectorSize must be a power of two, got 3"),
