@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import unicodedata
 from dataclasses import dataclass
 
 
@@ -27,7 +28,7 @@ class CompilationError(Exception):
     """A compile-time error in the user's input.
 
     `str(error)` is the text that the command lines print: the line `file:line:col: error: message`, then the
-    source line and a caret where they are known, then one `note:` line per note.
+    source line and a caret where they are known, then one `note:` line per note. The message is one line.
     """
 
     def __init__(
@@ -60,20 +61,43 @@ def render(
     prefix = f"{location}: " if location is not None else ""
     lines = [f"{prefix}{severity}: {message}"]
     if source_line is not None and location is not None:
-        text = source_line.rstrip()
+        before, text = _excerpt(source_line.rstrip(), location.column)
         lines.append(f"    {text}")
         if location.column:
-            # A tab stays a tab under the line, so that the caret lands where the reader's terminal put it.
-            padding = "".join("\t" if c == "\t" else " " for c in text[: location.column - 1])
-            lines.append(f"    {padding}^")
+            lines.append(f"    {''.join(map(_blank, before))}^")
     lines.extend(f"note: {note}" for note in notes)
     return "\n".join(lines)
 
 
+_WIDEST = 200
+"""Characters of a source line that are shown."""
+
+
+def _excerpt(line: str, column: int) -> tuple[str, str]:
+    """What to show of a source line, and what of that stands in front of the column."""
+    if len(line) <= _WIDEST:
+        return line[: max(column - 1, 0)], line
+    start = max(0, column - _WIDEST // 2)
+    head, tail = ("..." if start else ""), ("..." if start + _WIDEST < len(line) else "")
+    return head + line[start : max(column - 1, 0)], head + line[start : start + _WIDEST] + tail
+
+
+def _blank(character: str) -> str:
+    """The space that a character takes in a terminal: a tab stays a tab, so that the caret lands under its place."""
+    if character == "\t":
+        return "\t"
+    if unicodedata.combining(character):
+        return ""
+    return "  " if unicodedata.east_asian_width(character) in ("W", "F") else " "
+
+
 def internal_error(error: Exception) -> CompilationError:
     """What to tell the user about an exception that is no fault of the input but of tlx_xdsl."""
+    if isinstance(error, RecursionError):
+        return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     return CompilationError(
-        f"internal error: {type(error).__name__}: {error}", notes=(f"this is a defect of tlx_xdsl{where}",)
+        f"internal error: {type(error).__name__}: {' '.join(str(error).split())}",
+        notes=(f"this is a defect of tlx_xdsl{where}",),
     )

@@ -225,6 +225,13 @@ def lowers(name: str) -> Callable[[Handler], Handler]:
     return register
 
 
+def _shown(signature: inspect.Signature) -> str:
+    """The parameters and their defaults as a user gives them: without types, and without the object of a method."""
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+    shown = [parameter for parameter in bare if parameter.name != "self"]
+    return str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
+
+
 def bind(
     visitor: Visitor,
     node: ast.AST,
@@ -237,7 +244,7 @@ def bind(
     try:
         bound = signature.bind(*positional, **keywords)
     except TypeError as error:
-        raise visitor.error(node, f"{name}: {error}, expected {name}{signature}") from error
+        raise visitor.error(node, f"{name}: {error}, expected {name}{_shown(signature)}") from error
     args: dict[str, Value] = {}
     nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():

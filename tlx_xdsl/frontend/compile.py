@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Region
 
 # The handlers register themselves when they are imported.
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend import lower as lower
 from tlx_xdsl.frontend.arguments import Arguments, Signature
 from tlx_xdsl.frontend.builder import Builder
@@ -42,11 +43,22 @@ def build_module(
     the target's compute capability, such as 90 for sm_90a; with `debug`, `tl.device_assert` has an effect.
 
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
-    every error in the kernel itself.
+    every error in the kernel itself; also, as an internal error, for what is our fault.
     """
+    try:
+        return _build(source, signature, constexprs, Unit(capability, debug, num_warps, num_ctas))
+    except CompilationError:
+        raise
+    except Exception as error:
+        told = internal_error(error)
+        raise source.error(source.tree, told.message, told.notes) from error
+
+
+def _build(
+    source: KernelSource, signature: Mapping[str, Signature], constexprs: Mapping[str, Any], unit: Unit
+) -> ModuleOp:
     _check_names(source, signature, constexprs)
     builder = Builder()
-    unit = Unit(capability, debug, num_warps, num_ctas)
     visitor = Visitor(source, builder, unit)
     visitor.locate(source.tree)
     location = builder.location
@@ -67,9 +79,9 @@ def build_module(
     func.attributes["noinline"] = IntegerAttr.from_bool(False)
     func.location = location
     attributes: dict[str, Attribute] = {
-        "ttg.num-ctas": IntegerAttr(num_ctas, i32),
-        "ttg.num-warps": IntegerAttr(num_warps, i32),
-        "ttg.target": StringAttr(f"cuda:{capability}"),
+        "ttg.num-ctas": IntegerAttr(unit.num_ctas, i32),
+        "ttg.num-warps": IntegerAttr(unit.num_warps, i32),
+        "ttg.target": StringAttr(f"cuda:{unit.capability}"),
         "ttg.threads-per-warp": IntegerAttr(32, i32),
     }
     module = ModuleOp([func, *unit.functions], attributes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,27 +60,47 @@ class KernelSource:
                 f"the source of '{self.name}' is not available: a kernel must be defined in a file or a notebook cell",
                 SourceLocation(self.filename, self.fn.__code__.co_firstlineno),
             ) from error
+        except (SyntaxError, tokenize.TokenError) as error:
+            raise self._changed() from error
 
-    @cached_property
-    def indentation(self) -> int:
-        """Columns that the definition is indented by, which the syntax tree does not count."""
-        first = self._lines[0][0]
-        return len(first) - len(first.lstrip())
+    def _changed(self) -> CompilationError:
+        """The error that the file does not hold the function any more: Python reads it again for its source."""
+        return CompilationError(
+            f"the source of '{self.name}' is not here any more: the file has changed since it was imported",
+            SourceLocation(self.filename, self.fn.__code__.co_firstlineno),
+        )
 
     @cached_property
     def tree(self) -> ast.FunctionDef:
-        """The function's syntax tree, with the line numbers of the file."""
+        """The function's syntax tree, with the line numbers and columns of the file."""
         lines, first_line = self._lines
-        module = ast.parse(textwrap.dedent("".join(lines)))
-        node = module.body[0]
-        if not isinstance(node, ast.FunctionDef):
-            raise CompilationError(
-                "a kernel must be a plain function",
-                SourceLocation(self.filename, first_line),
-                source_line=lines[0],
-            )
-        ast.increment_lineno(module, first_line - 1)
+        text = "".join(lines)
+        # An indented definition is parsed in a block, so that nothing in it moves, lines within strings neither.
+        wrapper = "if True:\n" if text[:1].isspace() else ""
+        try:
+            module = ast.parse(wrapper + text)
+        except SyntaxError as error:
+            if _is_lambda(self.fn):
+                # Its lines need not be whole statements.
+                raise self._not_a_function() from error
+            raise self._changed() from error
+        node: ast.stmt = module.body[0]
+        if isinstance(node, ast.If) and wrapper:
+            node = node.body[0]
+        if _is_lambda(self.fn) or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            raise self._not_a_function()
+        if node.name != self.fn.__code__.co_name:
+            raise self._changed()
+        ast.increment_lineno(module, first_line - 1 - (1 if wrapper else 0))
+        if isinstance(node, ast.AsyncFunctionDef):
+            raise self.error(node, f"a kernel must be a plain function, '{self.name}' is an 'async def'")
         return node
+
+    def _not_a_function(self) -> CompilationError:
+        lines, first_line = self._lines
+        line = lines[0].rstrip("\n")
+        place = SourceLocation(self.filename, first_line, len(line) - len(line.lstrip()) + 1)
+        return CompilationError("a kernel must be a function made by 'def', found a lambda", place, source_line=line)
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -127,18 +147,29 @@ class KernelSource:
         return _is_constexpr(annotations.get(name))
 
     def location(self, node: ast.AST) -> SourceLocation:
-        """Where `node` stands; columns count from 1."""
+        """Where `node` stands; columns count characters from 1."""
         line = getattr(node, "lineno", self.fn.__code__.co_firstlineno)
         column = getattr(node, "col_offset", 0)
-        return SourceLocation(self.filename, line, column + self.indentation + 1)
+        text = self._line(line)
+        if text is not None and not text.isascii():
+            # Python counts bytes of UTF-8.
+            column = len(text.encode()[:column].decode(errors="ignore"))
+        return SourceLocation(self.filename, line, column + 1)
+
+    def _line(self, number: int) -> str | None:
+        """A line of the function, by its number in the file."""
+        lines, first_line = self._lines
+        index = number - first_line
+        return lines[index].rstrip("\n") if 0 <= index < len(lines) else None
 
     def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
         """The error `message` at `node`, with its source line."""
-        lines, first_line = self._lines
         location = self.location(node)
-        index = location.line - first_line
-        line = lines[index].rstrip("\n") if 0 <= index < len(lines) else None
-        return CompilationError(message, location, source_line=line, notes=notes)
+        return CompilationError(message, location, source_line=self._line(location.line), notes=notes)
+
+
+def _is_lambda(fn: Callable[..., Any]) -> bool:
+    return fn.__code__.co_name == "<lambda>"
 
 
 _EMPTY_CELL = CellType()

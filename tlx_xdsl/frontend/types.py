@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
@@ -45,7 +46,8 @@ def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attri
     Raises SemanticError for a type that NVIDIA's GPUs do not have.
     """
     if isinstance(element, pointer_type):
-        scalar: Attribute = PointerType.get(ir_type(element.element_ty))
+        space = PtrAddrSpace.Constant if element.is_const() else PtrAddrSpace.Global
+        scalar: Attribute = PointerType.get(ir_type(element.element_ty), space.value)
     elif element.is_fp8e4b15():
         # No type of MLIR has this format.
         scalar = _INTEGERS[8]
@@ -137,8 +139,10 @@ def parse_argument_type(text: str) -> ArgumentType:
             raise ValueError(f"a descriptor block needs more than one element, found '{spelled}'")
         return ArgumentType(_element(match[1], text), block)
     if spelled.startswith("*"):
-        # `*k` marks a pointer to constant memory; it makes no difference to the code.
-        return ArgumentType(pointer_type(_element(spelled[1:].removeprefix("k"), text)), (), divisibility)
+        # `*k` is a pointer to memory that the kernel does not write.
+        is_const = spelled.startswith("*k")
+        pointee = _element(spelled[2:] if is_const else spelled[1:], text)
+        return ArgumentType(pointer_type(pointee, const=is_const), (), divisibility)
     return ArgumentType(_element(spelled, text), (), divisibility)
 
 

@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields
+from types import ModuleType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.language.core import dtype, pointer_type
+from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
+
+
+def describe_object(value: Any) -> str:
+    """A compile-time object in words, on one short line: a function by its name, a number by its digits."""
+    if isinstance(value, ModuleType):
+        return f"the module '{value.__name__}'"
+    if isinstance(value, dtype | pointer_type):
+        return f"the type {value}"
+    name = getattr(value, "__name__", None)
+    if isinstance(value, type):
+        return f"the class '{name}'"
+    if callable(value) and isinstance(name, str):
+        return f"the function '{builtin_name(value) or name}'"
+    return "None" if value is None else f"the constexpr {shown(value)}"
+
+
+_LONGEST = 80
+"""Characters of a compile-time object that messages show."""
+
+
+def shown(value: Any) -> str:
+    """A compile-time object as Python writes it, on one line and cut where it gets long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        # An integer of thousands of digits has no decimal spelling, and a class of the user's can do anything.
+        text = hex(value) if isinstance(value, int) else f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +48,7 @@ class Constexpr:
 
     def describe(self) -> str:
         """The value in words, for error messages."""
-        return f"the constexpr {self.value!r}"
+        return describe_object(self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +198,7 @@ class TupleValue:
         """The value in words, for error messages."""
         if self.cls is not None:
             return f"a {self.cls.__name__}"
-        return f"a tuple of {len(self.items)} values"
+        return f"a tuple of {len(self.items)} value{'s' if len(self.items) != 1 else ''}"
 
 
 @dataclass(frozen=True, eq=False)

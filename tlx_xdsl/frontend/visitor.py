@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend import assertions, branches, expressions, functions, loops, tasks
 from tlx_xdsl.frontend.builder import Builder, hint
 from tlx_xdsl.frontend.carry import runtime
@@ -112,7 +112,14 @@ class Visitor:
         """Compile statements in order; return whether every way through them returns from the function."""
         for statement in statements:
             self.locate(statement)
-            if self._visit_statement(statement):
+            try:
+                returned = self._visit_statement(statement)
+            except (CompilationError, EarlyReturn):
+                raise
+            except Exception as error:
+                told = internal_error(error)
+                raise self.error(statement, told.message, told.notes) from error
+            if returned:
                 # What follows can't be reached.
                 self.returned = True
                 return True

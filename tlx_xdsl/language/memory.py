@@ -1,6 +1,6 @@
 """Functions that touch global memory, and hints about addresses.
 
-A *pointer* argument is a scalar pointer, a block of pointers, or (load and store only) a block pointer. Masks are
+A *pointer* argument is a scalar pointer or a block of pointers; values and masks are broadcast to its shape. Masks are
 int1; where a mask is false, memory is not touched. `cache_modifier` and `eviction_policy` are those of PTX's `ld` and
 `st` (PTX ISA 9.7.9): "", ".ca", ".cg", ".cv", ".wb", ".cs", ".wt"; "", "evict_first", "evict_last".
 """
@@ -35,16 +35,12 @@ def store(pointer: Any, value: Any, mask: Any = None, *, cache_modifier: Any = "
 
 @_tl
 def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> Any:
-    """A pointer to a block of `block_shape` elements of the tensor at `base`.
-
-    `shape`, `strides` and `offsets` are runtime integers, in elements; `order` lists the dimensions from the fastest
-    on.
-    """
+    """Refused, as in Triton since 3.9: block pointers have given way to tensor descriptors."""
 
 
 @_member
 def advance(base: Any, offsets: Any) -> Any:
-    """The block pointer `base`, moved by `offsets` elements in each dimension."""
+    """Refused, as in Triton since 3.9: it moved a block pointer."""
 
 
 @_tl
@@ -67,12 +63,13 @@ def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> Any:
 
 
 # Atomic operations: `sem` is "relaxed", "acquire", "release" or "acq_rel" (the default), `scope` is "gpu" (the
-# default), "cta" or "sys". Each returns what was in memory before.
+# default), "cta" or "sys". Each returns what was in memory before. All take integers of 32 and 64 bits; what else they
+# take, if anything, they say.
 
 
 @_member
 def atomic_add(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
-    """Add `val` to memory atomically; return the old value."""
+    """Add `val` to memory atomically; return the old value. Also for fp16, bf16, fp32 and fp64."""
 
 
 @_member
@@ -92,37 +89,40 @@ def atomic_xor(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope:
 
 @_member
 def atomic_max(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
-    """Leave the larger of memory and `val` in memory atomically; return the old value."""
+    """Leave the larger of memory and `val` in memory atomically; return the old value. Also for fp32 and fp64."""
 
 
 @_member
 def atomic_min(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
-    """Leave the smaller of memory and `val` in memory atomically; return the old value."""
+    """Leave the smaller of memory and `val` in memory atomically; return the old value. Also for fp32 and fp64."""
 
 
 @_member
 def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
-    """Put `val` into memory atomically; return the old value."""
+    """Put `val` into memory atomically; return the old value. Also for fp32 and fp64."""
 
 
 @_member
 def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
-    """Put `val` into memory where it equals `cmp`, atomically; return the old value."""
+    """Put `val` into memory where it equals `cmp`, atomically; return the old value. Also for 16 bits and floats."""
 
 
 @_member
 def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
-    """Read memory atomically."""
+    """Read memory atomically. `sem` is "acquire" (the default) or "relaxed"; elements are of any type."""
 
 
 @_member
 def atomic_store(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> Any:
-    """Write memory atomically."""
+    """Write memory atomically. `sem` is "release" (the default) or "relaxed"; elements are of any type."""
 
 
 @_member
 def atomic_poll(pointer: Any, expected_value: Any, sem: Any = None, scope: Any = None, timeout_ns: Any = None) -> Any:
-    """Read memory atomically until it equals `expected_value`, for `timeout_ns` nanoseconds at most."""
+    """Read memory until it equals `expected_value`, for `timeout_ns` nanoseconds at most; whether it did, an int1.
+
+    `sem` is "acquire" (the default) or "relaxed"; elements are integers of 16, 32 or 64 bits.
+    """
 
 
 # Hints: what the compiler may take for granted. Each returns its argument.
@@ -150,4 +150,4 @@ def assume(cond: Any) -> Any:
 
 @_tl
 def expect_zero(x: Any, mask: Any) -> Any:
-    """Promise that `x` is zero where `mask` is false."""
+    """`x`, of which it is expected that it is zero where `mask` is true; code for debugging checks that."""

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.unit.frontend.one_liners import assert_as_stock, assert_fault, source_of
 from tests.unit.frontend.kernels import body, compile_source, load
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault, source_of
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
@@ -77,6 +77,7 @@ FAULTS = [
     ("tl.multiple_of(a, [4, 4])", "'values' must have an integer for each of 1 dimensions, found 2", "[4, 4]"),
     ("tl.multiple_of(a, n)", "'values' must be a constexpr integer for each dimension", "n)"),
     ("tl.multiple_of(a, 1.5)", "'values' must be a constexpr integer, found the constexpr 1.5", "1.5"),
+    ("tl.multiple_of(a, 0)", "'values' must be positive integers of 32 bits, found the constexpr 0", "0)"),
     ("tl.multiple_of(5, 8)", "'input' must be a runtime value, found the constexpr 5", "5, 8"),
     ("tl.device_print(n)", "'prefix' must be a constexpr string", "n)"),
     ("tl.device_print('a', 'b')", "expected a number or a block, found the constexpr 'b'", "tl.device_print"),
@@ -89,6 +90,7 @@ FAULTS = [
     ("tl.static_assert(3 < 2, 'sizes')", "the condition is false: sizes", "tl.static_assert"),
     ("tl.static_assert(3 < 2)", "the condition is false", "tl.static_assert"),
     ("tl.static_assert(n > 3)", "'cond' must be known at compile time", "n >"),
+    ("tl.static_print(n, file=3)", "'file' must be None or an open file, found the constexpr 3", "3)"),
     ("tl.static_print(n, sep=3)", "'sep' must be a constexpr string", "3)"),
 ]
 

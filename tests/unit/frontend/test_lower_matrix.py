@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 from tests.unit.frontend.kernels import load
+from tests.unit.frontend.one_liners import assert_as_stock, assert_fault
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module
 

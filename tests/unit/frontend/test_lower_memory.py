@@ -38,7 +38,12 @@ AS_STOCK = [
             P + "tl.store(p, tl.load(p, n < 3, other=0.5));; tl.store(x, 0.1);; tl.store(p, 0.1);; "
             "tl.store(p, 1e10);; tl.store(p, 1e-8);; tl.store(p, -1.7)",
         )
-        for element in ("i1", "i8", "u8", "i32", "i64", "fp16", "bf16", "fp32", "fp64")
+        for element in ("i1", "i8", "u8", "i32", "i64", "fp8e4nv", "fp8e5", "fp16", "bf16", "fp32", "fp64")
+    ),
+    ({"x": "*kfp32", "y": "*fp32"}, "tl.store(y + tl.arange(0, 8), tl.load(x + tl.arange(0, 8)))"),
+    (
+        {"x": "*fp32", "y": "*i64"},
+        P + "tl.store(y + tl.arange(0, 64), tl.load(p.to(tl.pointer_type(tl.int1))))",
     ),
     (F32, "tl.store(x, float('-inf'));; tl.store(x, float('nan'));; tl.store(x, 16777217)"),
 ]
@@ -53,6 +58,8 @@ def test_loads_and_stores_are_those_of_stock(tmp_path, signature, body):
 FAULTS = [
     ("tl.load(n)", "'pointer' must be a pointer or a block of pointers, found a runtime value of type", "n)"),
     ("tl.store(n, 3)", "'pointer' must be a pointer or a block of pointers, found a runtime value of type", "n, 3"),
+    ("tl.store(k, 1.0)", "cannot write through a runtime value of type const_pointer<fp32>, which is constant", "k, 1"),
+    ("tl.atomic_add(k, 1.0)", "cannot write through a runtime value of type const_pointer<fp32>", "k, 1"),
     ("tl.load(d)", "use its methods load and store", "d)"),
     ("tl.load(p, cache_modifier='.wt')", "must be one of '', '.ca', '.cg', '.cv', found '.wt'", "'.wt'"),
     ("tl.store(p, 1, cache_modifier='.ca')", "must be one of '', '.wb', '.cg', '.cs', '.wt', found '.ca'", "'.ca'"),
@@ -70,11 +77,12 @@ FAULTS = [
     ("tl.load(p, p2 < n)", "do not broadcast", "tl.load"),
     ("tl.store(p, 'text')", "'value' must be a number or a block, found the constexpr 'text'", "'text'"),
     ("tl.store(p, x)", "'value' must be a number that converts to", "x)"),
+    ("p.advance([64])", "no block pointers any more", "p.advance"),
     ("tl.make_block_ptr(x, [64], [1], [0], [64], [0])", "no block pointers any more", "tl.make_block_ptr"),
 ]
 
 
 @pytest.mark.parametrize(("statement", "message", "at"), FAULTS)
 def test_faults_of_loads_and_stores_are_located(tmp_path, statement, message, at):
-    signature = {"x": "*fp32", "n": "i32", "d": "tensordesc<fp16[64, 64]>"}
+    signature = {"x": "*fp32", "n": "i32", "d": "tensordesc<fp16[64, 64]>", "k": "*kfp32"}
     assert_fault(tmp_path, signature, P + "p2 = tl.arange(0, 32);; " + statement, message, at)

@@ -110,6 +110,8 @@ def _static_print(call: Call) -> Value | None:
     for name in ("sep", "end"):
         if options[name] is not None and not isinstance(options[name], str):
             call.expected(name, "a constexpr string")
+    if options["file"] is not None and not callable(getattr(options["file"], "write", None)):
+        call.expected("file", "None or an open file")
     texts = [_shown(value) for value in call.items("values", "values")]
     print(*texts, **options, flush=call.flag("flush"))
     return None

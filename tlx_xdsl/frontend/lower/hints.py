@@ -29,6 +29,8 @@ def _lower_hint(name: str, attribute: str) -> None:
         value = call.of("input", Tensor, "a runtime value")
         given = call.python("values", "a constexpr integer for each dimension")
         numbers = list(call.integers("values")) if isinstance(given, tuple | list) else [call.integer("values")]
+        if not all(1 <= number < 2**31 for number in numbers):
+            call.expected("values", "positive integers of 32 bits")
         rank = max(1, len(value.shape))
         if len(numbers) != rank:
             call.fail("values", f"'values' must have an integer for each of {rank} dimensions, found {len(numbers)}")

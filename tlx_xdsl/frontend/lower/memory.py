@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import replace
 
 from tlx_xdsl.dialects import tt
@@ -11,6 +10,7 @@ from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.numbers import natural_dtype, rounded
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
@@ -79,9 +79,9 @@ def number(call: Call, value: bool | int | float, element: dtype, shape: tuple[i
     As in Triton, the number has its own type first. A conversion that keeps the value happens here, any other one is
     left to the compiler.
     """
-    natural = semantic.natural_dtype(value)
+    natural = natural_dtype(value)
     if natural == float32:
-        value = _rounded(value, float32)
+        value = rounded(value, float32)
     exact = _exactly(value, natural, element)
     if exact is not None:
         return Tensor(call.builder.constant(exact, ir_type(element, shape)), element, shape)
@@ -99,9 +99,9 @@ def _exactly(value: bool | int | float, source: dtype, target: dtype) -> bool | 
         return _wrapped(int(value), target)
     if target not in (float16, bfloat16, float32, float64):
         return None
-    rounded = _rounded(float(value), target)
+    nearest = rounded(value, target)
     # The compiler folds conversions of integers whatever they lose.
-    return rounded if rounded == value or rounded != rounded or source.is_int() else None
+    return nearest if nearest == value or math.isnan(nearest) or source.is_int() else None
 
 
 def _fits(value: int, target: dtype) -> bool:
@@ -113,24 +113,6 @@ def _wrapped(value: int, target: dtype) -> int:
     bits = target.primitive_bitwidth
     value &= (1 << bits) - 1
     return value - (1 << bits) if target.is_int_signed() and value >> (bits - 1) else value
-
-
-def _rounded(value: float, target: dtype) -> float:
-    """The nearest number of type `target`, ties to even; infinite where there is none."""
-    if target == float64 or not math.isfinite(value):
-        return value
-    try:
-        if target == float16:
-            return struct.unpack("<e", struct.pack("<e", value))[0]
-        single: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    if target == float32:
-        return single
-    # A bfloat16 is the high half of a float32.
-    (bits,) = struct.unpack("<I", struct.pack("<f", single))
-    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
-    return struct.unpack("<f", struct.pack("<I", bits))[0]
 
 
 def mask_of(call: Call, pointer: Tensor) -> Tensor | None:
