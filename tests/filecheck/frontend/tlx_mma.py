@@ -82,6 +82,10 @@ def scaled():
     # SCALED: [[B4:%.*]] = tlx.require_layout %{{.*}} : !ttg.memdesc<64x128xi8, {{.*}} -> !ttg.memdesc<64x128xi8, #[[PADDED:shared[0-9]*]], #smem, mutable>
     # SCALED: ttng.tc_gen5_mma_scaled %{{.*}}, [[B4]], %{{.*}}, %{{.*}}, %{{.*}}, %true, %true lhs = e4m3 rhs = e2m1 :
     tlx.async_dot_scaled(a, b4, acc, sa, "e4m3", sb, "e2m1")
+    x = tlx.local_load(a)
+    s = tlx.zeros((128, 4), tl.uint8)
+    # SCALED: tt.dot_scaled %x scale %{{.*}}, %{{.*}} scale %{{.*}}, %{{.*}} lhs = e4m3 rhs = e4m3 {{.*}} -> tensor<128x128xf32>
+    y = tlx.dot_scaled(x, s, "e4m3", x, s, "e4m3")
 
 
 TLX_COMPILE = {

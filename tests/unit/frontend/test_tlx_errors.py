@@ -125,6 +125,7 @@ HOPPER_FAULTS = [
     ("tlx.async_dot(tile, tile, input_precision='bf16x3')", "'input_precision' must be one of"),
     ("tlx.async_dot_wait(0, n)", "'inp' must be the result of an async_dot"),
     ("tlx.async_dot_scaled(tile, tile, tile, tile, 'e4m3', tile, 'e4m3')", "a scaled product needs a Blackwell GPU"),
+    ("tlx.dot_scaled(x, x, 'e4m3', x, x, 'e4m3', tiles_per_warp=[2])", "'tiles_per_warp' exists for AMD GPUs only"),
     ("tlx.tcgen05_commit(bars[0])", "tcgen05 needs a Blackwell GPU"),
     # tasks
     ("tlx.async_tasks()", "stands in a `with` statement"),

@@ -23,10 +23,7 @@ HIDDEN = {"_semantic", "_generator", "_builder"}
 
 PENDING = {
     name: "written in the language itself; comes with language/standard.py and language/random.py"
-    for name in (
-        "argmax argmin bitonic_merge cumprod cumsum flip max min reduce_or sigmoid softmax sort sum swizzle2d topk xor_sum "
-        "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x uint_to_uniform_float"
-    ).split()
+    for name in ["argmax", "argmin", "bitonic_merge", "cumprod", "cumsum", "flip", "max", "min", "reduce_or", "sigmoid", "softmax", "sort", "sum", "swizzle2d", "topk", "xor_sum", "pair_uniform_to_normal", "philox", "philox_impl", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "uint_to_uniform_float"]
 }
 """Names that another module of ours will bring; an entry that is there fails the test."""
 

@@ -15,7 +15,7 @@ from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.calls import HANDLERS, Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
     barriers,
     blackwell_only,
@@ -176,6 +176,13 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
 def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAValue:
     type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
     return call.emit(dialect.RequireLayoutOp(operands=[buffer.ssa], result_types=[type_])).result
+
+
+@lowers("tlx.dot_scaled")
+def _dot_scaled(call: Call) -> Value | None:
+    if call.given("tiles_per_warp"):
+        call.fail("tiles_per_warp", "'tiles_per_warp' exists for AMD GPUs only")
+    return HANDLERS["tl.dot_scaled"](call)
 
 
 FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2": ScaleDotElemType.E5M2}

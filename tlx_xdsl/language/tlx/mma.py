@@ -55,6 +55,24 @@ def async_dot_scaled(
 
 
 @_tlx
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: Any = False,
+    lhs_k_pack: Any = True,
+    rhs_k_pack: Any = True,
+    out_dtype: Any = float32,
+    tiles_per_warp: Any = None,
+) -> Any:
+    """`tl.dot_scaled`, a product of blocks in registers; `tiles_per_warp` is for AMD GPUs."""
+
+
+@_tlx
 def async_dot_wait(pendings: int, inp: Any) -> Any:
     """Wait until at most `pendings` wgmma groups are in flight; the result is `inp`, now safe to read."""
 
