@@ -173,6 +173,7 @@ BLACKWELL_FAULTS = [
     (f"{ACC}; tlx.tmem_copy(tile, acc)", "the element type must stay"),
     (f"{ACC}; tlx.async_dot(tile, tile, acc)", "'acc' must have the shape [64, 64]"),
     ("tlx.async_dot(tile, tile)", "on Blackwell an async_dot needs 'acc'"),
+    (f"{ACC}; tlx.async_dot(tile, tile, acc, two_ctas=True)", "[64, 128], because each CTA of a pair has half of B's columns"),
     (f"{ACC}; tlx.async_dot(x, tile, acc)", "on Blackwell A is a buffer in shared or tensor memory"),
     (f"{ACC}; tlx.async_dot_wait(0, x)", "wgmma needs a Hopper GPU (sm_90), the target is sm_100"),
     ("tlx.tcgen05_commit(bars)", "'mBarrier' must be one mbarrier"),

@@ -127,9 +127,12 @@ def _tcgen05(call: Call) -> None:
         call.fail(None, "on Blackwell an async_dot needs 'acc', a buffer in tensor memory")
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
-    shape = _product_shape(call, a, b)
-    if accumulator.shape != shape:
-        call.fail("acc", f"'acc' must have the shape {list(shape)}, found {accumulator.describe()}")
+    rows, columns = _product_shape(call, a, b)
+    halves = ""
+    if call.flag("two_ctas"):
+        columns, halves = 2 * columns, ", because each CTA of a pair has half of B's columns"
+    if accumulator.shape != (rows, columns):
+        call.fail("acc", f"'acc' must have the shape [{rows}, {columns}]{halves}, found {accumulator.describe()}")
     operands = [a.ssa, b.ssa, _accumulator_for(call, accumulator), None]
     use, pred, arrivals, properties = _issue(call)
     op = ttng.TCGen5MMAOp(
