@@ -162,9 +162,7 @@ def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
     threads, values = (_steps(modes) for modes in (asked.threads, asked.values))
     warps = call.visitor.unit.num_warps
     if len(threads) != WARP_BITS + warps.bit_length() - 1:
-        call.fail(
-            "layout", f"the layout is for {1 << len(threads)} threads, {warps} warps with {32 * warps} run this code"
-        )
+        call.fail("layout", f"the layout is for {1 << len(threads)} threads, this code is run by {warps} warps of 32")
     steps = (*threads, *values)
     reach, last = sum(steps), prod(shape)
     if sum(step.bit_count() for step in steps) != reach.bit_count():
