@@ -170,7 +170,13 @@ class Visitor:
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, value)
         else:
-            raise self.error(target, f"cannot assign to {expressions.construct(target)} in a kernel")
+            raise self._not_assignable(target)
+
+    def _not_assignable(self, target: ast.expr) -> CompilationError:
+        what = f"cannot assign to {expressions.construct(target)} in a kernel"
+        if isinstance(target, ast.Subscript):
+            what += ": write to memory with tl.store, to a buffer with tlx.local_store"
+        return self.error(target, what)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         items = self.items_of(value)
@@ -221,7 +227,7 @@ class Visitor:
     def visit_augmented_assign(self, node: ast.AugAssign) -> None:
         """`name += value` and the like."""
         if not isinstance(node.target, ast.Name):
-            raise self.error(node.target, f"cannot assign to {expressions.construct(node.target)} in a kernel")
+            raise self._not_assignable(node.target)
         current = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         value = expressions.binary(self, node, node.op, current, self.expression(node.value))
         self.assign(node.target, runtime(self, node, value))
@@ -254,6 +260,8 @@ class Visitor:
 
     def branch_condition(self, node: ast.AST, value: Value, what: str) -> Tensor:
         """`value` as the condition of a branch or a loop: a scalar int1."""
+        if not isinstance(value, Constexpr | Tensor):
+            raise self.error(node, f"{what} needs a scalar condition, found {value.describe()}")
         condition = self.as_condition(node, value)
         if condition.shape:
             raise self.error(node, f"{what} needs a scalar condition, found {condition.describe()}")
