@@ -216,7 +216,9 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
         raise visitor.error(node, f"a buffer is chosen by a scalar integer, found {position.describe()}")
     position = visitor.semantic(node, semantic.cast, position, int32)
     if isinstance(value, DescriptorRoom):
-        offset = visitor.semantic(node, semantic.binary, "*", position, Constexpr(DESCRIPTOR_BYTES))
+        number = index if isinstance(index, Constexpr) else position
+        offset = visitor.semantic(node, semantic.binary, "*", number, Constexpr(DESCRIPTOR_BYTES))
+        offset = visitor.semantic(node, semantic.to_tensor, offset)
         return DescriptorRoom(visitor.builder.insert(tt.AddPtrOp(value.ssa, offset.ssa)).result, 0)
     source = memdesc_type(value.ssa.type)
     result = MemDescType.get(

@@ -108,8 +108,8 @@ def _cast_float(builder: Builder, value: Tensor, source: dtype, target: dtype, r
     have, want = source.primitive_bitwidth, target.primitive_bitwidth
     is_half = have == want == 16
     if source.is_fp8() or target.is_fp8() or is_half or rounding is RoundingMode.RTZ:
-        if is_half or have > want:
-            rounding = rounding or RoundingMode.RTNE
+        if rounding is None and (is_half or have > want):
+            rounding = RoundingMode.RTNE
         op: Operation = tt.FpToFpOp(
             operands=[value.ssa],
             properties={"rounding": None if rounding is None else rounding.attr},

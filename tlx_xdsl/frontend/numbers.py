@@ -7,6 +7,7 @@ import struct
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.shapes import splat
 from tlx_xdsl.frontend.types import SemanticError, ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
 from tlx_xdsl.language.core import dtype, float32, float64, int1, int32, int64, pointer_type, uint32, uint64
@@ -24,7 +25,7 @@ def natural_dtype(number: bool | int | float) -> dtype:
     if isinstance(number, bool):
         return int1
     if isinstance(number, float):
-        exact = number == 0 or not math.isfinite(number) or _SMALLEST_NORMAL <= abs(number) <= _LARGEST
+        exact = number == 0.0 or not math.isfinite(number) or _SMALLEST_NORMAL <= abs(number) <= _LARGEST
         return float32 if exact else float64
     for element in (int32, uint32, int64, uint64):
         if element.get_int_min_value() <= number <= element.get_int_max_value():
@@ -60,16 +61,18 @@ def constant(
         raise SemanticError(f"expected {element}, found the number {number}: cast an int64 to a pointer instead")
     if element.is_fp8():
         # Triton makes these from float32.
-        wide = builder.constant(rounded(number, float32), ir_type(float32, shape))
-        op = arith.TruncFOp(wide, ir_type(element))
-        return Tensor(builder.insert(op).results[0], element, shape)
+        wide = builder.constant(rounded(number, float32), ir_type(float32))
+        narrow = builder.insert(arith.TruncFOp(wide, ir_type(element))).results[0]
+        return splat(builder, Tensor(narrow, element), shape)
     if element.is_floating():
         return Tensor(builder.constant(rounded(number, element), ir_type(element, shape)), element, shape)
     if isinstance(number, float):
         raise SemanticError(f"expected an integer for {element}, found {number}")
     if number < 0 and element.is_int_unsigned():
         raise SemanticError(f"expected a number that is not negative for {element}, found {number}")
-    value = bool(number) if element == int1 else number
+    value = bool(number) if element == int1 else number & ((1 << element.primitive_bitwidth) - 1)
+    if number < 0:
+        value -= 1 << element.primitive_bitwidth
     return Tensor(builder.constant(value, ir_type(element, shape)), element, shape)
 
 

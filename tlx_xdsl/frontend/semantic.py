@@ -69,6 +69,8 @@ _COMPARISONS: dict[str, tuple[str, str, str]] = {
     ">=": ("sge", "uge", "oge"),
 }
 """The predicates for signed integers, unsigned integers and floats."""
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The comparison that says the same with its sides swapped."""
 _DIVISIONS = ("/", "//", "%")
 
 PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {
@@ -108,15 +110,15 @@ def promoted(lhs: dtype, rhs: dtype, *, division: bool = False) -> dtype:
     for wide in (float64, float32):
         if wide in (lhs, rhs):
             return wide
+    if division and (lhs.is_floating() or rhs.is_floating()):
+        return float32
     if float16 in (lhs, rhs):
-        return float32 if division else float16
+        return float16
     if bfloat16 in (lhs, rhs):
-        return bfloat16 if lhs == rhs and not division else float32
+        return bfloat16 if lhs == rhs else float32
     if lhs.is_floating() or rhs.is_floating():
         if not (lhs.is_floating() and rhs.is_floating()):
             raise SemanticError(f"cannot combine {lhs} with {rhs}: cast the 8-bit float first")
-        if division:
-            return float32
         return lhs if lhs == rhs else float16
     if division and lhs.is_int_signed() != rhs.is_int_signed():
         raise SemanticError(f"cannot divide {lhs} by {rhs}: their signedness differs, cast one of them")
@@ -201,9 +203,11 @@ def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propaga
     assert isinstance(element, dtype)
     if symbol == "/" and element.is_int():
         left, right, element = cast(builder, left, float32), cast(builder, right, float32), float32
-    # A shift to the right fills up with what its left operand is, before promotion.
-    signed = lhs.dtype if symbol == ">>" and isinstance(lhs, Tensor) else element
-    assert isinstance(signed, dtype)
+    signed = element
+    if symbol == ">>":
+        # A shift to the right fills up with what its left operand, or the only runtime one, is before promotion.
+        shifted = lhs if isinstance(lhs, Tensor) else rhs
+        signed = shifted.dtype if isinstance(shifted, Tensor) and isinstance(shifted.dtype, dtype) else element
     op = _arithmetic_op(symbol, element, signed.is_int_signed(), propagate_nan)
     if op is None:
         raise SemanticError(f"'{symbol}' does not exist for {element}")
@@ -255,6 +259,9 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
     _check_operands(symbol, lhs, rhs)
     if any(isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) for value in (lhs, rhs)):
         raise SemanticError("pointers do not compare: cast them to int64 first")
+    if isinstance(lhs, Constexpr):
+        # As in Python, it is the runtime value that decides what the comparison means.
+        symbol, lhs, rhs = _MIRRORED[symbol], rhs, lhs
     left, right, element = _unify(builder, lhs, rhs)
     assert isinstance(element, dtype)
     signed, unsigned, floating = _COMPARISONS[symbol]
@@ -312,8 +319,7 @@ def where(builder: Builder, condition: Value, lhs: Value, rhs: Value) -> Tensor:
     left, right, element = _unify(builder, lhs, rhs)
     shape = common_shape(test.shape, left.shape)
     left, right = broadcast_to(builder, left, shape), broadcast_to(builder, right, shape)
-    if test.shape:
-        test = broadcast_to(builder, test, shape)
+    test = broadcast_to(builder, test, shape)
     return Tensor(builder.insert(arith.SelectOp(test.ssa, left.ssa, right.ssa)).result, element, shape)
 
 

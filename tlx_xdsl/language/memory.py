@@ -104,7 +104,7 @@ def atomic_xchg(pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope
 
 @_member
 def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> Any:
-    """Put `val` into memory where it equals `cmp`, atomically; return the old value. Also for 16 bits, and for floats."""
+    """Put `val` into memory where it equals `cmp`, atomically; return the old value. Also for 16 bits and floats."""
 
 
 @_member

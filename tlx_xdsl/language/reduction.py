@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tlx_xdsl.language.compile_time import constexpr_function
+from tlx_xdsl.language.core import to_tensor
 from tlx_xdsl.language.creation import arange
 from tlx_xdsl.language.dtypes import dtype as element_type
 from tlx_xdsl.language.dtypes import float32, int32, uint32
@@ -69,6 +70,12 @@ def _compared_type(element: element_type) -> element_type:
     if element.primitive_bitwidth >= 32:
         return element
     return float32 if element.is_floating() else int32
+
+
+@constexpr_function
+def is_axis(axis: Any, rank: int) -> bool:
+    """Whether `axis` is a dimension of blocks with `rank` dimensions."""
+    return isinstance(axis, int) and -rank <= axis < rank
 
 
 @library()
@@ -132,12 +139,12 @@ def _smaller_and_any(a: Any, i: Any, b: Any, j: Any) -> Any:
 
 
 @library()
-def _with_positions(input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -> Any:
+def _with_positions(input: Any, axis: constexpr, combine_fn: Any, keep_dims: Any) -> Any:
     """Reduce the elements together with their positions along `axis`, as int32."""
     rank: constexpr = len(input.shape)
-    assert rank, "'input' must be a block, found a scalar"
+    assert rank, f"'input' must be a block, found a scalar {input.dtype}"
     assert axis is not None, "positions are counted along one axis: 'axis' can't be None"
-    assert -rank <= axis < rank, f"'axis' must be at least {-rank} and less than {rank}, found {axis}"
+    assert is_axis(axis, rank), f"'axis' must be at least {-rank} and less than {rank}, found {axis}"
     position = broadcast_to(positions_along(input.shape[axis], rank, axis), input.shape)
     return reduce((input, position), axis, combine_fn, keep_dims=keep_dims)
 
@@ -152,6 +159,7 @@ def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: constexpr =
     The elements are converted to `dtype` first; without it, integers of less than 32 bits to int32, or to uint32 when
     they are unsigned.
     """
+    input = to_tensor(input)
     return reduce(input.to(_summed_type(input.dtype, dtype)), axis, _add, keep_dims=keep_dims)
 
 
@@ -159,8 +167,8 @@ def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: constexpr =
 def max(
     input: Any,
     axis: Any = None,
-    return_indices: Any = False,
-    return_indices_tie_break_left: Any = True,
+    return_indices: constexpr = False,
+    return_indices_tie_break_left: constexpr = True,
     keep_dims: Any = False,
 ) -> Any:
     """The largest element along `axis`, or of all; NaN counts only when there is nothing else.
@@ -169,6 +177,7 @@ def max(
     in its own type, and its position along `axis`, an int32: of several the first, or with
     `return_indices_tie_break_left=False` any, which is faster.
     """
+    input = to_tensor(input)
     if return_indices:
         combine_fn: constexpr = _larger_and_first if return_indices_tie_break_left else _larger_and_any
         return _with_positions(input, axis, combine_fn, keep_dims)
@@ -179,11 +188,12 @@ def max(
 def min(
     input: Any,
     axis: Any = None,
-    return_indices: Any = False,
-    return_indices_tie_break_left: Any = True,
+    return_indices: constexpr = False,
+    return_indices_tie_break_left: constexpr = True,
     keep_dims: Any = False,
 ) -> Any:
     """The smallest element along `axis`, or of all; arguments and result as for `max`."""
+    input = to_tensor(input)
     if return_indices:
         combine_fn: constexpr = _smaller_and_first if return_indices_tie_break_left else _smaller_and_any
         return _with_positions(input, axis, combine_fn, keep_dims)
@@ -191,13 +201,13 @@ def min(
 
 
 @library(member=True)
-def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Any:
+def argmax(input: Any, axis: Any, tie_break_left: constexpr = True, keep_dims: Any = False) -> Any:
     """The position along `axis` of the largest element, an int32: of several the first, or any (faster)."""
     return max(input, axis, True, tie_break_left, keep_dims)[1]
 
 
 @library(member=True)
-def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Any:
+def argmin(input: Any, axis: Any, tie_break_left: constexpr = True, keep_dims: Any = False) -> Any:
     """The position along `axis` of the smallest element, an int32: of several the first, or any (faster)."""
     return min(input, axis, True, tie_break_left, keep_dims)[1]
 
@@ -205,6 +215,7 @@ def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = F
 @library(member=True)
 def xor_sum(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
     """The exclusive or of the integers along `axis`, or of all."""
+    input = to_tensor(input)
     assert input.dtype.is_int(), f"'input' must hold integers, found {input.dtype}"
     return reduce(input, axis, _xor, keep_dims=keep_dims)
 
@@ -212,6 +223,7 @@ def xor_sum(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
 @library(member=True)
 def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
     """The bitwise or of the integers along `axis`; None is all of them."""
+    input = to_tensor(input)
     assert input.dtype.is_int(), f"'input' must hold integers, found {input.dtype}"
     return reduce(input, axis, _or, keep_dims=keep_dims)
 
@@ -222,10 +234,12 @@ def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
 @library(member=True)
 def cumsum(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
     """The sums of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
+    input = to_tensor(input)
     return associative_scan(input.to(_summed_type(input.dtype, dtype)), axis, _add, reverse)
 
 
 @library(member=True)
 def cumprod(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
     """The products of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
+    input = to_tensor(input)
     return associative_scan(input.to(_summed_type(input.dtype, dtype)), axis, _multiply, reverse)

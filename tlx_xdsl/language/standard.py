@@ -7,12 +7,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tlx_xdsl.language.compile_time import constexpr_function
-from tlx_xdsl.language.core import static_range
+from tlx_xdsl.language.core import static_range, to_tensor
 from tlx_xdsl.language.dtypes import dtype, get_int_dtype
 from tlx_xdsl.language.marks import library
 from tlx_xdsl.language.math import exp, fdiv, minimum, where
 from tlx_xdsl.language.matrix import gather
-from tlx_xdsl.language.reduction import max, min, positions_along, sum, xor_sum
+from tlx_xdsl.language.reduction import is_axis, max, min, positions_along, sum, xor_sum
 from tlx_xdsl.language.shape import broadcast_to, reshape
 
 if TYPE_CHECKING:
@@ -37,16 +37,18 @@ def _warn_of_keep_dims(keep_dims: Any) -> None:
 
 
 @library(member=True)
-def softmax(x: Any, dim: Any = None, *, keep_dims: Any = None, ieee_rounding: Any = False) -> Any:
+def softmax(x: Any, dim: constexpr = None, *, keep_dims: Any = None, ieee_rounding: Any = False) -> Any:
     """The softmax of a block along `dim`, by default the first: exp(x) divided by its sum, in the shape of `x`.
 
     The largest element is subtracted first, so that nothing overflows; elements of less than 32 bits become float32.
     `ieee_rounding` divides with the rounding of IEEE 754. `keep_dims` has no effect but a warning.
     """
     _warn_of_keep_dims(keep_dims)
+    x = to_tensor(x)
     rank: constexpr = len(x.shape)
+    assert rank, f"'x' must be a block, found a scalar {x.dtype}"
     axis: constexpr = 0 if dim is None else dim
-    assert -rank <= axis < rank, f"'dim' must be at least {-rank} and less than {rank}, found {axis}"
+    assert is_axis(axis, rank), f"'dim' must be at least {-rank} and less than {rank}, found {axis}"
     weights = exp(x - max(x, axis, keep_dims=True))
     return fdiv(weights, sum(weights, axis, keep_dims=True), ieee_rounding)
 
@@ -62,6 +64,11 @@ def softmax(x: Any, dim: Any = None, *, keep_dims: Any = None, ieee_rounding: An
 def _bits(size: int) -> int:
     """How many bits the index of `size` elements has."""
     return size.bit_length() - 1
+
+
+@constexpr_function
+def _is_power_of_two(number: Any) -> bool:
+    return isinstance(number, int) and number > 0 and number & (number - 1) == 0
 
 
 @constexpr_function
@@ -111,14 +118,23 @@ def _sort_runs(x: Any, bits: constexpr) -> Any:
     return x
 
 
+@library()
+def _rows(x: Any, dim: constexpr) -> Any:
+    """`x`, if its last dimension can be sorted, and is `dim`."""
+    x = to_tensor(x)
+    rank: constexpr = len(x.shape)
+    assert rank, f"'x' must be a block, found a scalar {x.dtype}"
+    assert dim is None or dim == -1 or dim == rank - 1, f"'dim' can be the last dimension only, found {dim}"
+    return x
+
+
 @library(member=True)
 def sort(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
     """The elements of each row of `x` in ascending or `descending` order; `dim` can be the last dimension only.
 
     The order of rows with NaN is undefined, but no element is lost.
     """
-    rank: constexpr = len(x.shape)
-    assert dim is None or dim == -1 or dim == rank - 1, f"'dim' can be the last dimension only, found {dim}"
+    x = _rows(x, dim)
     bits: constexpr = _bits(x.shape[-1])
     if bits == 0:
         return x
@@ -129,8 +145,7 @@ def sort(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
 @library()
 def bitonic_merge(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
     """Like `sort`, for rows that are bitonic: ascending first and descending then, or rotated from that."""
-    rank: constexpr = len(x.shape)
-    assert dim is None or dim == -1 or dim == rank - 1, f"'dim' can be the last dimension only, found {dim}"
+    x = _rows(x, dim)
     merged = _merge(reshape(x, _bitwise_shape(x.shape)), _bits(x.shape[-1]), descending != 0)
     return reshape(merged, x.shape)
 
@@ -142,10 +157,9 @@ def topk(x: Any, k: constexpr, dim: constexpr = None, descending: constexpr = Tr
     `k` is a power of two, at most the size of the last dimension, which is the only one that `dim` can be. Elements of
     less than 32 bits become float32 or int32 as in `max`, unless `k` is the whole row.
     """
-    rank: constexpr = len(x.shape)
-    assert dim is None or dim == -1 or dim == rank - 1, f"'dim' can be the last dimension only, found {dim}"
+    x = _rows(x, dim)
     size: constexpr = x.shape[-1]
-    assert 0 < k <= size and k & (k - 1) == 0, f"'k' must be a power of two of at most {size}, found {k}"
+    assert _is_power_of_two(k) and k <= size, f"'k' must be a power of two of at most {size}, found {k}"
     bits: constexpr = _bits(k)
     best = _sort_runs(reshape(x, _bitwise_shape(x.shape)), bits - 1)
     for _ in static_range(_bits(size) - bits):
@@ -159,11 +173,13 @@ def topk(x: Any, k: constexpr, dim: constexpr = None, descending: constexpr = Tr
 
 
 @library(member=True)
-def flip(x: Any, dim: Any = None) -> Any:
+def flip(x: Any, dim: constexpr = None) -> Any:
     """`x` in reverse order along `dim`, by default the last dimension."""
+    x = to_tensor(x)
     rank: constexpr = len(x.shape)
+    assert rank, f"'x' must be a block, found a scalar {x.dtype}"
     axis: constexpr = -1 if dim is None else dim
-    assert -rank <= axis < rank, f"'dim' must be at least {-rank} and less than {rank}, found {axis}"
+    assert is_axis(axis, rank), f"'dim' must be at least {-rank} and less than {rank}, found {axis}"
     size: constexpr = x.shape[axis]
     mirrored = size - 1 - positions_along(size, rank, axis)
     return gather(x, broadcast_to(mirrored, x.shape), axis)

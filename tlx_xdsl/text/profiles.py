@@ -75,6 +75,8 @@ class Profile:
 
     def why_missing(self, operation: str) -> str | None:
         """Why this version can't express an operation, or None when it can."""
+        if operation.startswith("tlx."):
+            return f"'{operation}' is an operation of tlx_xdsl itself, which no pass has lowered for Triton"
         first, last = FIRST_VERSION.get(operation), LAST_VERSION.get(operation)
         if first is not None and self.version < first:
             return f"'{operation}' does not exist in Triton {self.name}, it came with {version_name(first)}"

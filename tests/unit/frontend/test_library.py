@@ -268,6 +268,9 @@ MISTAKES = [
     ("tl.sigmoid(n)", "tl.sigmoid: 'x' must be fp32 or fp64, found a runtime value of type int32"),
     ("tl.rand(n, x)", "tl.rand: offsets must be integers, found fp32"),
     ("tl.uint_to_uniform_float(x)", "tl.uint_to_uniform_float: 'x' must be integers of 32 or 64 bits, found fp32"),
+    ("tl.sort(n)", "tl.sort: 'x' must be a block, found a scalar int32"),
+    ("tl.topk(x, 2.0)", "tl.topk: 'k' must be a power of two of at most 16, found 2.0"),
+    ("tl.flip(x, 1.0)", "tl.flip: 'dim' must be at least -2 and less than 2, found 1.0"),
     ("tl.sort()", "missing a required argument: 'x'"),
 ]
 

@@ -119,3 +119,91 @@ def kernel(out, n):
     with pytest.raises(CompilationError, match="a task can't use the block 'block'") as error:
         compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
     assert error.value.location.line == 13
+
+
+def tasks(*headers: str) -> str:
+    """A kernel with a task for each header."""
+    lines = [f"        with tlx.async_task({header}):\n            tl.store(out, n)\n" for header in headers]
+    return "@tlx_xdsl.jit\ndef kernel(out, n):\n    with tlx.async_tasks():\n" + "".join(lines)
+
+
+def test_a_task_s_functions_know_its_warps_and_copy(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n):
+    with tlx.async_tasks():
+        with tlx.async_task("default", replicate=2):
+            tl.store(out, tlx.async_task_replica_id() + 10 * tl.extra.cuda.num_warps())
+        with tlx.async_task(num_warps=2, replicate=2):
+            tl.store(out, tlx.async_task_replica_id() + 10 * tl.extra.cuda.num_warps())
+"""
+    text = compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
+    assert re.findall(r"tt\.store %\w+, %c(\d+)", text) == ["40", "41", "20", "21"]
+    assert re.findall(r"num_warps\((\d)\)", text) == ["4", "2", "2"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "line", "message"),
+    [
+        (("[0, 1]",), 8, 'a list of task ids is not taken any more: write "default"'),
+        (('"consumer"',), 8, 'the only task that has a name is "default"'),
+        (('"default", num_warps=4',), 8, "runs on the kernel's own num_warps"),
+        (('"default", warp_group_start_id=4',), 8, "the default task begins at warp 0"),
+        (('"default", num_regs=24, registers=24',), 8, "mean the same: give one of them"),
+        (('"default"', "num_warps=4, registers=264"), 10, "a multiple of 8 of at most 256, found 264"),
+        (('"default"', "num_warps=4, registers=24", "num_warps=4"), 12, "state their registers, or none does"),
+        (
+            ('"default"', "num_warps=4, warp_group_start_id=4", "num_warps=4"),
+            12,
+            "state their warp_group_start_id, or none does",
+        ),
+        (
+            ('"default"', "num_warps=4, warp_group_start_id=2"),
+            10,
+            "warps 2 to 5 overlap warps 0 to 3 of the default task",
+        ),
+        (
+            ('"default"', "num_warps=2, replicate=2, warp_group_start_id=4", "num_warps=4, warp_group_start_id=6"),
+            12,
+            "warps 6 to 9 overlap warps 4 to 7 of the task on line 10",
+        ),
+        (('"default", replicate=2', "num_warps=4, registers=24"), 8, "the copies of the default task need registers"),
+        (
+            ('"default", replicate=2', "num_warps=4, warp_group_start_id=4"),
+            8,
+            "leave no warps to copies of the default",
+        ),
+        (('"default"', '"default"'), 7, "needs exactly one task"),
+    ],
+)
+def test_options_that_contradict_are_refused(tmp_path, headers, line, message):
+    with pytest.raises(CompilationError, match=re.escape(message)) as error:
+        compile_source(tmp_path, tasks(*headers), {"out": "*i32", "n": "i32"})
+    assert error.value.location.line == line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("exclusive=n", "'exclusive' must be a constexpr bool"),
+        ("mbarrier_try_wait_suspend_ns=-1", "must be a constexpr integer of at least 0"),
+    ],
+)
+def test_options_of_all_tasks_are_constexprs(tmp_path, options, message):
+    source = tasks('"default"').replace("async_tasks()", f"async_tasks({options})")
+    with pytest.raises(CompilationError, match=re.escape(message)):
+        compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
+
+
+def test_tasks_do_not_nest(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n):
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            with tlx.async_tasks():
+                with tlx.async_task("default"):
+                    pass
+"""
+    with pytest.raises(CompilationError, match="tasks can't be split into tasks"):
+        compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})

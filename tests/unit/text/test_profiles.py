@@ -55,3 +55,8 @@ def test_an_unknown_version_gets_the_nearest_lower_profile_and_a_warning():
 def test_what_is_no_supported_version_is_refused(version):
     with pytest.raises(ValueError, match=r"supported|expected a Triton version"):
         profile_for(version)
+
+
+def test_operations_of_our_own_are_for_no_version():
+    for profile in PROFILES:
+        assert "which no pass has lowered" in profile.why_missing("tlx.fence")

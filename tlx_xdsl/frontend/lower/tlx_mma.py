@@ -133,7 +133,7 @@ def _tcgen05(call: Call) -> None:
     operands = [a.ssa, b.ssa, _accumulator_for(call, accumulator), None]
     use, pred, arrivals, properties = _issue(call)
     op = ttng.TCGen5MMAOp(
-        operands=[*operands, use.ssa, pred.ssa, arrivals, [pred.ssa] * len(arrivals)],
+        operands=[*operands, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
         properties=properties,
         result_types=[None],
     )
@@ -151,6 +151,11 @@ def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, At
     if call.flag("two_ctas"):
         properties["two_ctas"] = UnitAttr()
     return use, pred, arrivals, properties
+
+
+def _always(call: Call, arrivals: Sequence[SSAValue]) -> list[SSAValue]:
+    """A predicate for each barrier: the arrival depends on nothing but the product itself."""
+    return [call.as_scalar("mBarriers", Constexpr(True), int1).ssa for _ in arrivals]
 
 
 def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
@@ -196,7 +201,7 @@ def _async_dot_scaled(call: Call) -> Value | None:
     use, pred, arrivals, properties = _issue(call)
     properties |= {"a_type": formats[0].attr, "b_type": formats[1].attr}
     op = ttng.TCGen5MMAScaledOp(
-        operands=[*operands, target, None, *scales, use.ssa, pred.ssa, arrivals, [pred.ssa] * len(arrivals)],
+        operands=[*operands, target, None, *scales, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
         properties=properties,
         result_types=[None],
     )

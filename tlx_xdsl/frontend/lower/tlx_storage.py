@@ -28,6 +28,7 @@ from tlx_xdsl.frontend.values import (
 )
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
+from tlx_xdsl.text.diagnostics import report_remark
 
 
 def class_name(value: Value) -> str:
@@ -91,7 +92,13 @@ def _allocate(call: Call, type_: MemDescType, reuse: BufferedTensor | StorageAli
     if isinstance(reuse, StorageAliasSpec):
         return call.emit(dialect.StorageAliasLocalAllocOp(operands=[reuse.ssa], result_types=[type_])).result
     if reuse is not None:
-        return call.emit(dialect.LocalAliasOp(operands=[reuse.ssa], result_types=[type_])).result
+        alias = call.emit(dialect.LocalAliasOp(operands=[reuse.ssa], result_types=[type_]))
+        report_remark(
+            alias,
+            "this allocation begins at the first byte of the reused one; a storage_alias_spec lets the compiler "
+            "compute sizes and offsets",
+        )
+        return alias.result
     if type_.memory_space == TMEM:
         return call.emit(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])).result
     return call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result

@@ -48,16 +48,19 @@ def _async_descriptor_load(call: Call) -> Value | None:
 
 def _multicast_mask(call: Call, targets: tuple[Value, ...]) -> Tensor:
     """The int32 with a bit for each rank."""
-    mask: Value = Constexpr(0)
+    known = 0
+    computed: list[Value] = []
     for target in targets:
-        if isinstance(target, Constexpr):
-            rank = target.value
-            if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < MAX_CTAS:
-                call.fail("multicast_targets", f"a CTA's rank is 0 to {MAX_CTAS - 1}, found {target.describe()}")
-            bit: Value = Constexpr(1 << rank)
-        else:
+        if not isinstance(target, Constexpr):
             rank = call.as_scalar("multicast_targets", target, int32)
-            bit = semantic.binary(call.builder, "<<", Constexpr(1), rank)
+            computed.append(semantic.binary(call.builder, "<<", Constexpr(1), rank))
+            continue
+        rank = target.value
+        if isinstance(rank, bool) or not isinstance(rank, int) or not 0 <= rank < MAX_CTAS:
+            call.fail("multicast_targets", f"a CTA's rank is 0 to {MAX_CTAS - 1}, found {target.describe()}")
+        known |= 1 << rank
+    mask = call.as_scalar("multicast_targets", Constexpr(known), int32) if known or not computed else computed.pop()
+    for bit in computed:
         mask = semantic.binary(call.builder, "|", mask, bit)
     return call.as_scalar("multicast_targets", mask, int32)
 

@@ -177,9 +177,11 @@ def _reshaped(call: Call, layout: SharedLayout, source: MemDescType, shape: tupl
     """
     if isinstance(layout, PaddedSharedLayout):
         call.fail("buffer", "a buffer with a padded layout can't be reshaped")
-    places = shared_to_linear(layout, source.shape).reshape_outs(
-        [(f"dim{dim}", size) for dim, size in enumerate(shape)]
-    )
+    # Among the outputs of a linear layout the first one varies fastest.
+    places = shared_to_linear(layout, source.shape)
+    places = places.transpose_outs(tuple(reversed(places.out_names)))
+    dims = [(f"dim{dim}", size) for dim, size in enumerate(shape)]
+    places = places.reshape_outs(dims[::-1]).transpose_outs([name for name, _ in dims])
     candidates: list[SharedLayout] = []
     if isinstance(layout, NvmmaSharedLayout) and len(shape) > 1:
         candidates.append(replace(layout, rank=len(shape)))

@@ -24,18 +24,12 @@ from tlx_xdsl.language.tlx.barriers import (
     named_barrier_wait,
 )
 from tlx_xdsl.language.tlx.clc import (
-    alloc_clc_responses as _alloc_clc_responses,
-)
-from tlx_xdsl.language.tlx.clc import (
+    _alloc_clc_responses,  # pyright: ignore[reportPrivateUsage]
+    _clc_issue,  # pyright: ignore[reportPrivateUsage]
+    _clc_query,  # pyright: ignore[reportPrivateUsage]
     clc_consumer,
     clc_create_context,
     clc_producer,
-)
-from tlx_xdsl.language.tlx.clc import (
-    clc_issue as _clc_issue,
-)
-from tlx_xdsl.language.tlx.clc import (
-    clc_query as _clc_query,
 )
 from tlx_xdsl.language.tlx.cluster import (
     async_remote_shmem_copy,

@@ -35,15 +35,15 @@ def clc_consumer(ctx: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0,
 
 
 @_tlx
-def alloc_clc_responses(num_responses: int) -> Any:
+def _alloc_clc_responses(num_responses: int) -> Any:
     """Allocate responses of 16 bytes."""
 
 
 @_tlx
-def clc_issue(response: Any, barrier: Any) -> Any:
+def _clc_issue(response: Any, barrier: Any) -> Any:
     """Ask for the next cluster: the response arrives in `response`, and its 16 bytes complete on `barrier`."""
 
 
 @_tlx
-def clc_query(response: Any, return_3d: bool = False) -> Any:
+def _clc_query(response: Any, return_3d: bool = False) -> Any:
     """The x coordinate (or all three) of the cluster in a response, or -1 when there is none."""

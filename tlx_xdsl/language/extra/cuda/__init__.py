@@ -1,4 +1,4 @@
-"""What NVIDIA GPUs have beyond the language: special registers, dependent launches, float8 by software."""
+"""What NVIDIA GPUs have beyond the language: special registers, dependent launches."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from tlx_xdsl.language.extra import libdevice as libdevice
 from tlx_xdsl.language.marks import builtin
 
 __all__ = [
-    "convert_custom_float8_sm70",
-    "convert_custom_float8_sm80",
     "gdc_launch_dependents",
     "gdc_wait",
     "globaltimer",
@@ -50,13 +48,3 @@ def num_threads() -> Any:
 @_cuda
 def num_warps() -> Any:
     """Warps of the program, a constexpr."""
-
-
-@_cuda
-def convert_custom_float8_sm70(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None) -> Any:
-    """Convert between fp8e4b15 and fp16 or fp32 by integer instructions of sm_70."""
-
-
-@_cuda
-def convert_custom_float8_sm80(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None) -> Any:
-    """Convert between fp8e4b15 and fp16 or fp32 by integer instructions of sm_80."""

@@ -1,0 +1,226 @@
+"""The names, parameters and defaults of tlx are those of Meta's TLX for NVIDIA GPUs."""
+
+import inspect
+
+import pytest
+
+from tlx_xdsl.language import float32, tlx
+from tlx_xdsl.language.tlx import storage_kind
+
+REQUIRED = inspect.Parameter.empty
+
+FUNCTIONS = {
+    # tasks and synchronisation
+    "async_tasks": {"exclusive": False, "no_ending_cluster_sync": False, "mbarrier_try_wait_suspend_ns": None},
+    "async_task_replica_id": {},
+    "alloc_barriers": {"num_barriers": REQUIRED, "arrive_count": 1},
+    "alloc_warp_barrier": {"num_barriers": REQUIRED, "num_warps": 1, "num_arrivals": 1},
+    "barrier_expect_bytes": {"bar": REQUIRED, "size": REQUIRED, "pred": None},
+    "barrier_wait": {"bar": REQUIRED, "phase": REQUIRED, "pred": None},
+    "barrier_arrive": {"bar": REQUIRED, "arrive_count": 1, "remote_cta_rank": None, "pred": None},
+    "named_barrier_wait": {"bar": REQUIRED, ...: REQUIRED},
+    "named_barrier_arrive": {"bar": REQUIRED, ...: REQUIRED},
+    "cluster_barrier": {},
+    "fence_mbarrier_init_cluster": {},
+    "fence": {...: REQUIRED},
+    "fence_async_shared": {},
+    # local and tensor memory
+    "local_alloc": {
+        "shape": REQUIRED,
+        "dtype": REQUIRED,
+        "num": REQUIRED,
+        "storage": storage_kind.smem,
+        "reuse": None,
+        "layout": None,
+    },
+    "storage_alias_spec": {"storage": storage_kind.smem, "buffer_size_bytes": None},
+    "reuse_group": {"args": REQUIRED, "group_type": tlx.reuse_group_type.shared, "group_size": 1},
+    "local_view": {...: REQUIRED, "buffer_idx": REQUIRED},
+    "subslice": {...: REQUIRED, "offset": REQUIRED, "size": REQUIRED},
+    "local_slice": {...: REQUIRED, "offset": REQUIRED, "shape": REQUIRED},
+    "local_trans": {...: REQUIRED, "dims": (1, 0)},
+    "local_reshape": {...: REQUIRED, "shape": REQUIRED},
+    "local_reinterpret": {...: REQUIRED, "dtype": REQUIRED, "shape": None, "layout": None},
+    "local_load": {"src": REQUIRED, "token": None, "layout": None, "relaxed": False},
+    "local_store": {"dst": REQUIRED, "src": REQUIRED},
+    "local_gather": {"src": REQUIRED, "indices": REQUIRED, "axis": REQUIRED, "token": None},
+    "local_scatter": {"dst": REQUIRED, "src": REQUIRED, "indices": REQUIRED, "axis": REQUIRED, "token": None},
+    "tmem_copy": {"src": REQUIRED, "dst": REQUIRED},
+    "remote_view": {...: REQUIRED, "remote_cta_rank": REQUIRED},
+    "remote_shmem_store": {"dst": REQUIRED, "src": REQUIRED, "remote_cta_rank": REQUIRED},
+    "async_remote_shmem_store": {
+        "dst": REQUIRED,
+        "src": REQUIRED,
+        "remote_cta_rank": REQUIRED,
+        "barrier": REQUIRED,
+    },
+    "async_remote_shmem_copy": {
+        "dst": REQUIRED,
+        "src": REQUIRED,
+        "remote_cta_rank": REQUIRED,
+        "barrier": REQUIRED,
+    },
+    # global memory and TMA
+    "async_load": {
+        "src": REQUIRED,
+        "result": REQUIRED,
+        "mask": None,
+        "other": None,
+        "cache_modifier": "",
+        "eviction_policy": "",
+        "is_volatile": False,
+        "bulk": False,
+        "bulk_size": None,
+        "barrier": None,
+    },
+    "async_load_commit_group": {"tokens": ()},
+    "async_load_wait_group": {"pendings": REQUIRED, "tokens": ()},
+    "async_descriptor_load": {
+        "desc": REQUIRED,
+        "result": REQUIRED,
+        "offsets": REQUIRED,
+        "barrier": REQUIRED,
+        "pred": None,
+        "cache_modifier": "",
+        "eviction_policy": "",
+        "multicast_targets": (),
+        "two_ctas": False,
+    },
+    "async_descriptor_store": {
+        "desc": REQUIRED,
+        "source": REQUIRED,
+        "offsets": REQUIRED,
+        "eviction_policy": "",
+        "store_reduce": "",
+    },
+    "async_descriptor_store_wait": {"pendings": REQUIRED},
+    "async_descriptor_prefetch_tensor": {"desc": REQUIRED, "offsets": REQUIRED, "pred": None, "eviction_policy": ""},
+    "prefetch": {"pointer": REQUIRED, "level": "L2", "mask": None, "tensormap": False},
+    "async_store": {"dst_global_ptr": REQUIRED, "src_smem": REQUIRED, "size": REQUIRED},
+    "allocate_tensor_descriptor": {"num": REQUIRED},
+    "make_tensor_descriptor": {
+        "desc_ptr": REQUIRED,
+        "base": REQUIRED,
+        "shape": REQUIRED,
+        "strides": REQUIRED,
+        "block_shape": REQUIRED,
+        "padding_option": "zero",
+    },
+    "reinterpret_tensor_descriptor": {"desc_ptr": REQUIRED, "block_shape": REQUIRED, "dtype": REQUIRED},
+    # tensor cores
+    "async_dot": {
+        "A": REQUIRED,
+        "B": REQUIRED,
+        "acc": None,
+        "use_acc": None,
+        "pred": None,
+        "mBarriers": (),
+        "two_ctas": False,
+        "force_async": False,
+        "input_precision": None,
+        "out_dtype": float32,
+    },
+    "async_dot_scaled": {
+        "A": REQUIRED,
+        "B": REQUIRED,
+        "acc": REQUIRED,
+        "A_scale": REQUIRED,
+        "A_format": REQUIRED,
+        "B_scale": REQUIRED,
+        "B_format": REQUIRED,
+        "use_acc": None,
+        "pred": None,
+        "mBarriers": (),
+        "two_ctas": False,
+        "force_async": False,
+        "out_dtype": float32,
+    },
+    "async_dot_wait": {"pendings": REQUIRED, "inp": REQUIRED},
+    "tcgen05_commit": {"mBarrier": REQUIRED, "two_ctas": False},
+    # layouts
+    "require_layout": {"x": REQUIRED, "layout": REQUIRED, "pin": True, "late_address_compute": False},
+    "release_layout": {"x": REQUIRED},
+    "zeros": {"shape": REQUIRED, "dtype": REQUIRED, "layout": None},
+    "dump_layout": {"x": REQUIRED},
+    "assert_same_layout": {...: REQUIRED, "r": REQUIRED},
+    # cluster launch control
+    "clc_create_context": {"num_consumers": REQUIRED, "num_stages": 1},
+    "clc_producer": {"ctx": REQUIRED, "p_producer": REQUIRED, "multi_ctas": True, "k": 0},
+    "clc_consumer": {"ctx": REQUIRED, "p_consumer": REQUIRED, "multi_ctas": True, "k": 0, "return_3d": False},
+    "_alloc_clc_responses": {...: REQUIRED},
+    # utility
+    "cluster_cta_rank": {},
+    "cluster_size_1d": {},
+    "thread_id": {"axis": REQUIRED},
+    "clock64": {},
+    "stoch_round": {"src": REQUIRED, "dst_ty": REQUIRED, "rand_bits": REQUIRED},
+    "vote_ballot_sync": {"mask": REQUIRED, "pred": REQUIRED},
+    "dtype_of": {"v": REQUIRED},
+    "size_of": {"dtype": REQUIRED},
+    "get_fp8_format_name": {"dtype": REQUIRED},
+    "get_bufidx_phase": {"accum_cnt": REQUIRED, "NUM_BUFFERS": REQUIRED},
+    "assume_uniform": {"v": REQUIRED},
+}
+"""Parameters in order with their defaults; `...` stands for a name that TLX's table does not state."""
+
+CLASSES = {
+    "buffered_tensor_type": ["element_ty", "shape", "num", "storage", "layout"],
+    "mbarrier": ["handle", "num", "layout", "storage", "is_warp_barrier"],
+    "layout": ["spec", "shape", "stride"],
+    "swizzled_layout": ["bits", "base", "shift", "order"],
+    "shared_linear_layout_encoding": ["offset_bases", "block_bases", "alignment"],
+    "nv_mma_shared_layout_encoding": [
+        "shape", "order", "elemType", "numCTAsPerCGA", "numCTASplit", "numCTAOrder", "fp4Padded", "swizzled",
+    ],
+}  # fmt: skip
+
+OTHER_NAMES = [
+    "CLCPipelineContext", "DummyRegisterLayoutEncoding", "TMemCTAMode", "_clc_issue", "_clc_query", "async_task",
+    "async_token", "buffered_tensor", "clc_response", "padded_shared_layout_encoding", "reuse_group_ir_type",
+    "reuse_group_type", "storage_alias_spec_type", "storage_alias_spec_type_class", "storage_kind",
+    "swizzled_shared_layout_encoding", "tensor_descriptor_ptr", "tensor_memory_layout_encoding",
+]  # fmt: skip
+
+AMD_ONLY = [
+    "amd_mfma_layout", "async_amd_descriptor_load", "buffer_load_to_local", "dot_operand_layout", "extract_slice",
+    "rematerialized_range", "require_amd_wmma_layout", "update_tensor_descriptor", "warp_pipeline_stage",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_and_defaults(name):
+    wanted = FUNCTIONS[name]
+    found = inspect.signature(getattr(tlx, name)).parameters
+    assert len(found) == len(wanted)
+    for parameter, (known, default) in zip(found.values(), wanted.items(), strict=True):
+        assert known in (parameter.name, ...)
+        assert parameter.default is default or parameter.default == default
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_constructors(name):
+    assert list(inspect.signature(getattr(tlx, name)).parameters) == CLASSES[name]
+
+
+def test_a_task_says_how_it_runs():
+    parameters = list(inspect.signature(tlx.async_task).parameters)[1:]
+    assert parameters == ["num_warps", "num_regs", "registers", "replicate", "warp_group_start_id"]
+
+
+@pytest.mark.parametrize("name", AMD_ONLY)
+def test_names_of_amd_say_so(name):
+    with pytest.raises(RuntimeError, match=f"tlx.{name} exists for AMD GPUs only"):
+        getattr(tlx, name)()
+
+
+def test_everything_is_exported():
+    assert {*FUNCTIONS, *CLASSES, *OTHER_NAMES} <= set(tlx.__all__)
+    for name in tlx.__all__:
+        assert getattr(tlx, name).__doc__
+    # A star import takes all of them.
+    exec("from tlx_xdsl.language.tlx import *", {})
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="has no attribute 'local_aloc'"):
+        _ = tlx.local_aloc
