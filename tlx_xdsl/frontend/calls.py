@@ -266,9 +266,13 @@ def _surplus(signature: inspect.Signature, positional: Sequence[tuple[ast.AST, V
     return positional[room][0] if room < len(positional) else None
 
 
+_SIMILAR = 0.65
+"""How similar names must be, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
+
+
 def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:
     """The question whether `name` should be a similar one of `known`, put into `form`; nothing when none is similar."""
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR)
     return form.format(f"did you mean '{close[0]}'?") if close else ""
 
 

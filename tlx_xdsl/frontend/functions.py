@@ -251,9 +251,10 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
     if returns.value is None:
         returns.value = value
     elif kind(value) != kind(returns.value):
+        where = "here" if isinstance(node, ast.Return) else "at its end"
         raise visitor.error(
             node,
-            f"'{visitor.source.name}' returns {returns.value.describe()} first and {value.describe()} here: "
+            f"'{visitor.source.name}' returns {returns.value.describe()} first and {value.describe()} {where}: "
             "every return must have one type",
         )
     if returns.style == "function":
@@ -311,6 +312,7 @@ def bind_python(
             raise visitor.error(
                 place,
                 f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
+                + ("; tlx_xdsl.jit makes a kernel's function of it" if inspect.isfunction(function) else "")
                 + _AT_RUN_TIME.get(name, ""),
             )
     args = [python_value(value) for _, value in positional]

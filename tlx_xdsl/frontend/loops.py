@@ -55,7 +55,7 @@ def _carried_names(visitor: Visitor, node: ast.For | ast.While, counter: str | N
     return [name for name in visitor.names if name in assigned]
 
 
-def _next(visitor: Visitor, node: ast.AST, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
+def _next(visitor: Visitor, node: ast.For | ast.While, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
     """What a loop's body leaves under the carried names, in the types that they came with."""
     pairs = zip(names, initial, strict=True)
     return [carried(visitor, visitor.names[name], value, _misfit(visitor, node, name)) for name, value in pairs]
@@ -136,6 +136,8 @@ def _range(visitor: Visitor, node: ast.For) -> _Range | None:
     else:
         call = bind(visitor, node.iter, name, inspect.signature(function), positional, keywords)
         values = [call.args[parameter] for parameter in ("arg1", "arg2", "step") if call.given(parameter)]
+        if not call.given("arg1"):
+            call.expected("arg1", "an integer")
         if call.given("step") and not call.given("arg2"):
             values.insert(0, Constexpr(0))
     start, stop, step = {

@@ -17,7 +17,7 @@ from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.functions import Argument, Caller, EarlyReturn, Returns, Unit
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.frontend.values import Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 from tlx_xdsl.language.core import constexpr
 
 if TYPE_CHECKING:
@@ -193,7 +193,8 @@ class Visitor:
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:
         owner = self.expression(target.value)
         if not isinstance(owner, NewAggregate):
-            raise self.error(target, f"the attributes of {owner.describe()} can't be assigned")
+            way = ": make a new one" if isinstance(owner, Aggregate | TupleValue) else ""
+            raise self.error(target, f"the attributes of {owner.describe()} can't be assigned{way}")
         if target.attr not in owner.names:
             raise self.error(target, f"'{owner.cls.__name__}' declares no field '{target.attr}'")
         owner.items[target.attr] = value

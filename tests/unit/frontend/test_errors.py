@@ -127,7 +127,9 @@ def kernel(out, n):
     for i in range(n):
         x = tl.arange(0, 4)
 """
-    with pytest.raises(CompilationError, match="'x' is a runtime value of type int32 before the loop in line 9 and a block"):
+    with pytest.raises(
+        CompilationError, match="'x' is a runtime value of type int32 before the loop in line 9 and a block"
+    ):
         compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
 
 
