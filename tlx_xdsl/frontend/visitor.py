@@ -17,7 +17,7 @@ from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.functions import Argument, Caller, EarlyReturn, Returns, Unit
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.frontend.values import Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 from tlx_xdsl.language.core import constexpr
 
 if TYPE_CHECKING:
@@ -170,7 +170,13 @@ class Visitor:
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, value)
         else:
-            raise self.error(target, f"cannot assign to {expressions.construct(target)} in a kernel")
+            raise self._not_assignable(target)
+
+    def _not_assignable(self, target: ast.expr) -> CompilationError:
+        what = f"cannot assign to {expressions.construct(target)} in a kernel"
+        if isinstance(target, ast.Subscript):
+            what += ": write to memory with tl.store, to a buffer with tlx.local_store"
+        return self.error(target, what)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         items = self.items_of(value)
@@ -187,7 +193,8 @@ class Visitor:
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:
         owner = self.expression(target.value)
         if not isinstance(owner, NewAggregate):
-            raise self.error(target, f"the attributes of {owner.describe()} can't be assigned")
+            way = ": make a new one" if isinstance(owner, Aggregate | TupleValue) else ""
+            raise self.error(target, f"the attributes of {owner.describe()} can't be assigned{way}")
         if target.attr not in owner.names:
             raise self.error(target, f"'{owner.cls.__name__}' declares no field '{target.attr}'")
         owner.items[target.attr] = value
@@ -221,7 +228,7 @@ class Visitor:
     def visit_augmented_assign(self, node: ast.AugAssign) -> None:
         """`name += value` and the like."""
         if not isinstance(node.target, ast.Name):
-            raise self.error(node.target, f"cannot assign to {expressions.construct(node.target)} in a kernel")
+            raise self._not_assignable(node.target)
         current = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         value = expressions.binary(self, node, node.op, current, self.expression(node.value))
         self.assign(node.target, runtime(self, node, value))
@@ -254,6 +261,8 @@ class Visitor:
 
     def branch_condition(self, node: ast.AST, value: Value, what: str) -> Tensor:
         """`value` as the condition of a branch or a loop: a scalar int1."""
+        if not isinstance(value, Constexpr | Tensor):
+            raise self.error(node, f"{what} needs a scalar condition, found {value.describe()}")
         condition = self.as_condition(node, value)
         if condition.shape:
             raise self.error(node, f"{what} needs a scalar condition, found {condition.describe()}")
