@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
@@ -21,6 +22,13 @@ from tlx_xdsl.language.core import constexpr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+@lru_cache(maxsize=8192)
+def _located(file: str, line: int, column: int, call_site: LocationAttr | None) -> LocationAttr:
+    """The location of a place. Kept, since unrolled loops and copies of tasks visit the same places again."""
+    location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    return location if call_site is None else CallSiteLoc(location, call_site)
 
 
 class Visitor:
@@ -41,7 +49,6 @@ class Visitor:
         self.returns = Returns("kernel", 0)
         self.returned = False
         """Whether every way through the statements so far has returned."""
-        self._filename = StringAttr(source.filename)
         self._call_site: LocationAttr | None = None
 
     @property
@@ -89,10 +96,7 @@ class Visitor:
     def locate(self, node: ast.AST) -> None:
         """Give the operations that follow the place of `node`."""
         place = self.source.location(node)
-        location: LocationAttr = FileLineColLoc(self._filename, IntAttr(place.line), IntAttr(place.column))
-        if self._call_site is not None:
-            location = CallSiteLoc(location, self._call_site)
-        self.builder.location = location
+        self.builder.location = _located(place.filename, place.line, place.column, self._call_site)
 
     def refuse_early_return(self, node: ast.AST) -> None:
         """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
