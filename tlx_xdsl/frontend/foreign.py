@@ -6,6 +6,7 @@ Triton is not imported here: what it made is recognised by the names of its clas
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
@@ -124,7 +125,7 @@ def source_of(value: Any) -> KernelSource | None:
         if any(base.__name__ == "JITFunction" for base in cls.__mro__):
             known = value.__dict__.get("_tlx_xdsl_source")
             if known is None:
-                known = KernelSource(value.fn, bool(getattr(value, "noinline", False)))
+                known = KernelSource(inspect.unwrap(value.fn), bool(getattr(value, "noinline", False)))
                 value.__dict__["_tlx_xdsl_source"] = known
             return known
     return None
