@@ -17,8 +17,10 @@ from tlx_xdsl.language.core import (
     ALL_DTYPES,
     CONSTEXPR_FUNCTION_MARK,
     LIBRARY_MARK,
+    PropagateNan,
     constexpr,
     pointer_type,
+    void,
 )
 
 _LANGUAGE = "triton.language"
@@ -28,7 +30,7 @@ _MODULES = {
     "triton.language.extra.cuda.libdevice": "tlx_xdsl.language.extra.libdevice",
 }
 """Modules of Triton that have another name here; the others keep theirs below `tlx_xdsl.language`."""
-_DTYPES = {dtype.name: dtype for dtype in ALL_DTYPES}
+_DTYPES = {dtype.name: dtype for dtype in (*ALL_DTYPES, void)}
 
 
 class NotInOurLanguage(Exception):
@@ -47,6 +49,8 @@ def ours(value: Any) -> Any:
     match type(value).__name__:
         case "dtype":
             return _DTYPES.get(value.name, value)
+        case "PROPAGATE_NAN":
+            return PropagateNan[value.name]
         case "pointer_type":
             return pointer_type(ours(value.element_ty))
         case "constexpr":
