@@ -41,25 +41,42 @@ def difference_of_modules(first: ModuleOp, second: ModuleOp) -> str | None:
     return None
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|%[\w$.#-]+| loc\((?:#\w+|unknown)\)')
-
-_LAUNCH = re.compile(r'^module attributes \{(?:"?ttg\.[\w-]+"? = [^{},]+(?:, )?)+\} \{', re.MULTILINE)
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_TOKEN = re.compile(rf"{_STRING}|%[\w$.#-]+")
+_LOCATION = re.compile(rf"({_STRING})| loc\((?:#\w+|unknown|{_STRING}(?:\(#\w+\)|:\d+:\d+))\)")
+_CONSTANT = re.compile(r" *(%[\w$.#-]+) = (arith\.constant .*)")
+_LAUNCH = re.compile(r'^module attributes \{(?:"?ttg\.[\w-]+"? = [^{},]+(?:, )?)+\} \{')
 
 
 def _renamed(text: str) -> str:
-    """Return a text without locations, values named in their order: equal texts are equal modules."""
+    """Return a text without locations, with values named in their order: equal texts are equal modules.
+
+    The constants at the start of a function, whose order says nothing, stand where they are used.
+    """
     names: dict[str, str] = {}
+    constants: dict[str, str] = {}
+    at_start = False
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("#loc"):
+            continue
+        line = _LAUNCH.sub("module {", _LOCATION.sub(lambda match: match[1] or "", line))
+        if line.lstrip().startswith("tt.func "):
+            constants.clear()
+            at_start = True
+        elif at_start and (constant := _CONSTANT.fullmatch(line)):
+            constants[constant[1]] = f"<{constant[2]}>"
+            continue
+        else:
+            at_start = False
+        lines.append(_TOKEN.sub(lambda token: _name(token[0], names, constants), line))
+    return "\n".join(lines)
 
-    def rename(match: re.Match[str]) -> str:
-        token = match[0]
-        if token[0] == "%":
-            return names.setdefault(token, f"%{len(names)}")
-        return "" if token[0] == " " else token
 
-    lines = [line for line in text.splitlines() if not line.startswith("#loc")]
-    # Locations of arguments name the argument: loc("x"(#loc)).
-    kept = re.sub(r' loc\("[^"\n]*"\(#\w+\)\)', "", "\n".join(lines))
-    return _TOKEN.sub(rename, _LAUNCH.sub("module {", kept))
+def _name(token: str, names: dict[str, str], constants: dict[str, str]) -> str:
+    if token[0] == '"':
+        return token
+    return constants.get(token) or names.setdefault(token, f"%{len(names)}")
 
 
 class _Difference(Exception):

@@ -261,6 +261,12 @@ _CLASS_NAMES = {
     "TensorDescriptor": "tensor_descriptor",
     "BufferedTensor": "buffered_tensor",
     "MBarriers": "mbarrier",
+    "ClcResponses": "clc_response",
+    "ClcContext": "CLCPipelineContext",
+    "DescriptorRoom": "tensor_descriptor_ptr",
+    "AsyncToken": "async_token",
+    "StorageAliasSpec": "storage_alias_spec_type_class",
+    "ReuseGroup": "reuse_group",
 }
 
 _PYTHON: dict[Any, _Special] = {

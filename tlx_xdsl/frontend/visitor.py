@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
@@ -27,6 +28,13 @@ _FUNCTION_NAME = re.compile(r"\Atl\.\w+: ")
 """What the message about a function of the language begins with."""
 
 
+@lru_cache(maxsize=8192)
+def _located(file: str, line: int, column: int, call_site: LocationAttr | None) -> LocationAttr:
+    """The location of a place. Kept, since unrolled loops and copies of tasks visit the same places again."""
+    location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    return location if call_site is None else CallSiteLoc(location, call_site)
+
+
 class Visitor:
     """Turns the body of one function into operations."""
 
@@ -45,7 +53,6 @@ class Visitor:
         self.returns = Returns("kernel", 0)
         self.returned = False
         """Whether every way through the statements so far has returned."""
-        self._filename = StringAttr(source.filename)
         self._call_site: LocationAttr | None = None
 
     @property
@@ -94,10 +101,7 @@ class Visitor:
     def locate(self, node: ast.AST) -> None:
         """Give the operations that follow the place of `node`."""
         place = self.source.location(node)
-        location: LocationAttr = FileLineColLoc(self._filename, IntAttr(place.line), IntAttr(place.column))
-        if self._call_site is not None:
-            location = CallSiteLoc(location, self._call_site)
-        self.builder.location = location
+        self.builder.location = _located(place.filename, place.line, place.column, self._call_site)
 
     def refuse_early_return(self, node: ast.AST) -> None:
         """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""

@@ -194,10 +194,11 @@ def test_a_difference_names_both_expressions_and_their_lines():
     assert re.search(r"in operand 1 of tt.store \[stock.py:35\] / \[ours.py:35\]", found)
 
 
-def test_strings_are_not_names():
+def test_strings_are_neither_names_nor_locations():
     printed = 'tt.print "%a" {hex = false, isSigned = array<i32: 0>} : %n : i32'
     text = f"module {{ tt.func public @f(%n: i32) {{ {printed} tt.return }} }}"
     assert difference(text, text.replace("%a", "%b")) is not None
+    assert difference(text, text.replace("%a", "%a loc(#loc1)")) is not None
 
 
 def _live(module, effects: Effects) -> set[Operation]:

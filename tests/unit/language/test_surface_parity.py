@@ -21,18 +21,6 @@ pytestmark = [pytest.mark.backend, reference_version()]
 HIDDEN = {"_semantic", "_generator", "_builder"}
 """Parameters that stock's compiler passes, and users don't."""
 
-PENDING = {
-    name: "written in the language itself; comes with language/standard.py and language/random.py"
-    for name in (
-        "argmax argmin bitonic_merge cumprod cumsum flip max min reduce_or sigmoid softmax sort sum swizzle2d topk xor_sum "
-        "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x uint_to_uniform_float"
-    ).split()
-}
-"""Names that another module of ours will bring; an entry that is there fails the test."""
-
-PENDING_MEANING = {"associative_scan": "reductions come with frontend/lower/reduce.py", "reduce": "as above"}
-"""Names whose handlers another module of ours will bring; an entry that has one fails the test."""
-
 # Loops' ranges and conditions are functions here: a program never holds an instance.
 LOOP_CLASSES = {"range", "static_range", "condition"}
 
@@ -79,9 +67,6 @@ def names_of_stock() -> list[str]:
 @pytest.mark.parametrize("name", names_of_stock())
 def test_the_name_exists_with_the_same_parameters(name):
     theirs = getattr(stock(), name)
-    if name in PENDING:
-        assert not hasattr(tl, name), f"{name} is there: take it off the list"
-        pytest.xfail(PENDING[name])
     ours = getattr(tl, name)
     if isinstance(theirs, ModuleType):
         assert isinstance(ours, ModuleType)
@@ -90,9 +75,6 @@ def test_the_name_exists_with_the_same_parameters(name):
             assert parameters(ours) == parameters(theirs.__init__)[1:]
     elif callable(theirs) and not isinstance(theirs, stock().dtype):
         assert parameters(ours) == parameters(theirs)
-        if name in PENDING_MEANING:
-            assert not has_meaning(ours), f"{name} has a meaning: take it off the list"
-            pytest.xfail(PENDING_MEANING[name])
         assert has_meaning(ours), f"{name} has neither a handler nor a body"
     else:
         assert str(ours) == str(theirs)
@@ -125,7 +107,7 @@ UNUSED_OPERATORS = {"__req__", "__rne__", "__rlt__", "__rle__", "__rgt__", "__rg
 def test_tensors_have_the_same_members():
     missing, different = [], []
     for name, theirs in members(stock().tensor).items():
-        if name in IMPLEMENTATION | UNUSED_OPERATORS or name in PENDING:
+        if name in IMPLEMENTATION | UNUSED_OPERATORS:
             continue
         ours = getattr(tl.tensor, name, None)
         if ours is None:
@@ -138,7 +120,7 @@ def test_tensors_have_the_same_members():
 
 def test_tensors_members_have_a_meaning():
     for name in members(stock().tensor):
-        if not name.startswith("__") and name not in PENDING | PENDING_MEANING:
+        if not name.startswith("__"):
             assert has_meaning(getattr(tl.tensor, name)), name
 
 
