@@ -61,11 +61,13 @@ class Call:
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
-        value = self.args[parameter]
+        self._mismatch(parameter, what, self.args[parameter])
+
+    def _mismatch(self, parameter: str, what: str, value: Value, where: str = "") -> NoReturn:
         hint = ""
         if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
             hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
-        self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{hint}")
+        self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:
         """Whether the argument is something else than None."""
@@ -83,12 +85,12 @@ class Call:
         """The argument's compile-time value."""
         value = self.args[parameter]
         if isinstance(value, TupleValue):
-            return tuple(self._item(parameter, item, what) for item in value.items)
+            return tuple(self._item(parameter, item, what, " in it") for item in value.items)
         return self._item(parameter, value, what)
 
-    def _item(self, parameter: str, value: Value, what: str) -> Any:
+    def _item(self, parameter: str, value: Value, what: str, where: str = "") -> Any:
         if not isinstance(value, Constexpr):
-            self.expected(parameter, what)
+            self._mismatch(parameter, what, value, where)
         return value.value.value if isinstance(value.value, constexpr) else value.value
 
     def integer(self, parameter: str, *, minimum: int | None = None) -> int:

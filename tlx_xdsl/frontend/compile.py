@@ -96,7 +96,10 @@ def _check_names(source: KernelSource, signature: Mapping[str, Signature], const
     for name in (*signature, *constexprs):
         if name not in known:
             expected = ", ".join(known) or "none"
-            raise source.error(source.tree, f"'{source.name}' has no parameter '{name}', its parameters are {expected}" + did_you_mean(name, known))
+            raise source.error(
+                source.tree,
+                f"'{source.name}' has no parameter '{name}', its parameters are {expected}" + did_you_mean(name, known),
+            )
     for name in signature:
         if known[name].is_constexpr:
             raise source.error(
