@@ -80,7 +80,7 @@ def compile_time(value: Any) -> Any:
         value = ours(value.value)
     if isinstance(value, tuple | list):
         items: list[Any] = [compile_time(item) for item in cast(Sequence[Any], value)]
-        cls: Any = type(cast(Any, value))
+        cls = cast(Any, type(value))  # pyright: ignore[reportUnknownArgumentType]
         return cls(*items) if hasattr(cls, "_fields") else cls(items)
     return value
 
@@ -118,7 +118,7 @@ def source_of(value: Any) -> KernelSource | None:
         return source
     if getattr(value, LIBRARY_MARK, False) is True:
         return _library_source(value)
-    cls = cast(type, type(value))
+    cls = cast("type[Any]", type(value))
     if cls.__module__.startswith("triton"):
         if cls.__name__ in ("Autotuner", "Heuristics"):
             return source_of(value.fn)
