@@ -309,3 +309,16 @@ def tuple_in_loop(x, out, n):
         pair = (pair[0] * 2, pair[1] - 1)
     tl.store(out + index, a - b + low + high)
     tl.store(out + index + 32, pair[0] + pair[1])
+
+
+@case({"x": "*fp32:16", "out": "*fp32:16", "n": "i32"})
+@triton.jit
+def exchanged_aliases(x, out, n):
+    """Two names of one value, exchanged in a loop."""
+    a = tl.load(x)
+    b = a
+    for i in range(n):
+        following = a + b + i
+        b, a = a, following
+    tl.store(out, b)
+    tl.store(out + 1, a)

@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tests.oracle.compare import difference, difference_of_modules
@@ -194,10 +194,26 @@ def test_a_difference_names_both_expressions_and_their_lines():
     assert re.search(r"in operand 1 of tt.store \[stock.py:35\] / \[ours.py:35\]", found)
 
 
-def test_strings_are_not_names():
+@pytest.mark.parametrize(("form", "type_"), [("{}", "f32"), ("dense<{}>", "tensor<4xf32>")])
+def test_bits_of_floats_count(form, type_):
+    """Zero has a sign, and two numbers that are none may differ."""
+
+    def module(value: str) -> ModuleOp:
+        constant = f"%c = arith.constant {form.format(value)} : {type_}"
+        printed = f'tt.print "c" {{hex = false, isSigned = array<i32: 0>}} : %c : {type_}'
+        return parse_module(f"module {{ tt.func public @f() {{ {constant} {printed} tt.return }} }}")
+
+    values = ["0.0", "-0.0", "0x7FC00000", "0x7FC00001"]
+    for first in values:
+        for second in values:
+            assert (difference_of_modules(module(first), module(second)) is None) == (first == second)
+
+
+def test_strings_are_neither_names_nor_locations():
     printed = 'tt.print "%a" {hex = false, isSigned = array<i32: 0>} : %n : i32'
     text = f"module {{ tt.func public @f(%n: i32) {{ {printed} tt.return }} }}"
     assert difference(text, text.replace("%a", "%b")) is not None
+    assert difference(text, text.replace("%a", "%a loc(#loc1)")) is not None
 
 
 def _live(module, effects: Effects) -> set[Operation]:
