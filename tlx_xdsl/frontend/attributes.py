@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, bind, call_builtin
+from tlx_xdsl.frontend.calls import Call, bind, call_builtin, did_you_mean
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
@@ -70,8 +69,7 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
         case _:
             found = None
     if found is None:
-        close = difflib.get_close_matches(name, _attribute_names(value), n=1)
-        suggestion = f", did you mean '{close[0]}'?" if close else ""
+        suggestion = did_you_mean(name, _attribute_names(value))
         raise visitor.error(node, f"{value.describe()} has no attribute '{name}'{suggestion}")
     return found
 
@@ -150,10 +148,8 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         if node.attr == "value":
             # What `tl.constexpr` objects call their content.
             return value
-        name = getattr(owner, "__name__", None) or value.describe()
-        close = difflib.get_close_matches(node.attr, dir(owner), n=1)
-        suggestion = f", did you mean '{close[0]}'?" if close else ""
-        raise visitor.error(node, f"'{name}' has no attribute '{node.attr}'{suggestion}") from None
+        suggestion = did_you_mean(node.attr, dir(owner))
+        raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}") from None
     try:
         return Constexpr(compile_time(found))
     except NotInOurLanguage as error:
@@ -236,7 +232,8 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     """`block[:, None]`: None inserts a dimension of size 1, `:` keeps one, `...` keeps those that are left."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if not value.shape and not all(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
-        raise visitor.error(node, f"{value.describe()} can't be indexed")
+        way = ": read with tl.load(pointer + index)" if isinstance(value.dtype, pointer_type) else ""
+        raise visitor.error(node, f"{value.describe()} can't be indexed{way}")
     kinds = [_index_kind(visitor, part) for part in parts]
     kept = kinds.count(":")
     if kept > len(value.shape):
@@ -264,7 +261,7 @@ def _index_kind(visitor: Visitor, part: ast.expr) -> str:
         index = visitor.expression(part)
         if isinstance(index, Constexpr) and index.value is None:
             return "None"
-    raise visitor.error(part, "a block is indexed by ':', None and '...' only")
+    raise visitor.error(part, "a block is indexed by ':', None and '...' only (tl.gather picks elements)")
 
 
 # --- methods --------------------------------------------------------------------------------------------------------

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Region
 
-from tlx_xdsl.frontend.carry import all_parts, assigned_names, bind_names, carried, forget, merged, runtime
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.carry import Misfit, all_parts, assigned_names, bind_names, carried, forget, merged, runtime
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, parts, rebuild
 
 if TYPE_CHECKING:
@@ -72,10 +73,11 @@ def _branch(visitor: Visitor, node: ast.If, condition: Tensor) -> bool:
             visitor.names = going_on[0].names
         return not going_on
     names, like = _merge(visitor, node, going_on)
+    misfit = _misfit(visitor, node)
     join: Block | None = None
     for side in going_on:
         builder.move_to(side.block)
-        values = all_parts([carried(visitor, node, n, side.names[n], v) for n, v in zip(names, like, strict=True)])
+        values = all_parts([carried(visitor, side.names[n], v, misfit(n)) for n, v in zip(names, like, strict=True)])
         builder.location = location
         if join is None:
             join = builder.new_block([value.type for value in values])
@@ -99,10 +101,11 @@ def _emit_if(visitor: Visitor, node: ast.If, condition: Tensor) -> None:
         sides.append(_Side(block, visitor.names))
     builder.location = location
     names, like = _merge(visitor, node, sides)
+    misfit = _misfit(visitor, node)
     types = [value.type for value in all_parts(like)]
     for side in sides:
         with builder.at_end_of(side.block):
-            values = [carried(visitor, node, n, side.names[n], v) for n, v in zip(names, like, strict=True)]
+            values = [carried(visitor, side.names[n], v, misfit(n)) for n, v in zip(names, like, strict=True)]
             builder.location = location
             builder.insert(scf.YieldOp(*all_parts(values)))
     op = scf.IfOp(condition.ssa, types, Region(sides[0].block), Region(sides[1].block))
@@ -123,8 +126,21 @@ def _merge(visitor: Visitor, node: ast.If, sides: Sequence[_Side]) -> tuple[list
         if all(value is values[0] for value in values):
             continue
         names.append(name)
-        like.append(merged(visitor, node, name, values))
+        like.append(merged(visitor, node, values, _misfit(visitor, node)(name)))
     return names, like
+
+
+def _misfit(visitor: Visitor, node: ast.If) -> Callable[[str], Misfit]:
+    """The error that a name is of different types behind the sides of the `if`."""
+
+    def of_name(name: str) -> Misfit:
+        return lambda one, other: visitor.error(
+            node,
+            f"'{name}' is {one.describe()} on one side of this 'if' and {other.describe()} on the other: "
+            "it needs one type",
+        )
+
+    return of_name
 
 
 def _leave(visitor: Visitor, node: ast.If, outer: dict[str, Value], sides: Sequence[_Side]) -> None:
@@ -155,11 +171,18 @@ def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:
     for block, expression in zip(blocks, (node.body, node.orelse), strict=True):
         with builder.at_end_of(block):
             values.append(runtime(visitor, expression, visitor.expression(expression)))
-    like = merged(visitor, node, "the result", values)
+
+    def misfit(one: Value, other: Value) -> CompilationError:
+        return visitor.error(
+            node,
+            f"a conditional expression needs one type, found {one.describe()} and {other.describe()}",
+        )
+
+    like = merged(visitor, node, values, misfit)
     for block, value in zip(blocks, values, strict=True):
         with builder.at_end_of(block):
             builder.location = location
-            builder.insert(scf.YieldOp(*parts(carried(visitor, node, "the result", value, like))))
+            builder.insert(scf.YieldOp(*parts(carried(visitor, value, like, misfit))))
     types = [value.type for value in parts(like)]
     op = scf.IfOp(condition.ssa, types, Region(blocks[0]), Region(blocks[1]))
     builder.insert(op)

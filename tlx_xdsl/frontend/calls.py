@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -60,11 +61,13 @@ class Call:
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
-        value = self.args[parameter]
+        self._mismatch(parameter, what, self.args[parameter])
+
+    def _mismatch(self, parameter: str, what: str, value: Value, where: str = "") -> NoReturn:
         hint = ""
         if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
             hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
-        self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{hint}")
+        self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:
         """Whether the argument is something else than None."""
@@ -82,12 +85,12 @@ class Call:
         """The argument's compile-time value."""
         value = self.args[parameter]
         if isinstance(value, TupleValue):
-            return tuple(self._item(parameter, item, what) for item in value.items)
+            return tuple(self._item(parameter, item, what, " in it") for item in value.items)
         return self._item(parameter, value, what)
 
-    def _item(self, parameter: str, value: Value, what: str) -> Any:
+    def _item(self, parameter: str, value: Value, what: str, where: str = "") -> Any:
         if not isinstance(value, Constexpr):
-            self.expected(parameter, what)
+            self._mismatch(parameter, what, value, where)
         return value.value.value if isinstance(value.value, constexpr) else value.value
 
     def integer(self, parameter: str, *, minimum: int | None = None) -> int:
@@ -232,6 +235,49 @@ def _shown(signature: inspect.Signature) -> str:
     return str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
 
 
+def bound_arguments(
+    visitor: Visitor,
+    node: ast.AST,
+    name: str,
+    signature: inspect.Signature,
+    positional: Sequence[tuple[ast.AST, Value]],
+    keywords: dict[str, tuple[ast.AST, Value]],
+) -> inspect.BoundArguments:
+    """The arguments of a call by parameter, as Python matches them.
+
+    Raises CompilationError, located at a surplus or unknown argument or else at the call.
+    """
+    try:
+        return signature.bind(*positional, **keywords)
+    except TypeError as error:
+        place, said = node, str(error)
+        unknown = next((keyword for keyword in keywords if keyword not in signature.parameters), None)
+        if said.startswith("too many positional") and (place := _surplus(signature, positional)) is None:
+            place = node
+        elif unknown is not None and repr(unknown) in said:
+            given: list[ast.keyword] = getattr(node, "keywords", [])
+            place = next((keyword for keyword in given if keyword.arg == unknown), node)
+            said += did_you_mean(unknown, signature.parameters, " ({})")
+        raise visitor.error(place, f"{name}: {said}, expected {name}{_shown(signature)}") from error
+
+
+def _surplus(signature: inspect.Signature, positional: Sequence[tuple[ast.AST, Value]]) -> ast.AST | None:
+    """Where the first positional argument stands that has no parameter."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    room = sum(parameter.kind in kinds for parameter in signature.parameters.values())
+    return positional[room][0] if room < len(positional) else None
+
+
+_SIMILAR = 0.65
+"""How similar names must be, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
+
+
+def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:
+    """The question whether `name` should be a similar one of `known`, put into `form`; nothing when none is similar."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR)
+    return form.format(f"did you mean '{close[0]}'?") if close else ""
+
+
 def bind(
     visitor: Visitor,
     node: ast.AST,
@@ -241,10 +287,7 @@ def bind(
     keywords: dict[str, tuple[ast.AST, Value]],
 ) -> Call:
     """Match arguments to parameters as Python does; wrong counts and names are located errors."""
-    try:
-        bound = signature.bind(*positional, **keywords)
-    except TypeError as error:
-        raise visitor.error(node, f"{name}: {error}, expected {name}{_shown(signature)}") from error
+    bound = bound_arguments(visitor, node, name, signature, positional, keywords)
     args: dict[str, Value] = {}
     nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():

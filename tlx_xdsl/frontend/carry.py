@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from xdsl.ir import SSAValue
 
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.types import ir_type
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 def assigned_names(statements: Sequence[ast.stmt]) -> list[str]:
     """Names that the statements assign, in order of first appearance."""
-    names: dict[str, None] = {}
-    for statement in statements:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.setdefault(node.id)
-    return list(names)
+    return list(dict.fromkeys(node.id for node in assignments(statements)))
+
+
+def assignments(statements: Sequence[ast.stmt]) -> list[ast.Name]:
+    """The places at which the statements assign names."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
 
 
 def is_number(value: Value) -> bool:
@@ -54,10 +56,14 @@ def _class_of(value: Value) -> Any:
     return cast(Any, type(python)) if hasattr(python, "_fields") else None
 
 
-def carried(visitor: Visitor, node: ast.AST, name: str, value: Value, like: Value) -> Value:
-    """What the next iteration, or the code behind a branch, finds under `name`: `value`, in the type of `like`.
+Misfit: TypeAlias = Callable[[Value, Value], CompilationError]
+"""The error that the second value does not have the type of the first."""
 
-    Raises the located error that a name must keep its type.
+
+def carried(visitor: Visitor, value: Value, like: Value, misfit: Misfit) -> Value:
+    """What the next iteration, or the code behind a branch, finds under a name: `value`, in the type of `like`.
+
+    Raises `misfit` of what does not fit, which may be an item of a tuple.
     """
     if isinstance(like, Tensor) and isinstance(value, Constexpr) and is_number(value):
         if not like.shape and not isinstance(like.dtype, pointer_type):
@@ -66,20 +72,31 @@ def carried(visitor: Visitor, node: ast.AST, name: str, value: Value, like: Valu
         items = visitor.items_of(value)
         if items is not None and len(items) == len(like.items):
             pairs = zip(items, like.items, strict=True)
-            return TupleValue(tuple(carried(visitor, node, name, item, other) for item, other in pairs), like.cls)
+            return TupleValue(tuple(carried(visitor, item, other, misfit) for item, other in pairs), like.cls)
     elif isinstance(like, Constexpr) and kind(like) == kind(value):
         return like
     if kind(value) != kind(like):
-        raise visitor.error(
-            node, f"'{name}' is {like.describe()} before and {value.describe()} after: it must keep its type"
-        )
+        raise misfit(like, value)
     return value
 
 
-def merged(visitor: Visitor, node: ast.AST, name: str, sides: Sequence[Value]) -> Value:
-    """What `name` is behind branches that leave `sides` under it: a value that each of them can be carried as.
+def advice(like: Value, value: Value) -> str:
+    """What to do about two values under one name, when it is obvious."""
+    if not isinstance(like, Tensor) or not isinstance(value, Tensor):
+        return ""
+    if isinstance(like.dtype, pointer_type) or isinstance(value.dtype, pointer_type):
+        return ""
+    if not like.shape and value.shape:
+        return f"; start it as a block, such as tl.zeros({list(value.shape)}, {value.dtype!r})"
+    if like.shape == value.shape:
+        return f"; start it as {value.dtype!r}, or cast with .to({like.dtype!r})"
+    return ""
 
-    Raises the located error that the sides differ in type.
+
+def merged(visitor: Visitor, node: ast.AST, sides: Sequence[Value], misfit: Misfit) -> Value:
+    """What a name is behind branches that leave `sides` under it: a value that each of them can be carried as.
+
+    Raises `misfit` of what differs in type.
     """
     if all(side is sides[0] for side in sides):
         return sides[0]
@@ -94,10 +111,9 @@ def merged(visitor: Visitor, node: ast.AST, name: str, sides: Sequence[Value]) -
     if all(items is not None and len(items) == len(tuples[0] or ()) for items in tuples):
         cls = next((side.cls for side in sides if isinstance(side, TupleValue)), None)
         columns = zip(*(items or () for items in tuples), strict=True)
-        return TupleValue(tuple(merged(visitor, node, name, column) for column in columns), cls)
+        return TupleValue(tuple(merged(visitor, node, column, misfit) for column in columns), cls)
     if kind(sides[0]) != kind(sides[1]):
-        words = f"{sides[0].describe()} on one side, {sides[1].describe()} on the other"
-        raise visitor.error(node, f"'{name}' is {words}")
+        raise misfit(sides[0], sides[1])
     return sides[0]
 
 

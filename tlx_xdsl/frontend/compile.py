@@ -21,6 +21,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend import lower as lower
 from tlx_xdsl.frontend.arguments import Arguments, Signature
 from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.calls import did_you_mean
 from tlx_xdsl.frontend.functions import Unit
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.visitor import Visitor
@@ -95,7 +96,10 @@ def _check_names(source: KernelSource, signature: Mapping[str, Signature], const
     for name in (*signature, *constexprs):
         if name not in known:
             expected = ", ".join(known) or "none"
-            raise source.error(source.tree, f"'{source.name}' has no parameter '{name}', its parameters are {expected}")
+            raise source.error(
+                source.tree,
+                f"'{source.name}' has no parameter '{name}', its parameters are {expected}" + did_you_mean(name, known),
+            )
     for name in signature:
         if known[name].is_constexpr:
             raise source.error(

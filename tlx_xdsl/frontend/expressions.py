@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tlx_xdsl.frontend import objects, semantic
 from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
 from tlx_xdsl.frontend.branches import visit_ternary
+from tlx_xdsl.frontend.calls import did_you_mean
+from tlx_xdsl.frontend.carry import assignments
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import Argument, is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
@@ -67,9 +68,13 @@ def visit_name(visitor: Visitor, node: ast.Name) -> Value:
         return _global(visitor, node, value)
     if hasattr(builtins, name):
         return Constexpr(getattr(builtins, name))
-    known = set(visitor.names) | visitor.source.visible_names()
-    close = difflib.get_close_matches(name, known, n=1)
-    raise visitor.error(node, f"name '{name}' is not defined" + (f", did you mean '{close[0]}'?" if close else ""))
+    assigned = [place.lineno for place in assignments(visitor.source.tree.body) if place.id == name]
+    if assigned:
+        late = assigned[0] >= node.lineno
+        why = f"it is assigned later, in line {assigned[0]}" if late else f"line {assigned[0]} is not compiled"
+        raise visitor.error(node, f"'{name}' has no value here: {why}")
+    known = {*visitor.names, *visitor.source.visible_names(), *dir(builtins)}
+    raise visitor.error(node, f"name '{name}' is not defined" + did_you_mean(name, known))
 
 
 def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
@@ -84,11 +89,11 @@ def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
         return Constexpr(value)
     if visitor.source.is_constexpr_global(node.id) or visitor.source.is_library:
         return Constexpr(value)
-    raise visitor.error(
-        node,
-        f"the global '{node.id}' is not a constexpr: declare it as `{node.id}: tl.constexpr = ...` "
-        "or pass it as an argument",
-    )
+    if node.id in visitor.source.fn.__code__.co_freevars:
+        way = f"'{node.id}' of the function around is not a constexpr: make it a tl.constexpr(...) there"
+    else:
+        way = f"the global '{node.id}' is not a constexpr: declare it as `{node.id}: tl.constexpr = ...`"
+    raise visitor.error(node, f"{way} or pass it as an argument")
 
 
 def _compile_time(visitor: Visitor, node: ast.AST, value: Any) -> Any:
@@ -319,7 +324,11 @@ def construct(node: ast.AST) -> str:
     """A construct of Python in words."""
     words = {
         "FunctionDef": "a nested function",
+        "AsyncFunctionDef": "an async function",
+        "AsyncFor": "'async for'",
+        "AsyncWith": "'async with'",
         "ClassDef": "a class",
+        "TryStar": "'try'",
         "Try": "'try'",
         "Raise": "'raise'",
         "Break": "'break' (let the loop's condition, or a mask, say when it is done)",

@@ -6,6 +6,7 @@ Triton is not imported here: what it made is recognised by the names of its clas
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
@@ -16,8 +17,10 @@ from tlx_xdsl.language.core import (
     ALL_DTYPES,
     CONSTEXPR_FUNCTION_MARK,
     LIBRARY_MARK,
+    PropagateNan,
     constexpr,
     pointer_type,
+    void,
 )
 
 _LANGUAGE = "triton.language"
@@ -27,7 +30,7 @@ _MODULES = {
     "triton.language.extra.cuda.libdevice": "tlx_xdsl.language.extra.libdevice",
 }
 """Modules of Triton that have another name here; the others keep theirs below `tlx_xdsl.language`."""
-_DTYPES = {dtype.name: dtype for dtype in ALL_DTYPES}
+_DTYPES = {dtype.name: dtype for dtype in (*ALL_DTYPES, void)}
 
 
 class NotInOurLanguage(Exception):
@@ -46,6 +49,8 @@ def ours(value: Any) -> Any:
     match type(value).__name__:
         case "dtype":
             return _DTYPES.get(value.name, value)
+        case "PROPAGATE_NAN":
+            return PropagateNan[value.name]
         case "pointer_type":
             return pointer_type(ours(value.element_ty))
         case "constexpr":
@@ -120,7 +125,7 @@ def source_of(value: Any) -> KernelSource | None:
         if any(base.__name__ == "JITFunction" for base in cls.__mro__):
             known = value.__dict__.get("_tlx_xdsl_source")
             if known is None:
-                known = KernelSource(value.fn, bool(getattr(value, "noinline", False)))
+                known = KernelSource(inspect.unwrap(value.fn), bool(getattr(value, "noinline", False)))
                 value.__dict__["_tlx_xdsl_source"] = known
             return known
     return None

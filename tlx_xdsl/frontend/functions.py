@@ -20,6 +20,7 @@ from xdsl.ir import Block, Region
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.builder import hint
+from tlx_xdsl.frontend.calls import bound_arguments
 from tlx_xdsl.frontend.carry import all_parts, runtime
 from tlx_xdsl.frontend.foreign import compile_time
 from tlx_xdsl.frontend.source import KernelSource, Parameter
@@ -119,11 +120,7 @@ def _bind(
     keywords: dict[str, Argument],
 ) -> dict[str, Value]:
     """The value of each parameter."""
-    try:
-        bound = source.signature.bind(*positional, **keywords)
-    except TypeError as error:
-        shown = f"{source.name}({', '.join(source.signature.parameters)})"
-        raise visitor.error(node, f"{source.name}: {error}, expected {shown}") from error
+    bound = bound_arguments(visitor, node, source.name, source.signature, positional, keywords)
     values: dict[str, Value] = {}
     for parameter in source.parameters:
         if parameter.name not in bound.arguments:
@@ -254,9 +251,10 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
     if returns.value is None:
         returns.value = value
     elif kind(value) != kind(returns.value):
+        where = "here" if isinstance(node, ast.Return) else "at its end"
         raise visitor.error(
             node,
-            f"'{visitor.source.name}' returns {returns.value.describe()} first and {value.describe()} here: "
+            f"'{visitor.source.name}' returns {returns.value.describe()} first and {value.describe()} {where}: "
             "every return must have one type",
         )
     if returns.style == "function":
@@ -289,6 +287,18 @@ def body(visitor: Visitor, style: str) -> Generator[None]:
     yield
 
 
+_AT_RUN_TIME = {
+    "int": "; convert it with .to(tl.int32)",
+    "float": "; convert it with .to(tl.float32)",
+    "bool": "; compare it with 0",
+    "len": "; its size is in .shape",
+    "sum": "; add the items, or use tl.sum for a block",
+    "round": "; use libdevice.rint",
+    "pow": "; use libdevice.pow",
+}
+"""What to write instead of a function of Python's for a runtime value."""
+
+
 def bind_python(
     visitor: Visitor, node: ast.AST, function: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
 ) -> Value:
@@ -300,7 +310,10 @@ def bind_python(
     for place, value in (*positional, *keywords.values()):
         if not is_compile_time(value):
             raise visitor.error(
-                place, f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
+                place,
+                f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
+                + ("; tlx_xdsl.jit makes a kernel's function of it" if inspect.isfunction(function) else "")
+                + _AT_RUN_TIME.get(name, ""),
             )
     args = [python_value(value) for _, value in positional]
     kwargs = {key: python_value(value) for key, (_, value) in keywords.items()}
@@ -314,7 +327,8 @@ def bind_python(
     try:
         result = function(*args, **kwargs)
     except Exception as error:
-        raise visitor.error(node, f"{name}: {type(error).__name__}: {error}") from error
+        said = " ".join(str(error).split())
+        raise visitor.error(node, f"{name}: {type(error).__name__}: {said}") from error
     return Constexpr(result.value if isinstance(result, constexpr) else result)
 
 

@@ -14,10 +14,21 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from tlx_xdsl.dialects.llvm import loop_annotation_without_licm
 from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.calls import Call, bind
-from tlx_xdsl.frontend.carry import all_parts, assigned_names, bind_names, carried, forget, runtime
+from tlx_xdsl.frontend.carry import (
+    Misfit,
+    advice,
+    all_parts,
+    assigned_names,
+    assignments,
+    bind_names,
+    carried,
+    forget,
+    runtime,
+)
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
@@ -44,10 +55,25 @@ def _carried_names(visitor: Visitor, node: ast.For | ast.While, counter: str | N
     return [name for name in visitor.names if name in assigned]
 
 
-def _next(visitor: Visitor, node: ast.AST, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
+def _next(visitor: Visitor, node: ast.For | ast.While, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
     """What a loop's body leaves under the carried names, in the types that they came with."""
     pairs = zip(names, initial, strict=True)
-    return [carried(visitor, node, name, visitor.names[name], value) for name, value in pairs]
+    return [carried(visitor, visitor.names[name], value, _misfit(visitor, node, name)) for name, value in pairs]
+
+
+def _misfit(visitor: Visitor, node: ast.For | ast.While, name: str) -> Misfit:
+    """The error that the loop's body changes the type of `name`, at the last assignment there."""
+
+    def error(before: Value, after: Value) -> CompilationError:
+        stores = [at for at in assignments(node.body) if at.id == name]
+        last = max(stores, key=lambda at: (at.lineno, at.col_offset))
+        return visitor.error(
+            last,
+            f"'{name}' is {before.describe()} before the loop in line {visitor.source.location(node).line} and "
+            f"{after.describe()} behind its body: it must keep its type{advice(before, after)}",
+        )
+
+    return error
 
 
 def _leave(visitor: Visitor, node: ast.For | ast.While, outer: dict[str, Value]) -> None:
@@ -79,7 +105,13 @@ def visit_for(visitor: Visitor, node: ast.For) -> None:
         raise visitor.error(node.target, "a loop in a kernel counts with one name")
     run = _range(visitor, node)
     if run is None:
-        raise visitor.error(node.iter, "a loop in a kernel runs over range(...), tl.range(...) or tl.static_range(...)")
+        found = visitor.expression(node.iter)
+        way = ": index it in a tl.static_range(len(...))" if visitor.items_of(found) is not None else ""
+        raise visitor.error(
+            node.iter,
+            "a loop in a kernel runs over range(...), tl.range(...) or tl.static_range(...), "
+            f"found {found.describe()}{way}",
+        )
     if run.unrolled:
         _unroll(visitor, node, node.target.id, run)
     else:
@@ -104,6 +136,8 @@ def _range(visitor: Visitor, node: ast.For) -> _Range | None:
     else:
         call = bind(visitor, node.iter, name, inspect.signature(function), positional, keywords)
         values = [call.args[parameter] for parameter in ("arg1", "arg2", "step") if call.given(parameter)]
+        if not call.given("arg1"):
+            call.expected("arg1", "an integer")
         if call.given("step") and not call.given("arg2"):
             values.insert(0, Constexpr(0))
     start, stop, step = {

@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING, Any, cast
 from tlx_xdsl import language
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import call_method
-from tlx_xdsl.frontend.calls import call_builtin
+from tlx_xdsl.frontend.calls import bound_arguments, call_builtin
 from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.functions import Argument, bind_python, is_compile_time
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.frontend.values import Aggregate, Constexpr, Method, NewAggregate, Tensor, TupleValue, Value
+from tlx_xdsl.frontend.values import (
+    Aggregate,
+    Constexpr,
+    Method,
+    NewAggregate,
+    Tensor,
+    TupleValue,
+    Value,
+    describe_object,
+)
 from tlx_xdsl.language.core import builtin_name, constexpr
 
 if TYPE_CHECKING:
@@ -66,8 +75,7 @@ def _call_function(
         return _call_class(visitor, node, function, positional, keywords)
     if _is_helper(function):
         return bind_python(visitor, node, function, positional, keywords)
-    shown = getattr(function, "__name__", repr(function))
-    raise visitor.error(node, f"'{shown}' can't be called in a kernel")
+    raise visitor.error(node, f"{describe_object(function)} can't be called in a kernel")
 
 
 def _hashable(value: Any) -> bool:
@@ -111,10 +119,7 @@ def _bound(
     keywords: dict[str, Argument],
 ) -> list[Argument]:
     """An argument for each parameter, in order."""
-    try:
-        bound = signature.bind(*positional, **keywords)
-    except TypeError as error:
-        raise visitor.error(node, f"{name}: {error}, expected {name}{signature}") from error
+    bound = bound_arguments(visitor, node, name, signature, positional, keywords)
     defaults = {p.name: (node, Constexpr(p.default)) for p in signature.parameters.values()}
     return [cast(Argument, bound.arguments.get(name, defaults[name])) for name in signature.parameters]
 
@@ -230,6 +235,8 @@ def _isinstance(
     value = positional[0][1]
     asked = visitor.items_of(positional[1][1]) or (positional[1][1],)
     classes = [item.value for item in asked if isinstance(item, Constexpr)]
+    if not all(isinstance(cls, type) for cls in classes):
+        raise visitor.error(node, f"isinstance takes a value and a class, found {positional[1][1].describe()}")
     return Constexpr(any(_is_instance(value, cls) for cls in classes))
 
 
@@ -254,6 +261,12 @@ _CLASS_NAMES = {
     "TensorDescriptor": "tensor_descriptor",
     "BufferedTensor": "buffered_tensor",
     "MBarriers": "mbarrier",
+    "ClcResponses": "clc_response",
+    "ClcContext": "CLCPipelineContext",
+    "DescriptorRoom": "tensor_descriptor_ptr",
+    "AsyncToken": "async_token",
+    "StorageAliasSpec": "storage_alias_spec_type_class",
+    "ReuseGroup": "reuse_group",
 }
 
 _PYTHON: dict[Any, _Special] = {

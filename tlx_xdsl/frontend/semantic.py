@@ -29,7 +29,7 @@ from tlx_xdsl.frontend.shapes import expand_dims as expand_dims
 from tlx_xdsl.frontend.shapes import splat as splat
 from tlx_xdsl.frontend.types import SemanticError as SemanticError
 from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int64, pointer_type
 
 _INTEGER_OPS: dict[str, Callable[..., Operation]] = {
@@ -190,6 +190,7 @@ def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propaga
 
     Raises SemanticError when the operator does not exist for the operands.
     """
+    _check_operands(symbol, lhs, rhs)
     if isinstance(lhs, Tensor) and isinstance(lhs.dtype, pointer_type) and symbol in ("+", "-"):
         return _add_to_pointer(builder, symbol, lhs, rhs)
     if isinstance(rhs, Tensor) and isinstance(rhs.dtype, pointer_type) and symbol == "+":
@@ -213,6 +214,12 @@ def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propaga
     return Tensor(builder.insert(op(left.ssa, right.ssa)).results[0], element, left.shape)
 
 
+def _check_operands(symbol: str, *operands: Value) -> None:
+    for operand in operands:
+        if not isinstance(operand, Tensor) and not is_number(operand):
+            raise SemanticError(f"'{symbol}' takes numbers and blocks, found {operand.describe()}")
+
+
 def _arithmetic_op(symbol: str, element: dtype, signed: bool, nan: bool) -> Callable[..., Operation] | None:
     if element.is_floating():
         return _NAN_OPS[symbol] if nan and symbol in _NAN_OPS else _FLOAT_OPS.get(symbol)
@@ -225,7 +232,7 @@ def _python(symbol: str, lhs: Any, rhs: Any) -> Constexpr:
     try:
         return Constexpr(PYTHON_OPS[symbol](lhs, rhs))
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise SemanticError(f"cannot compute {lhs!r} {symbol} {rhs!r} at compile time: {error}") from error
+        raise SemanticError(f"cannot compute {shown(lhs)} {symbol} {shown(rhs)} at compile time: {error}") from error
 
 
 def _add_to_pointer(builder: Builder, symbol: str, pointer: Tensor, offset: Value) -> Tensor:
@@ -249,6 +256,7 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
     """
     if isinstance(lhs, Constexpr) and isinstance(rhs, Constexpr):
         return _python(symbol, lhs.value, rhs.value)
+    _check_operands(symbol, lhs, rhs)
     if any(isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) for value in (lhs, rhs)):
         raise SemanticError("pointers do not compare: cast them to int64 first")
     if isinstance(lhs, Constexpr):

@@ -38,6 +38,10 @@ class Task:
 
 def visit_with(visitor: Visitor, node: ast.With) -> None:
     """A `with` statement of a kernel: it opens tasks."""
+    if len(node.items) > 1:
+        # `with a, b:` is `with a:` around `with b:`.
+        inner = ast.copy_location(ast.With(node.items[1:], node.body), node)
+        node = ast.copy_location(ast.With(node.items[:1], [inner]), node)
     name, call = _with_call(visitor, node)
     if name == "tlx.async_task":
         raise visitor.error(node, "tlx.async_task must stand directly inside of `with tlx.async_tasks():`")

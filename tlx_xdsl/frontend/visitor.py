@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
@@ -17,7 +18,7 @@ from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.functions import Argument, Caller, EarlyReturn, Returns, Unit
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.frontend.values import Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 from tlx_xdsl.language.core import constexpr
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
 _FUNCTION_NAME = re.compile(r"\Atl\.\w+: ")
 """What the message about a function of the language begins with."""
+
+
+@lru_cache(maxsize=8192)
+def _located(file: str, line: int, column: int, call_site: LocationAttr | None) -> LocationAttr:
+    """The location of a place. Kept, since unrolled loops and copies of tasks visit the same places again."""
+    location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
+    return location if call_site is None else CallSiteLoc(location, call_site)
 
 
 class Visitor:
@@ -45,7 +53,6 @@ class Visitor:
         self.returns = Returns("kernel", 0)
         self.returned = False
         """Whether every way through the statements so far has returned."""
-        self._filename = StringAttr(source.filename)
         self._call_site: LocationAttr | None = None
 
     @property
@@ -94,10 +101,7 @@ class Visitor:
     def locate(self, node: ast.AST) -> None:
         """Give the operations that follow the place of `node`."""
         place = self.source.location(node)
-        location: LocationAttr = FileLineColLoc(self._filename, IntAttr(place.line), IntAttr(place.column))
-        if self._call_site is not None:
-            location = CallSiteLoc(location, self._call_site)
-        self.builder.location = location
+        self.builder.location = _located(place.filename, place.line, place.column, self._call_site)
 
     def refuse_early_return(self, node: ast.AST) -> None:
         """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
@@ -170,7 +174,13 @@ class Visitor:
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, value)
         else:
-            raise self.error(target, f"cannot assign to {expressions.construct(target)} in a kernel")
+            raise self._not_assignable(target)
+
+    def _not_assignable(self, target: ast.expr) -> CompilationError:
+        what = f"cannot assign to {expressions.construct(target)} in a kernel"
+        if isinstance(target, ast.Subscript):
+            what += ": write to memory with tl.store, to a buffer with tlx.local_store"
+        return self.error(target, what)
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         items = self.items_of(value)
@@ -187,7 +197,8 @@ class Visitor:
     def _assign_attribute(self, target: ast.Attribute, value: Value) -> None:
         owner = self.expression(target.value)
         if not isinstance(owner, NewAggregate):
-            raise self.error(target, f"the attributes of {owner.describe()} can't be assigned")
+            way = ": make a new one" if isinstance(owner, Aggregate | TupleValue) else ""
+            raise self.error(target, f"the attributes of {owner.describe()} can't be assigned{way}")
         if target.attr not in owner.names:
             raise self.error(target, f"'{owner.cls.__name__}' declares no field '{target.attr}'")
         owner.items[target.attr] = value
@@ -221,7 +232,7 @@ class Visitor:
     def visit_augmented_assign(self, node: ast.AugAssign) -> None:
         """`name += value` and the like."""
         if not isinstance(node.target, ast.Name):
-            raise self.error(node.target, f"cannot assign to {expressions.construct(node.target)} in a kernel")
+            raise self._not_assignable(node.target)
         current = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         value = expressions.binary(self, node, node.op, current, self.expression(node.value))
         self.assign(node.target, runtime(self, node, value))
@@ -254,6 +265,8 @@ class Visitor:
 
     def branch_condition(self, node: ast.AST, value: Value, what: str) -> Tensor:
         """`value` as the condition of a branch or a loop: a scalar int1."""
+        if not isinstance(value, Constexpr | Tensor):
+            raise self.error(node, f"{what} needs a scalar condition, found {value.describe()}")
         condition = self.as_condition(node, value)
         if condition.shape:
             raise self.error(node, f"{what} needs a scalar condition, found {condition.describe()}")

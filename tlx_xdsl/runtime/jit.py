@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
@@ -13,9 +14,16 @@ if TYPE_CHECKING:
 
 
 class Kernel:
-    """A function that is compiled by tlx_xdsl; `source` is what was written."""
+    """A function that is compiled by tlx_xdsl; `source` is what was written.
+
+    Raises TypeError for what is no function.
+    """
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False):
+        # What a decorator wrapped around the function plays no part: the source is what counts.
+        fn = inspect.unwrap(fn)
+        if not inspect.isfunction(fn):
+            raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
         functools.update_wrapper(self, fn)
         self.source = KernelSource(fn, noinline)
 

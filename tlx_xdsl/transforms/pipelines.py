@@ -13,6 +13,7 @@ from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
+from tlx_xdsl.transforms.tritongpu.expand_negf import ExpandNegfPass
 from tlx_xdsl.transforms.tritongpu.fixup import TritonTLXFixupPass
 
 
@@ -25,6 +26,8 @@ def ttgir_pipeline() -> tuple[ModulePass, ...]:
         StorageAliasLoweringPass(),
         # Stock Triton knows no tlx.local_alias.
         RewriteLocalAliasPass(),
+        # Stock Triton 3.6 and 3.7 do not lower arith.negf.
+        ExpandNegfPass(),
         # Layouts for every tensor, by the warps of its region; conversions at the borders.
         ConvertTritonToTritonGPUPass(),
         # Stock Triton reuses a barrier's memory unless its life is ended: last, when all barriers exist.

@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 
 _HOMES: dict[str, tuple[str, str]] = {
     "convert-triton-to-tritongpu": ("tritongpu.convert", "ConvertTritonToTritonGPUPass"),
+    "expand-negf": ("tritongpu.expand_negf", "ExpandNegfPass"),
     "tlx-barrier-lifecycle": ("nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
     "tlx-rewrite-local-alias": ("storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),

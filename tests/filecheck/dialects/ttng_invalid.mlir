@@ -938,3 +938,14 @@ tt.func @scaled_shapes(%a: !ttg.memdesc<256x64xf8E5M2, #bytes, #smem, mutable>, 
   ttng.tc_gen5_mma_scaled %a, %b, %d, %s, %t, %p, %p lhs = e5m2 rhs = e5m2 : !ttg.memdesc<256x64xf8E5M2, #bytes, #smem, mutable>, !ttg.memdesc<64x64xf8E5M2, #bytes, #smem, mutable>, !ttg.memdesc<64x64xf32, #tmem, #ttng.tensor_memory, mutable>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory, mutable>, !ttg.memdesc<128x4xi8, #scales, #ttng.tensor_memory, mutable>
   tt.return
 }
+
+// -----
+
+#nvmma = #ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed = false, elementBitWidth = 16}>
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
+#smem = #ttg.shared_memory
+tt.func @half_of_b_for_one_cta(%a: !ttg.memdesc<128x16xf16, #nvmma, #smem>, %b: !ttg.memdesc<16x32xf16, #nvmma, #smem>, %d: !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>, %p: i1) {
+  // expected-error @below {{shapes do not match: 128x16 * 16x32 -> 128x64}}
+  ttng.tc_gen5_mma %a, %b, %d, %p, %p : !ttg.memdesc<128x16xf16, #nvmma, #smem>, !ttg.memdesc<16x32xf16, #nvmma, #smem>, !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>
+  tt.return
+}

@@ -51,8 +51,9 @@ def blackwell(n):
     tlx.async_dot(a, b, acc)
     # A pair of CTAs lays out its accumulator differently.
     # BLACKWELL: [[D2:%.*]] = tlx.require_layout [[D]] : {{.*}} -> !ttg.memdesc<128x128xf32, #[[PAIR]], #ttng.tensor_memory, mutable>
-    # BLACKWELL: ttng.tc_gen5_mma [[A]], [[B]], [[D2]], %true, %true {two_ctas} :
-    tlx.async_dot(a, b, acc, two_ctas=True)
+    # BLACKWELL: ttng.tc_gen5_mma [[A]], %{{.*}}, [[D2]], %true, %true {two_ctas} : {{.*}}, !ttg.memdesc<64x64xf16,
+    half_of_b = tlx.local_alloc((64, 64), tl.float16, 1)[0]
+    tlx.async_dot(a, half_of_b, acc, two_ctas=True)
     # An accumulator of 16 bits is not packed.
     acc16 = tlx.local_alloc((128, 128), tl.float16, 1, tlx.storage_kind.tmem)[0]
     # BLACKWELL: [[D3:%.*]] = tlx.require_layout %{{.*}} : {{.*}} -> !ttg.memdesc<128x128xf16, #[[HALF]], #ttng.tensor_memory, mutable>
@@ -82,6 +83,10 @@ def scaled():
     # SCALED: [[B4:%.*]] = tlx.require_layout %{{.*}} : !ttg.memdesc<64x128xi8, {{.*}} -> !ttg.memdesc<64x128xi8, #[[PADDED:shared[0-9]*]], #smem, mutable>
     # SCALED: ttng.tc_gen5_mma_scaled %{{.*}}, [[B4]], %{{.*}}, %{{.*}}, %{{.*}}, %true, %true lhs = e4m3 rhs = e2m1 :
     tlx.async_dot_scaled(a, b4, acc, sa, "e4m3", sb, "e2m1")
+    x = tlx.local_load(a)
+    s = tlx.zeros((128, 4), tl.uint8)
+    # SCALED: tt.dot_scaled %x scale %{{.*}}, %{{.*}} scale %{{.*}}, %{{.*}} lhs = e4m3 rhs = e4m3 {{.*}} -> tensor<128x128xf32>
+    y = tlx.dot_scaled(x, s, "e4m3", x, s, "e4m3")
 
 
 TLX_COMPILE = {

@@ -43,8 +43,9 @@ def copies_of_the_default(out):
     # COPIES: partition1({{.*}}) num_warps(8) {
     # COPIES: tt.store %{{.*}}, %c2
     # COPIES-NOT: partition2
-    with tlx.async_tasks(), tlx.async_task("default", replicate=3):
-        tl.store(out, tlx.async_task_replica_id())
+    with tlx.async_tasks():
+        with tlx.async_task("default", replicate=3):
+            tl.store(out, tlx.async_task_replica_id())
 
 
 @tlx_xdsl.jit

@@ -4,7 +4,7 @@ import pytest
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects, has_effects, is_side_effect_free
 
-from tlx_xdsl.dialects import gpu, llvm, nvvm, tt, ttg, ttng
+from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.text.parser import parse_module
 
 FREE = {
@@ -17,6 +17,8 @@ FREE = {
     "ttg.memdesc_subslice", "ttg.memdesc_trans", "ttg.predicate_stage", "ttg.warp_id",
     "ttng.clc_get_program_id", "ttng.clc_is_canceled", "ttng.packed_arith", "ttng.reinterpret_tensor_descriptor",
     "ttng.tmem_subslice",
+    "tlx.cluster_cta_rank", "tlx.cluster_size", "tlx.local_alias", "tlx.map_to_remote", "tlx.memdesc_dynamic_subslice",
+    "tlx.release_layout", "tlx.require_layout", "tlx.reuse_group", "tlx.stoch_round",
 }  # fmt: skip
 """Operations that a pass may merge, move and drop."""
 
@@ -29,7 +31,7 @@ BY_CONTENT = {
 UNKNOWN = {"tt.call", "tt.func"}
 """Operations without a statement, which every pass must take for the worst."""
 
-EVERYTHING = [op for dialect in (tt.TT, ttg.TTG, ttng.TTNG) for op in dialect.operations]
+EVERYTHING = [op for dialect in (tt.TT, ttg.TTG, ttng.TTNG, tlx.TLX) for op in dialect.operations]
 
 
 def blank(op: type[Operation]) -> Operation:

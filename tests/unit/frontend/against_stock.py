@@ -6,6 +6,7 @@ when these lists are: names, locations, and the order of operations without effe
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -105,36 +106,42 @@ def _load(folder: Path, source: str) -> ModuleType:
     return module
 
 
-def _stock(kernel, case: Case) -> list[str] | str:
-    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-    from triton.compiler.compiler import make_backend
+class _Stock:
+    """Stock Triton in this process, with one context for all kernels."""
 
-    target = GPUTarget("cuda", 90, 32)
-    backend = make_backend(target)
-    options = backend.parse_options({})
-    context = _context()
+    def __init__(self) -> None:
+        os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+        from triton._C.libtriton import ir
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler.compiler import make_backend
+
+        self.target = GPUTarget("cuda", 90, 32)
+        self.backend = make_backend(self.target)
+        self.options = self.backend.parse_options({})
+        self.codegen = self.backend.get_codegen_implementation(self.options)
+        self.modules = self.backend.get_module_map()
+        self.context = ir.context()
+        ir.load_dialects(self.context)
+        self.backend.load_dialects(self.context)
+
+
+@functools.cache
+def _compiler() -> _Stock:
+    return _Stock()
+
+
+def _stock(kernel, case: Case) -> list[str] | str:
+    from triton.compiler import ASTSource
+
+    stock = _compiler()
     try:
         source = ASTSource(kernel, case.signature)
-        codegen, modules = backend.get_codegen_implementation(options), backend.get_module_map()
-        module = source.make_ir(target, options, codegen, modules, context)
+        module = source.make_ir(stock.target, stock.options, stock.codegen, stock.modules, stock.context)
     except Exception as error:
         while error.__cause__ is not None:
             error = error.__cause__
         return f"{type(error).__name__}: {error}"
-    return effects(_canonical(module, context))
-
-
-def _context():
-    from triton._C.libtriton import ir
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler.compiler import make_backend
-
-    context = ir.context()
-    ir.load_dialects(context)
-    make_backend(GPUTarget("cuda", 90, 32)).load_dialects(context)
-    return context
+    return effects(_canonical(module, stock.context))
 
 
 def _canonical(module, context) -> str:
@@ -160,7 +167,7 @@ def _ours(kernel, case: Case) -> list[str] | str:
         return str(error)
     verify_module(module)
     text = print_module(module, profile=profile_for(REFERENCE), locations=False)
-    context = _context()
+    context = _compiler().context
     path = Path(kernel.source.filename).with_suffix(".mlir")
     # Stock's frontend leaves the module's attributes to a later stage; `tt-combine` looks at them.
     path.write_text(re.sub(r"^builtin.module attributes \{.*\} \{$", "module {", text, count=1, flags=re.MULTILINE))

@@ -13,7 +13,7 @@ FAULTS = [
     ("tl.store(out, nn)", "did you mean 'n'?", 19),
     ("tl.stor(out, n)", "has no attribute 'stor'", 5),
     ("tl.store(out)", "missing a required argument: 'value'", 5),
-    ("tl.store(out, n, msk=1)", "unexpected keyword argument 'msk'", 5),
+    ("tl.store(out, n, msk=1)", "unexpected keyword argument 'msk' (did you mean 'mask'?)", 22),
     ("tl.arange(0, 3)", "power of two", 5),
     ("tl.arange(0, n)", "'end' must be a constexpr integer of at least 1, found a runtime value of type int32", 18),
     ("tl.program_id(3)", "axes 0, 1 and 2", 19),
@@ -127,7 +127,9 @@ def kernel(out, n):
     for i in range(n):
         x = tl.arange(0, 4)
 """
-    with pytest.raises(CompilationError, match="'x' is a runtime value of type int32 before and a block"):
+    with pytest.raises(
+        CompilationError, match="'x' is a runtime value of type int32 before the loop in line 9 and a block"
+    ):
         compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
 
 

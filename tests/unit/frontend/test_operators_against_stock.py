@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -68,17 +69,30 @@ def test_casts(tmp_path, options):
 
 POINTER_OFFSETS = ["i1", "i8", "u8", "i32", "u32", "i64", "u64", "fp32", "*fp16"]
 
+UNSIGNED = ("i1", "u8", "u32")
+
 
 def test_pointers(tmp_path):
     cases = [
         stored(f"tl.load({expression})", {"p": "*fp16", "y": y})
         for expression in ("p + y", "y + p", "p - y", "y - p", "p + 1", "p - 1", "1 + p", "p + 2**40", "p + True")
         for y in POINTER_OFFSETS
+        if not (expression == "p - y" and y in UNSIGNED)
     ]
     cases += (
         stored(e, {"p": "*fp16", "q": "*fp16"}) for e in ("p == q", "p < q", "p == 0", "p & 7", "p * 2", "-p", "~p")
     )
     assert not disagreements(compare(tmp_path, cases))
+
+
+def test_a_pointer_goes_back_by_an_unsigned_offset(tmp_path):
+    """Deliberate: stock negates in the offset's own width, so that `p - y` goes forward by 2**32 - y for a uint32."""
+    for verdict in compare(tmp_path, [stored("tl.load(p - y)", {"p": "*fp16", "y": y}) for y in UNSIGNED]):
+        assert not verdict.agrees
+        [ours] = [line for line in verdict.ours if line.startswith("tt.load")]
+        assert re.search(
+            r"tt.addptr argument 0, \(arith.subi \(arith.constant 0 : i64\).0, \(arith.extui argument 1", ours
+        )
 
 
 UNARY = [
@@ -105,7 +119,8 @@ BINARY = [
 
 @pytest.mark.parametrize("expression", BINARY)
 def test_functions_of_two_values(tmp_path, expression):
-    verdicts = compare(tmp_path, [stored(expression, {"x": x, "y": y}) for x in TYPES for y in TYPES])
+    types = TYPES if FULL else ["i1", "u8", "i32", "u32", "fp8e5", "fp16", "fp32"]
+    verdicts = compare(tmp_path, [stored(expression, {"x": x, "y": y}) for x in types for y in types])
     assert not disagreements(verdicts)
 
 

@@ -192,7 +192,7 @@ MISTAKES = [
     ("tl.reduce(x, 0, affine)", "'combine_fn' must take 2 elements, two of each block, found affine(a, b, c, d)", 25),
     ("tl.reduce(x, 0, wide)", "'wide' must return int32, found a runtime value of type int64", 25),
     ("tl.reduce((x, x), 0, lone)", "'lone' must return int32, int32, found a runtime value of type int32", 30),
-    ("tl.associative_scan(x, None, product)", "'axis' must be a constexpr integer, found the constexpr None", 32),
+    ("tl.associative_scan(x, None, product)", "'axis' must be a constexpr integer, found None", 32),
     ("tl.sum(x, 2)", "tl.sum: 'axis' must be at least -2 and less than 2, found 2", 9),
     ("x.argmax(-3)", "tl.argmax: 'axis' must be at least -2 and less than 2, found -3", 9),
     ("tl.argmax(x, None)", "tl.argmax: positions are counted along one axis: 'axis' can't be None", 9),

@@ -195,6 +195,16 @@ def test_options_of_all_tasks_are_constexprs(tmp_path, options, message):
         compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
 
 
+def test_one_statement_may_open_the_tasks_and_the_only_one(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n):
+    with tlx.async_tasks(), tlx.async_task("default", replicate=2):
+        tl.store(out, n)
+"""
+    assert compile_source(tmp_path, source, {"out": "*i32", "n": "i32"}).count("tt.store") == 2
+
+
 def test_tasks_do_not_nest(tmp_path):
     source = """
 @tlx_xdsl.jit

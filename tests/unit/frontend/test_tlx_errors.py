@@ -60,7 +60,7 @@ HOPPER_FAULTS = [
     ("tlx.local_load(tile, token=n)", "'token' must be an async_token"),
     ("tlx.local_store(tile, n)", "'src' must be a block like a buffer of type fp16[64, 64]"),
     ("tlx.local_gather(tile, x.to(tl.int32), 2)", "axis 2 is outside the 2 dimensions"),
-    ("tlx.local_scatter(tile, x, n, 0)", "expected a tensor of integers"),
+    ("tlx.local_scatter(tile, x, n, 0)", "'indices' must be a block of integers, found a runtime value of type int32"),
     ("tlx.tmem_copy(tile, tile)", "needs a Blackwell GPU"),
     ("tlx.zeros((3,), tl.float16)", "must hold powers of two, found [3]"),
     # barriers
@@ -86,7 +86,7 @@ HOPPER_FAULTS = [
     ("tlx.remote_view(tile, 1)", "data goes to another CTA by a remote store or copy"),
     ("tlx.remote_shmem_store(tile, n, 1)", "'src' must be a block like a buffer"),
     ("tlx.async_remote_shmem_store(tile, x, 1, n)", "'barrier' must be an mbarrier"),
-    ("tlx.async_remote_shmem_copy(tile, tlx.local_slice(tile, (0, 0), (32, 64)), 1, bars[0])", "must agree in shape"),
+    ("tlx.async_remote_shmem_copy(tile, tlx.local_slice(tile, (0, 0), (32, 64)), 1, bars[0])", "'src' must be like a buffer of type fp16[64, 64]"),
     # copies
     ("tlx.async_load(ptr, tile)", "'result' must take the elements of"),
     ("tlx.async_load(n, tile)", "'src' must be a block of pointers"),
@@ -125,6 +125,7 @@ HOPPER_FAULTS = [
     ("tlx.async_dot(tile, tile, input_precision='bf16x3')", "'input_precision' must be one of"),
     ("tlx.async_dot_wait(0, n)", "'inp' must be the result of an async_dot"),
     ("tlx.async_dot_scaled(tile, tile, tile, tile, 'e4m3', tile, 'e4m3')", "a scaled product needs a Blackwell GPU"),
+    ("tlx.dot_scaled(x, x, 'e4m3', x, x, 'e4m3', tiles_per_warp=[2])", "'tiles_per_warp' exists for AMD GPUs only"),
     ("tlx.tcgen05_commit(bars[0])", "tcgen05 needs a Blackwell GPU"),
     # tasks
     ("tlx.async_tasks()", "stands in a `with` statement"),
@@ -136,7 +137,8 @@ HOPPER_FAULTS = [
     # layouts
     ("tlx.require_layout(x, 7)", "'layout' must be a layout, found the constexpr 7"),
     ("tlx.require_layout(n, tlx.layout('(32,4):(1,32)'))", "'x' must be a block of numbers or a buffer"),
-    ("tlx.require_layout(x, tlx.layout('(32,4):(1,32)'))", "the layout is for 32 threads, 4 warps with 128 run this code"),
+    ("tlx.require_layout(x, tlx.layout('(32,4):(1,32)'))", "the layout is for 32 threads, this code is run by 4 warps of 32"),
+    ("tlx.require_layout(x, tlx.layout('(128,2):(1,1)'))", "carry into each other, which no layout of Triton can express"),
     ("tlx.require_layout(x, tlx.layout('(128,64):(64,1)'))", "the layout reaches element 8191, the block has 4096 elements"),
     ("tlx.layout('(32,4):(1,32')", "layout: ValueError: expected ')' at position 5 of '(1,32'"),
     ("tlx.swizzled_shared_layout_encoding(3, 1, 1, (1, 0))", "vectorSize must be a power of two, got 3"),
@@ -168,9 +170,10 @@ BLACKWELL_FAULTS = [
     (f"{ACC}; tlx.subslice(acc, 128, 64)", "are outside of its 128"),
     (f"{ACC}; tlx.local_slice(acc, (0, n), (128, 64))", "a part of a buffer in tensor memory has constexpr offsets"),
     (f"{ACC}; tlx.local_trans(acc)", "'input' must be in shared memory, found a buffer of type fp32[128, 128] in tensor memory"),
-    (f"{ACC}; tlx.tmem_copy(tile, acc)", "the element type must stay"),
+    (f"{ACC}; tlx.tmem_copy(tile, acc)", "'dst' must hold elements of type fp16"),
     (f"{ACC}; tlx.async_dot(tile, tile, acc)", "'acc' must have the shape [64, 64]"),
     ("tlx.async_dot(tile, tile)", "on Blackwell an async_dot needs 'acc'"),
+    (f"{ACC}; tlx.async_dot(tile, tile, acc, two_ctas=True)", "[64, 128], because each CTA of a pair has half of B's columns"),
     (f"{ACC}; tlx.async_dot(x, tile, acc)", "on Blackwell A is a buffer in shared or tensor memory"),
     (f"{ACC}; tlx.async_dot_wait(0, x)", "wgmma needs a Hopper GPU (sm_90), the target is sm_100"),
     ("tlx.tcgen05_commit(bars)", "'mBarrier' must be one mbarrier"),
@@ -183,7 +186,7 @@ BLACKWELL_FAULTS = [
     ("r = tlx._alloc_clc_responses(1); tlx._clc_issue(r, bars[0])", "must be one response, such as responses[i]"),
     ("tlx._clc_query(n)", "'response' must be a CLC response"),
     ("tlx.stoch_round(x, tl.float16, x)", "'src' must be a block of fp32"),
-    ("tlx.stoch_round(x.to(tl.float32), tl.float64, x.to(tl.int32))", "the result must be f16, bf16 or an 8-bit float"),
+    ("tlx.stoch_round(x.to(tl.float32), tl.float64, x.to(tl.int32))", "'dst_ty' must be tl.float16"),
 ]  # fmt: skip
 
 FAULTS = [(90, *fault) for fault in HOPPER_FAULTS] + [(100, *fault) for fault in BLACKWELL_FAULTS]

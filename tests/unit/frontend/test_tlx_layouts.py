@@ -90,10 +90,10 @@ def test_a_cute_layout_maps_threads_and_values_to_elements():
 
 
 def test_a_step_across_both_dimensions_is_a_generic_layout():
-    # The diagonal of a 2 x 2 block.
-    layout = layout_of(tlx.layout(shape=(32, (2, 2)), stride=(0, (3, 1))), (2, 2), num_warps=1)
+    # Warp 1 holds the other end of the diagonal.
+    layout = layout_of(tlx.layout(shape=((32, 2), 1), stride=((0, 3), 0)), (2, 2), num_warps=2)
     assert isinstance(layout, GenericLinearLayout)
-    assert layout.register == ((1, 1), (0, 1))
+    assert layout.warp == ((1, 1),)
 
 
 def test_a_layout_is_for_the_warps_of_the_task(tmp_path):

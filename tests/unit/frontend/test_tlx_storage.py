@@ -147,3 +147,15 @@ def kernel(n):
     text = compile_source(tmp_path, source, {"n": "i32"})
     assert "tlx.set_buffer_overlap(%spec, " in text
     assert re.search(r"ttg\.warp_specialize\(%\w+, %\w+\)", text)
+
+
+def test_values_have_the_classes_of_the_language(tmp_path):
+    checks = [
+        ("tlx.local_alloc((64,), tl.float32, 1)", "tlx.buffered_tensor"),
+        ("tlx.alloc_barriers(1)", "tlx.mbarrier"),
+        ("tlx.allocate_tensor_descriptor(1)", "tlx.tensor_descriptor_ptr"),
+        ("tlx.async_load_commit_group()", "tlx.async_token"),
+        ("tlx.storage_alias_spec()", "tlx.storage_alias_spec_type_class"),
+    ]
+    lines = [f"tl.static_assert(isinstance({make}, {cls}))" for make, cls in checks]
+    ttir(tmp_path, *lines, "tl.static_assert(not isinstance(n, tlx.mbarrier))")

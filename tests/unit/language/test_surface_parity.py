@@ -12,6 +12,7 @@ import pytest
 
 import tlx_xdsl.language as tl
 from tests.unit.frontend.against_stock import reference_version
+from tlx_xdsl.frontend import foreign
 from tlx_xdsl.frontend import lower as lower  # handlers register themselves
 from tlx_xdsl.frontend.calls import HANDLERS
 from tlx_xdsl.language.core import LIBRARY_MARK, builtin_name, constexpr
@@ -20,18 +21,6 @@ pytestmark = [pytest.mark.backend, reference_version()]
 
 HIDDEN = {"_semantic", "_generator", "_builder"}
 """Parameters that stock's compiler passes, and users don't."""
-
-PENDING = {
-    name: "written in the language itself; comes with language/standard.py and language/random.py"
-    for name in (
-        "argmax argmin bitonic_merge cumprod cumsum flip max min reduce_or sigmoid softmax sort sum swizzle2d topk xor_sum "
-        "pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x uint_to_uniform_float"
-    ).split()
-}
-"""Names that another module of ours will bring; an entry that is there fails the test."""
-
-PENDING_MEANING = {"associative_scan": "reductions come with frontend/lower/reduce.py", "reduce": "as above"}
-"""Names whose handlers another module of ours will bring; an entry that has one fails the test."""
 
 # Loops' ranges and conditions are functions here: a program never holds an instance.
 LOOP_CLASSES = {"range", "static_range", "condition"}
@@ -79,9 +68,6 @@ def names_of_stock() -> list[str]:
 @pytest.mark.parametrize("name", names_of_stock())
 def test_the_name_exists_with_the_same_parameters(name):
     theirs = getattr(stock(), name)
-    if name in PENDING:
-        assert not hasattr(tl, name), f"{name} is there: take it off the list"
-        pytest.xfail(PENDING[name])
     ours = getattr(tl, name)
     if isinstance(theirs, ModuleType):
         assert isinstance(ours, ModuleType)
@@ -90,9 +76,6 @@ def test_the_name_exists_with_the_same_parameters(name):
             assert parameters(ours) == parameters(theirs.__init__)[1:]
     elif callable(theirs) and not isinstance(theirs, stock().dtype):
         assert parameters(ours) == parameters(theirs)
-        if name in PENDING_MEANING:
-            assert not has_meaning(ours), f"{name} has a meaning: take it off the list"
-            pytest.xfail(PENDING_MEANING[name])
         assert has_meaning(ours), f"{name} has neither a handler nor a body"
     else:
         assert str(ours) == str(theirs)
@@ -125,7 +108,7 @@ UNUSED_OPERATORS = {"__req__", "__rne__", "__rlt__", "__rle__", "__rgt__", "__rg
 def test_tensors_have_the_same_members():
     missing, different = [], []
     for name, theirs in members(stock().tensor).items():
-        if name in IMPLEMENTATION | UNUSED_OPERATORS or name in PENDING:
+        if name in IMPLEMENTATION | UNUSED_OPERATORS:
             continue
         ours = getattr(tl.tensor, name, None)
         if ours is None:
@@ -138,7 +121,7 @@ def test_tensors_have_the_same_members():
 
 def test_tensors_members_have_a_meaning():
     for name in members(stock().tensor):
-        if not name.startswith("__") and name not in PENDING | PENDING_MEANING:
+        if not name.startswith("__"):
             assert has_meaning(getattr(tl.tensor, name)), name
 
 
@@ -215,6 +198,21 @@ def test_target_info_is_the_same():
         if type(value).__name__ == "ConstexprFunction":
             assert parameters(getattr(tl.target_info, name)) == parameters(value)
             assert has_meaning(getattr(tl.target_info, name))
+
+
+def test_kernels_may_name_stock_s_own_objects():
+    from triton.language import target_info
+    from triton.language.extra import cuda, libdevice
+
+    functions = [getattr(stock(), name) for name in stock().__all__ if callable(getattr(stock(), name))]
+    functions += (getattr(cuda, name) for name in cuda.__all__ if name not in CUDA)
+    functions += (libdevice.pow, libdevice.isnan)
+    assert has_meaning(foreign.ours(target_info.is_cuda))
+    for function in functions:
+        if inspect.isfunction(function):
+            assert has_meaning(foreign.ours(function)), function
+    for value in (*(getattr(stock(), name) for name in ("void", "int1", "float8e5")), stock().PropagateNan.ALL):
+        assert type(foreign.ours(value)).__module__.startswith("tlx_xdsl")
 
 
 def test_core_has_what_the_language_has():

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+import tlx_xdsl.language as tl
 from tlx_xdsl.language import float32, tlx
 from tlx_xdsl.language.tlx import storage_kind
 
@@ -136,6 +137,8 @@ FUNCTIONS = {
         "out_dtype": float32,
     },
     "async_dot_wait": {"pendings": REQUIRED, "inp": REQUIRED},
+    "dot_scaled": {name: parameter.default for name, parameter in inspect.signature(tl.dot_scaled).parameters.items()}
+    | {"tiles_per_warp": None},
     "tcgen05_commit": {"mBarrier": REQUIRED, "two_ctas": False},
     # layouts
     "require_layout": {"x": REQUIRED, "layout": REQUIRED, "pin": True, "late_address_compute": False},

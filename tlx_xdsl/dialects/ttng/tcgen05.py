@@ -102,7 +102,8 @@ class TCGen5MMAOp(TritonOp):
     """d = a * b, plus d where `useD` is true, with d in tensor memory.
 
     `a` is in shared or tensor memory, `b` in shared memory. With `is_async` the product is in flight until the
-    barriers complete, or a later commit. With `two_ctas` two CTAs work on it together.
+    barriers complete, or a later commit. With `two_ctas` two CTAs work on it together: where each has tensors of its
+    own (`ttg.num-ctas` is 1), `a` and `d` are its half of the rows, and `b` is its half of the columns.
 
     Example: `%t1 = ttng.tc_gen5_mma %a, %b, %d[%t0], %use, %pred, %bar[%p] {is_async} : ...`
     """
@@ -142,7 +143,10 @@ class TCGen5MMAOp(TritonOp):
         for name, buffer in (("a", a), ("b", b), ("d", d)):
             if len(buffer.shape) != 2:
                 raise VerifyException(f"{name} must have two dimensions, found {buffer}")
-        verify_matmul(a.shape, b.shape, d.shape)
+        columns = b.shape[1]
+        if self.two_ctas is not None and num_ctas_of(self) in (1, None) and 2 * columns == d.shape[1]:
+            columns = d.shape[1]
+        verify_matmul(a.shape, (b.shape[0], columns), d.shape)
         eight_bits = (Float8E4M3FNType, Float8E5M2Type)
         if a.element_type != b.element_type and not (
             isinstance(a.element_type, eight_bits) and isinstance(b.element_type, eight_bits)

@@ -92,9 +92,16 @@ def _local_store(call: Call) -> Value | None:
     return None
 
 
+def _indices(call: Call) -> Tensor:
+    indices = call.block("indices", "a block of integers")
+    if not isinstance(indices.dtype, dtype) or not indices.dtype.is_int():
+        call.expected("indices", "a block of integers")
+    return indices
+
+
 @lowers("tlx.local_gather")
 def _local_gather(call: Call) -> Value:
-    buffer, indices = shared_buffer(call, "src"), call.of("indices", Tensor, "a block of integers")
+    buffer, indices = shared_buffer(call, "src"), _indices(call)
     op = ttg.LocalGatherOp(
         operands=[buffer.ssa, indices.ssa, _token(call)],
         properties={"axis": number(call.integer("axis", minimum=0))},
@@ -105,8 +112,8 @@ def _local_gather(call: Call) -> Value:
 
 @lowers("tlx.local_scatter")
 def _local_scatter(call: Call) -> Value | None:
-    buffer, indices = shared_buffer(call, "dst"), call.of("indices", Tensor, "a block of integers")
-    source = call.of("src", Tensor, "a block")
+    buffer, indices = shared_buffer(call, "dst"), _indices(call)
+    source = call.block("src")
     op = ttg.LocalScatterOp(
         operands=[buffer.ssa, source.ssa, indices.ssa, _token(call)],
         properties={"axis": number(call.integer("axis", minimum=0))},
@@ -118,7 +125,10 @@ def _local_scatter(call: Call) -> Value | None:
 @lowers("tlx.tmem_copy")
 def _tmem_copy(call: Call) -> Value | None:
     blackwell_only(call, "tensor memory")
-    call.emit(ttng.TMEMCopyOp(operands=[shared_buffer(call, "src").ssa, tensor_memory_buffer(call, "dst").ssa]))
+    source, target = shared_buffer(call, "src"), tensor_memory_buffer(call, "dst")
+    if source.dtype != target.dtype:
+        call.fail("dst", f"'dst' must hold elements of type {source.dtype}, found {target.describe()}")
+    call.emit(ttng.TMEMCopyOp(operands=[source.ssa, target.ssa]))
     return None
 
 

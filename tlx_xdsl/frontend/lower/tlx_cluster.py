@@ -63,8 +63,10 @@ def _async_remote_shmem_store(call: Call) -> Value | None:
 
 @lowers("tlx.async_remote_shmem_copy")
 def _async_remote_shmem_copy(call: Call) -> Value | None:
-    _, rank, remote = _destination(call)
+    buffer, rank, remote = _destination(call)
     source = shared_buffer(call, "src")
+    if (source.dtype, source.shape) != (buffer.dtype, buffer.shape):
+        call.fail("src", f"'src' must be like {buffer.describe()}, found {source.describe()}")
     barrier = remote_view(call, one_barrier(call, "barrier").ssa, rank)
     call.emit(dialect.AsyncRemoteCopyOp(operands=[source.ssa, remote, barrier]))
     return None

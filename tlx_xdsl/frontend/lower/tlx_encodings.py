@@ -162,11 +162,12 @@ def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
     threads, values = (_steps(modes) for modes in (asked.threads, asked.values))
     warps = call.visitor.unit.num_warps
     if len(threads) != WARP_BITS + warps.bit_length() - 1:
-        call.fail(
-            "layout", f"the layout is for {1 << len(threads)} threads, {warps} warps with {32 * warps} run this code"
-        )
-    last = prod(shape)
-    reach = sum(threads) + sum(values)
+        call.fail("layout", f"the layout is for {1 << len(threads)} threads, this code is run by {warps} warps of 32")
+    steps = (*threads, *values)
+    reach, last = sum(steps), prod(shape)
+    if sum(step.bit_count() for step in steps) != reach.bit_count():
+        # A linear layout combines steps by exclusive or, CuTe adds: they agree where nothing carries.
+        call.fail("layout", f"the strides of {asked!r} carry into each other, which no layout of Triton can express")
     if reach >= last:
         call.fail("layout", f"the layout reaches element {reach}, the block has {last} elements")
     register, lane, warp = (

@@ -15,7 +15,7 @@ from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.calls import HANDLERS, Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
     barriers,
     blackwell_only,
@@ -127,9 +127,12 @@ def _tcgen05(call: Call) -> None:
         call.fail(None, "on Blackwell an async_dot needs 'acc', a buffer in tensor memory")
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
-    shape = _product_shape(call, a, b)
-    if accumulator.shape != shape:
-        call.fail("acc", f"'acc' must have the shape {list(shape)}, found {accumulator.describe()}")
+    rows, columns = _product_shape(call, a, b)
+    halves = ""
+    if call.flag("two_ctas"):
+        columns, halves = 2 * columns, ", because each CTA of a pair has half of B's columns"
+    if accumulator.shape != (rows, columns):
+        call.fail("acc", f"'acc' must have the shape [{rows}, {columns}]{halves}, found {accumulator.describe()}")
     operands = [a.ssa, b.ssa, _accumulator_for(call, accumulator), None]
     use, pred, arrivals, properties = _issue(call)
     op = ttng.TCGen5MMAOp(
@@ -176,6 +179,13 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
 def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAValue:
     type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
     return call.emit(dialect.RequireLayoutOp(operands=[buffer.ssa], result_types=[type_])).result
+
+
+@lowers("tlx.dot_scaled")
+def _dot_scaled(call: Call) -> Value | None:
+    if call.given("tiles_per_warp"):
+        call.fail("tiles_per_warp", "'tiles_per_warp' exists for AMD GPUs only")
+    return HANDLERS["tl.dot_scaled"](call)
 
 
 FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2": ScaleDotElemType.E5M2}

@@ -15,7 +15,19 @@ from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import blackwell_only
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
-from tlx_xdsl.language.core import dtype, float8e4nv, float8e5, float32, int1, int32, int64, pointer_type, uint32
+from tlx_xdsl.language.core import (
+    bfloat16,
+    dtype,
+    float8e4nv,
+    float8e5,
+    float16,
+    float32,
+    int1,
+    int32,
+    int64,
+    pointer_type,
+    uint32,
+)
 
 AXES = (DimensionEnum.X, DimensionEnum.Y, DimensionEnum.Z)
 
@@ -43,6 +55,8 @@ def _stoch_round(call: Call) -> Value:
     bits = call.of("rand_bits", Tensor, "a block of 32-bit integers")
     if bits.dtype not in (int32, uint32):
         call.expected("rand_bits", "a block of 32-bit integers")
+    if target not in (float16, bfloat16, float8e4nv, float8e5):
+        call.expected("dst_ty", "tl.float16, tl.bfloat16, tl.float8e4nv or tl.float8e5")
     op = dialect.StochRoundOp(operands=[source.ssa, bits.ssa], result_types=[ir_type(target, source.shape)])
     return Tensor(call.emit(op).result, target, source.shape)
 

@@ -86,7 +86,7 @@ from tlx_xdsl.language.tlx.memory import (
     tmem_copy,
     zeros,
 )
-from tlx_xdsl.language.tlx.mma import async_dot, async_dot_scaled, async_dot_wait, tcgen05_commit
+from tlx_xdsl.language.tlx.mma import async_dot, async_dot_scaled, async_dot_wait, dot_scaled, tcgen05_commit
 from tlx_xdsl.language.tlx.tasks import async_task, async_task_replica_id, async_tasks
 from tlx_xdsl.language.tlx.types import (
     CLCPipelineContext,
@@ -158,6 +158,7 @@ __all__ = [
     "cluster_barrier",
     "cluster_cta_rank",
     "cluster_size_1d",
+    "dot_scaled",
     "dtype_of",
     "dump_layout",
     "fence",

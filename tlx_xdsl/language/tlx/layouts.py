@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 from tlx_xdsl.language.core import builtin, dtype, unwrapped
+from tlx_xdsl.language.tlx.cute import at_least, is_pair, modes, parse_cute, power_of_two
 
 
 def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
@@ -24,21 +25,6 @@ def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
 
 def _bases(values: Sequence[Sequence[Any]], what: str) -> tuple[tuple[int, ...], ...]:
     return tuple(_ints(basis, what) for basis in values)
-
-
-def _at_least(value: Any, low: int, what: str) -> int:
-    """`value`, which must be an integer of at least `low`."""
-    number = unwrapped(value)
-    if isinstance(number, bool) or not isinstance(number, int) or number < low:
-        raise ValueError(f"{what} must be an integer of at least {low}, got {number}")
-    return number
-
-
-def _power_of_two(value: Any, what: str) -> int:
-    number = _at_least(value, 1, what)
-    if number & (number - 1):
-        raise ValueError(f"{what} must be a power of two, got {number}")
-    return number
 
 
 def _one_cta(values: Sequence[Any] | None, what: str) -> None:
@@ -91,9 +77,9 @@ class swizzled_shared_layout_encoding(shared_layout_encoding):
         numCTASplit: Sequence[int] | None = None,
         numCTAOrder: Sequence[int] | None = None,
     ):
-        self.vectorSize = _power_of_two(vectorSize, "vectorSize")
-        self.perPhase = _power_of_two(perPhase, "perPhase")
-        self.maxPhase = _power_of_two(maxPhase, "maxPhase")
+        self.vectorSize = power_of_two(vectorSize, "vectorSize")
+        self.perPhase = power_of_two(perPhase, "perPhase")
+        self.maxPhase = power_of_two(maxPhase, "maxPhase")
         self.order = _permutation(order)
         for what, values in (("numCTAs", numCTAs), ("numCTAsPerCGA", numCTAsPerCGA), ("numCTASplit", numCTASplit)):
             _one_cta(values, what)
@@ -101,7 +87,7 @@ class swizzled_shared_layout_encoding(shared_layout_encoding):
     @classmethod
     def make_default(cls, rank: int) -> swizzled_shared_layout_encoding:
         """Row-major shared memory of `rank` dimensions without swizzle."""
-        return cls(1, 1, 1, tuple(reversed(range(_at_least(rank, 1, "rank")))))
+        return cls(1, 1, 1, tuple(reversed(range(at_least(rank, 1, "rank")))))
 
 
 class padded_shared_layout_encoding(shared_layout_encoding):
@@ -119,8 +105,8 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         pairs = _bases(interval_padding_pairs, "interval_padding_pairs")
         if not pairs or any(len(pair) != 2 for pair in pairs):
             raise ValueError("interval_padding_pairs must hold pairs of an interval and a padding")
-        self.intervals = tuple(_power_of_two(pair[0], "an interval") for pair in pairs)
-        self.paddings = tuple(_power_of_two(pair[1], "a padding") for pair in pairs)
+        self.intervals = tuple(power_of_two(pair[0], "an interval") for pair in pairs)
+        self.paddings = tuple(power_of_two(pair[1], "a padding") for pair in pairs)
         self.offset_bases = _bases(offset_bases, "offset_bases")
         self.block_bases = _bases(block_bases, "block_bases")
 
@@ -134,7 +120,7 @@ class padded_shared_layout_encoding(shared_layout_encoding):
             raise ValueError(f"shape and order must have one length, got {len(sizes)} and {len(dims)}")
         bases: list[tuple[int, ...]] = []
         for dim in dims:
-            bits = _power_of_two(sizes[dim], "a size").bit_length() - 1
+            bits = power_of_two(sizes[dim], "a size").bit_length() - 1
             bases += [tuple(1 << bit if d == dim else 0 for d in range(len(sizes))) for bit in range(bits)]
         return padded_shared_layout_encoding(interval_padding_pairs, bases)
 
@@ -159,7 +145,7 @@ class shared_linear_layout_encoding(shared_layout_encoding):
     ):
         self.offset_bases = _bases(offset_bases, "offset_bases")
         self.block_bases = _bases(block_bases, "block_bases")
-        self.alignment = _power_of_two(alignment, "alignment")
+        self.alignment = power_of_two(alignment, "alignment")
 
 
 class nv_mma_shared_layout_encoding(shared_layout_encoding):
@@ -221,11 +207,11 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
     """
 
     def __init__(self, blockM: int, blockN: int, colStride: int = 1, ctaMode: TMemCTAMode = TMemCTAMode.DEFAULT):
-        self.blockM = _power_of_two(blockM, "blockM")
+        self.blockM = power_of_two(blockM, "blockM")
         if self.blockM not in (64, 128):
             raise ValueError(f"blockM must be 64 or 128, got {self.blockM}")
-        self.blockN = _power_of_two(blockN, "blockN")
-        self.colStride = _power_of_two(colStride, "colStride")
+        self.blockN = power_of_two(blockN, "blockN")
+        self.colStride = power_of_two(colStride, "colStride")
         if self.colStride not in (1, 2, 4):
             raise ValueError(f"colStride must be 1, 2 or 4, got {self.colStride}")
         self.ctaMode = unwrapped(ctaMode)
@@ -240,9 +226,9 @@ class swizzled_layout(shared_layout_encoding):
     """
 
     def __init__(self, bits: int, base: int = 0, shift: int = 0, order: Sequence[int] | None = None):
-        self.bits = _at_least(bits, 0, "bits")
-        self.base = _at_least(base, 0, "base")
-        self.shift = _at_least(shift, 0, "shift")
+        self.bits = at_least(bits, 0, "bits")
+        self.base = at_least(base, 0, "base")
+        self.shift = at_least(shift, 0, "shift")
         self.order = None if order is None else _permutation(order)
 
 
@@ -250,7 +236,8 @@ class layout(layout_encoding):
     """A register layout in CuTe's terms: from (thread, value) to the element's number in the row-major block.
 
     `shape` and `stride` are pairs of equally nested tuples of integers, for the threads and for the values of one;
-    or `spec` says the same as text, `((4,8),2):((2,8),1)`. The first 32 threads are a warp.
+    or `spec` says the same as text, `((4,8),2):((2,8),1)`. The first 32 threads are a warp. The strides must not carry
+    into each other: no bit of the element's number belongs to two of them.
 
     Raises ValueError when shape and stride do not match or a size is no power of two.
     """
@@ -259,64 +246,11 @@ class layout(layout_encoding):
         if spec is not None:
             if shape is not None or stride is not None:
                 raise ValueError("a layout takes either a spec or shape and stride")
-            shape, stride = _parse_cute(unwrapped(spec))
-        if not _is_pair(shape) or not _is_pair(stride):
+            shape, stride = parse_cute(unwrapped(spec))
+        if not is_pair(shape) or not is_pair(stride):
             raise ValueError("shape and stride of a layout must be pairs, for the threads and for the values")
-        self.threads = _modes(shape[0], stride[0])
-        self.values = _modes(shape[1], stride[1])
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple | list) and len(cast(Sequence[Any], value)) == 2
-
-
-def _modes(shape: Any, stride: Any) -> tuple[tuple[int, int], ...]:
-    """Pairs of size and stride, in order, of two equally nested tuples."""
-    shape, stride = unwrapped(shape), unwrapped(stride)
-    if isinstance(shape, int) and isinstance(stride, int):
-        return ((_power_of_two(shape, "a size"), _at_least(stride, 0, "a stride")),)
-    if not isinstance(shape, tuple | list) or not isinstance(stride, tuple | list):
-        raise ValueError(f"shape and stride must be nested alike, got {shape} and {stride}")
-    sizes, steps = cast(Sequence[Any], shape), cast(Sequence[Any], stride)
-    if len(sizes) != len(steps):
-        raise ValueError(f"shape and stride must be nested alike, got {shape} and {stride}")
-    return tuple(mode for size, step in zip(sizes, steps, strict=True) for mode in _modes(size, step))
-
-
-def _parse_cute(spec: Any) -> tuple[Any, Any]:
-    if not isinstance(spec, str) or spec.count(":") != 1:
-        raise ValueError(f"expected a layout such as '((4,8),2):((2,8),1)', got {spec!r}")
-    halves = tuple(_parse_nested(half.replace(" ", "")) for half in spec.split(":"))
-    return halves[0], halves[1]
-
-
-def _parse_nested(text: str) -> Any:
-    """The nested tuples of integers that `text` spells."""
-    position = 0
-
-    def item() -> Any:
-        nonlocal position
-        if text[position : position + 1] == "(":
-            position += 1
-            items = [item()]
-            while text[position : position + 1] == ",":
-                position += 1
-                items.append(item())
-            if text[position : position + 1] != ")":
-                raise ValueError(f"expected ')' at position {position} of '{text}'")
-            position += 1
-            return tuple(items)
-        start = position
-        while position < len(text) and text[position].isdigit():
-            position += 1
-        if start == position:
-            raise ValueError(f"expected a number or '(' at position {start} of '{text}'")
-        return int(text[start:position])
-
-    result = item()
-    if position != len(text):
-        raise ValueError(f"unexpected '{text[position:]}' behind '{text[:position]}'")
-    return result
+        self.threads = modes(shape[0], stride[0])
+        self.values = modes(shape[1], stride[1])
 
 
 class DummyRegisterLayoutEncoding(layout_encoding):

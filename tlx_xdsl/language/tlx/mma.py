@@ -28,7 +28,8 @@ def async_dot(
     Hopper: A may be a block; `acc` is a block (zeros without it), and the result is in flight until `async_dot_wait`.
     Blackwell: A may be in tensor memory; `acc` is a buffer in tensor memory, which the product goes to where `pred`
     holds. It is in flight until `mBarriers` complete, or a `tcgen05_commit` with `force_async`; without both the call
-    waits. With `two_ctas` a pair of CTAs works on one product.
+    waits. With `two_ctas` a pair of CTAs works on one product: each gives its half of the rows of A and of the columns
+    of B, and gets its half of the rows of the result.
     """
 
 
@@ -52,6 +53,24 @@ def async_dot_scaled(
 
     Formats are "e2m1" (two in a byte), "e4m3" and "e5m2"; M is 128. The rest is as for `async_dot`.
     """
+
+
+@_tlx
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: Any,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: Any,
+    acc: Any = None,
+    fast_math: Any = False,
+    lhs_k_pack: Any = True,
+    rhs_k_pack: Any = True,
+    out_dtype: Any = float32,
+    tiles_per_warp: Any = None,
+) -> Any:
+    """`tl.dot_scaled`, a product of blocks in registers; `tiles_per_warp` is for AMD GPUs."""
 
 
 @_tlx

@@ -1,0 +1,56 @@
+"""What the examples' `main()` share: run a kernel on the GPU and compare it with torch in float32."""
+
+import math
+
+import torch
+
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def relative_error(result, expected):
+    """The norm of the difference over the norm of `expected`; NaN when something was not written."""
+    return ((result.float() - expected).norm() / expected.norm()).item()
+
+
+def check_matmul(launcher, bound_matmul, shapes):
+    """Compare c = a @ b for each (m, n, k) of `shapes`, in fp16 and bf16. The output is NaN before."""
+    for name, dtype in DTYPES.items():
+        kernel = launcher(name)
+        for m, n, k in shapes:
+            a = torch.randn((m, k), device="cuda", dtype=dtype)
+            b = torch.randn((k, n), device="cuda", dtype=dtype)
+            c = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
+            bound_matmul(kernel, a, b, c)()
+            error = relative_error(c, a.float() @ b.float())
+            print(f"{name} {m} x {n} x {k}: relative error {error:.1e}")
+            assert error < 1e-2
+
+
+def attention_in_float32(q, k, v, scale, causal):
+    """softmax(q @ k^T * scale) @ v and the logarithm of the softmax's denominator, head by head."""
+    scores = q.float() @ k.float().transpose(-1, -2) * scale
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], device=q.device, dtype=torch.bool).triu(1)
+        scores.masked_fill_(hidden, -math.inf)
+    return scores.softmax(-1) @ v.float(), scores.logsumexp(-1)
+
+
+def check_attention(launcher, bound_attention, shapes=((2, 3, 512), (1, 4, 2048))):
+    """Compare forward attention for each (batch, heads, length), both head dims and types, with and without a mask."""
+    for name, dtype in DTYPES.items():
+        for head_dim in (64, 128):
+            for causal in (False, True):
+                kernel = launcher(name, head_dim, causal)
+                for batch, heads, length in shapes:
+                    shape = (batch, heads, length, head_dim)
+                    q, k, v = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(3))
+                    out = torch.full(shape, float("nan"), device="cuda", dtype=dtype)
+                    lse = torch.full(shape[:3], float("nan"), device="cuda")
+                    scale = head_dim**-0.5
+                    bound_attention(kernel, q, k, v, out, lse, scale)()
+                    expected, expected_lse = attention_in_float32(q, k, v, scale, causal)
+                    errors = relative_error(out, expected), relative_error(lse, expected_lse)
+                    mask = "causal" if causal else "full"
+                    print(f"{name} {shape} {mask}: relative errors {errors[0]:.1e} and {errors[1]:.1e}")
+                    assert errors[0] < 1e-2
+                    assert errors[1] < 1e-4

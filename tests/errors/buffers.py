@@ -1,0 +1,83 @@
+"""Buffers, barriers and asynchronous copies."""
+
+from tests.errors.entry import Entry, Topic
+
+TOPIC = Topic(
+    "Buffers and barriers",
+    "`tlx.local_alloc` makes an array of buffers, `tlx.alloc_barriers` an array of mbarriers; operations take one of "
+    "them, `buf[i]` or `bars[i]`.",
+    (
+        Entry(
+            "A buffer without a choice",
+            """
+@tlx_xdsl.jit
+def kernel(x):
+    buffers = tlx.local_alloc((64, 64), tl.float16, 2)
+    block = tlx.local_load(buffers)  # error
+    tl.store(x, tl.sum(tl.sum(block, 0), 0))
+""",
+            "Say which: `tlx.local_load(buffers[0])`.",
+        ),
+        Entry(
+            "A buffer that is not there",
+            """
+@tlx_xdsl.jit
+def kernel(x):
+    buffers = tlx.local_alloc((64, 64), tl.float16, 2)
+    block = tlx.local_load(buffers[2])  # error
+    tl.store(x, tl.sum(tl.sum(block, 0), 0))
+""",
+            "Buffers count from 0. In a ring the index is the turn modulo the number of buffers.",
+        ),
+        Entry(
+            "A block stored to a buffer of another type",
+            """
+@tlx_xdsl.jit
+def kernel():
+    buffers = tlx.local_alloc((64, 64), tl.float16, 1)
+    tlx.local_store(buffers[0], tl.zeros([64, 64], tl.float32))  # error
+""",
+            "Convert first: `block.to(tl.float16)`.",
+        ),
+        Entry(
+            "A buffer whose shape is no block",
+            """
+@tlx_xdsl.jit
+def kernel(x):
+    buffers = tlx.local_alloc((64, 48), tl.float16, 2)  # error
+    tl.store(x, 1.0)
+""",
+            "Each size is a power of two; the number of buffers need not be.",
+        ),
+        Entry(
+            "A number instead of a barrier",
+            """
+@tlx_xdsl.jit
+def kernel(n):
+    tlx.barrier_wait(n, 0)  # error
+""",
+            "Barriers come from `tlx.alloc_barriers`; hardware barriers with numbers are `tlx.named_barrier_wait`.",
+        ),
+        Entry(
+            "All barriers at once",
+            """
+@tlx_xdsl.jit
+def kernel():
+    full = tlx.alloc_barriers(2)
+    tlx.barrier_wait(full, 0)  # error
+""",
+            "One barrier is waited for at a time: `full[i]`.",
+        ),
+        Entry(
+            "A copy into a buffer of another shape",
+            """
+@tlx_xdsl.jit
+def kernel(tiles):
+    buffers = tlx.local_alloc((64, 32), tl.float16, 1)
+    full = tlx.alloc_barriers(1)
+    tlx.async_descriptor_load(tiles, buffers[0], [0, 0], full[0])  # error
+""",
+            "TMA copies the block of the descriptor as it is: allocate the buffer with the descriptor's block shape and type.",
+        ),
+    ),
+)

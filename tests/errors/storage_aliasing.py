@@ -1,0 +1,80 @@
+"""Buffers that share memory."""
+
+from tests.errors.entry import Entry, Topic
+
+TOPIC = Topic(
+    "Storage aliasing",
+    "A `tlx.storage_alias_spec` names memory that several allocations share; a `tlx.reuse_group` tree says how.",
+    (
+        Entry(
+            "A group of nothing",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    spec.set_buffer_overlap(tlx.reuse_group())  # error
+""",
+            "List the buffers and groups that share memory.",
+        ),
+        Entry(
+            "Something else in a group",
+            """
+@tlx_xdsl.jit
+def kernel(n):
+    spec = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a, n))  # error
+""",
+            "Members are what `tlx.local_alloc(..., reuse=spec)` made, and other groups.",
+        ),
+        Entry(
+            "A buffer of another region",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    other = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    b = tlx.local_alloc((64, 64), tl.float16, 2, reuse=other)
+    spec.set_buffer_overlap(tlx.reuse_group(a, b))  # error
+""",
+            "All buffers of a tree are allocated with the spec on which the tree is set.",
+        ),
+        Entry(
+            "A region that is too small",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec(buffer_size_bytes=4096)
+    a = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    b = tlx.local_alloc((64, 64), tl.float32, 2, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a, b))  # error
+    tlx.local_store(b[0], tl.zeros([64, 64], tl.float32))
+    tlx.local_store(a[0], tl.zeros([64, 64], tl.float16))
+""",
+            "Leave `buffer_size_bytes` out to get the smallest size that works.",
+        ),
+        Entry(
+            "A size that is not positive",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec(buffer_size_bytes=0)  # error
+""",
+            "Sizes are in bytes, of the whole region.",
+        ),
+        Entry(
+            "Two trees for one region",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    b = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a, b))
+    spec.set_buffer_overlap(tlx.reuse_group(b, a))  # error
+""",
+            "Put everything that is to be said into one tree; groups nest.",
+        ),
+    ),
+)

@@ -1,0 +1,40 @@
+"""`expand-negf`: negation of tensors as a subtraction, because stock Triton 3.6 and 3.7 do not lower `arith.negf`.
+
+Before:
+```mlir
+%1 = arith.negf %0 : tensor<64xf32>
+```
+After `expand-negf`:
+```mlir
+%cst = arith.constant dense<-0.000000e+00> : tensor<64xf32>
+%1 = arith.subf %cst, %0 : tensor<64xf32>
+```
+Both give the same number (IEEE 754: -0 - x is -x, for zeros too), and LLVM makes the same instruction of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.transforms.rewriting import insert_before, replace
+
+
+class ExpandNegfPass(ModulePass):
+    """Replace every `arith.negf` of a tensor."""
+
+    name = "expand-negf"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the module in place."""
+        for inner in list(op.walk()):
+            if not isinstance(inner, NegfOp) or (tensor := as_tensor(inner.operand.type)) is None:
+                continue
+            zero = ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
+            insert_before(inner, zero)
+            replace(inner, SubfOp(zero.result, inner.operand))
