@@ -8,21 +8,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton")
-
-import triton
-
 from tests.oracle import features, loading, ours
 from tests.oracle.known import DELIBERATE
 from tests.oracle.report import verdict
 from tests.oracle.stock import Stock
 
-pytestmark = [
-    pytest.mark.backend,
-    pytest.mark.skipif(
-        not triton.__version__.startswith("3.9."), reason="the language is that of Triton 3.9; other frontends differ"
-    ),
-]
+triton = pytest.importorskip("triton")
+if not triton.__version__.startswith("3.9."):
+    pytest.skip("the language is that of Triton 3.9; other frontends differ", allow_module_level=True)
+
+pytestmark = pytest.mark.backend
 
 
 @cache
