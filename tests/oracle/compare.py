@@ -10,15 +10,26 @@ one side always stands for the same one of the other side, with equal values at 
 compared. Operands are never exchanged, not even of commutative operations.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from tests.oracle.effects import Effects, is_read
+from tests.oracle.effects import is_read
 from tests.oracle.explain import described, place
+from tests.oracle.normal_text import normalised
+from tests.oracle.sides import (
+    Carried,
+    Difference,
+    Reason,
+    Side,
+    attributes_of,
+    callee,
+    jump_arguments,
+    last_operands,
+    only_different,
+    visibility,
+)
 from tlx_xdsl.text.parser import parse_module
 
 
@@ -27,7 +38,7 @@ def difference(first: str, second: str) -> str | None:
 
     The modules' attributes of the launch (`ttg.num-warps` and the like) don't count: stock adds them later.
     """
-    if _renamed(first) == _renamed(second):
+    if normalised(first) == normalised(second):
         return None
     return difference_of_modules(parse_module(first), parse_module(second))
 
@@ -36,183 +47,68 @@ def difference_of_modules(first: ModuleOp, second: ModuleOp) -> str | None:
     """Return why two modules differ; see `difference`."""
     try:
         _Comparison(first, second).run()
-    except _Difference as found:
+    except Difference as found:
         return str(found)
     return None
 
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(rf"{_STRING}|%[\w$.#-]+")
-_LOCATION = re.compile(rf"({_STRING})| loc\((?:#\w+|unknown|{_STRING}(?:\(#\w+\)|:\d+:\d+))\)")
-_CONSTANT = re.compile(r" *(%[\w$.#-]+) = (arith\.constant .*)")
-_LAUNCH = re.compile(r'^module attributes \{(?:"?ttg\.[\w-]+"? = [^{},]+(?:, )?)+\} \{')
-
-
-def _renamed(text: str) -> str:
-    """Return a text without locations, with values named in their order: equal texts are equal modules.
-
-    The constants at the start of a function, whose order says nothing, stand where they are used.
-    """
-    names: dict[str, str] = {}
-    constants: dict[str, str] = {}
-    at_start = False
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith("#loc"):
-            continue
-        line = _LAUNCH.sub("module {", _LOCATION.sub(lambda match: match[1] or "", line))
-        if line.lstrip().startswith("tt.func "):
-            constants.clear()
-            at_start = True
-        elif at_start and (constant := _CONSTANT.fullmatch(line)):
-            constants[constant[1]] = f"<{constant[2]}>"
-            continue
-        else:
-            at_start = False
-        lines.append(_TOKEN.sub(lambda token: _name(token[0], names, constants), line))
-    return "\n".join(lines)
-
-
-def _name(token: str, names: dict[str, str], constants: dict[str, str]) -> str:
-    if token[0] == '"':
-        return token
-    return constants.get(token) or names.setdefault(token, f"%{len(names)}")
-
-
-class _Difference(Exception):
-    pass
-
-
-@dataclass
-class _Carried:
-    """Bound variables of both sides that have been paired, and what they get on each way in."""
-
-    pairs: dict[int, int] = field(default_factory=dict)
-    back: dict[int, int] = field(default_factory=dict)
-    ways_in: list[tuple[Sequence[SSAValue], Sequence[SSAValue]]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Reason:
-    """Why two things must be equal: they are this part of those."""
-
-    text: str
-    outer: "_Reason | None" = None
-
-    def __str__(self) -> str:
-        parts: list[str] = []
-        reason: _Reason | None = self
-        while reason is not None:
-            parts.append(reason.text)
-            reason = reason.outer
-        # The effect that uses the value says most, and what leads from there to the value is long.
-        shown = parts if len(parts) <= 6 else [*parts[:4], "…", parts[-1]]
-        return "\n".join(f"  in {part}" for part in shown)
-
-
-class _Side:
-    """One module: its effects, and numbers of its values that are equal for equal expressions."""
-
-    def __init__(self, module: ModuleOp) -> None:
-        self.module = module
-        self.effects = Effects()
-        self.functions = {
-            name.data: op for op in module.ops if isinstance(name := op.properties.get("sym_name"), StringAttr)
-        }
-        self._numbers: dict[SSAValue, int] = {}
-        self._expressions: dict[object, int] = {}
-
-    def number(self, value: SSAValue) -> int:
-        pending = [value]
-        while pending:
-            top = pending[-1]
-            if top in self._numbers:
-                pending.pop()
-                continue
-            if isinstance(top, OpResult) and self._is_expression(top.op):
-                missing = [operand for operand in top.op.operands if operand not in self._numbers]
-                if missing:
-                    pending += missing
-                    continue
-                op = top.op
-                key: object = (
-                    op.name,
-                    top.index,
-                    tuple(self._numbers[operand] for operand in op.operands),
-                    tuple(result.type for result in op.results),
-                    frozenset(_attributes(op).items()),
-                )
-            else:
-                key = top
-            self._numbers[top] = self._expressions.setdefault(key, len(self._expressions))
-            pending.pop()
-        return self._numbers[value]
-
-    def _is_expression(self, op: Operation) -> bool:
-        return not op.regions and not is_read(op) and not self.effects.is_ordered(op)
-
-
-def _attributes(op: Operation) -> dict[str, Attribute]:
-    return {**op.properties, **op.attributes}
-
-
 class _Comparison:
     def __init__(self, first: ModuleOp, second: ModuleOp) -> None:
-        self._first, self._second = _Side(first), _Side(second)
+        self._first, self._second = Side(first), Side(second)
         self._values: dict[int, int] = {}
         self._values_back: dict[int, int] = {}
         self._operations: dict[Operation, Operation] = {}
         self._operations_back: dict[Operation, Operation] = {}
         self._blocks: dict[Block, Block] = {}
         self._blocks_back: dict[Block, Block] = {}
-        self._carried: dict[tuple[object, str], _Carried] = {}
+        self._carried: dict[tuple[object, str], Carried] = {}
         self._work: list[Callable[[], None]] = []
 
     def run(self) -> None:
         attributes = [
-            {name: value for name, value in _attributes(side.module).items() if not name.startswith("ttg.")}
+            {name: value for name, value in attributes_of(side.module).items() if not name.startswith("ttg.")}
             for side in (self._first, self._second)
         ]
         if attributes[0] != attributes[1]:
-            raise _Difference(f"the modules' attributes differ: {attributes[0]} and {attributes[1]}")
+            raise Difference(f"the modules' attributes differ: {attributes[0]} and {attributes[1]}")
         public = [
-            {name for name, function in side.functions.items() if _visibility(function) == "public"}
+            {name for name, function in side.functions.items() if visibility(function) == "public"}
             for side in (self._first, self._second)
         ]
         if public[0] != public[1]:
-            raise _Difference(f"the public functions differ: {sorted(public[0])} and {sorted(public[1])}")
+            raise Difference(f"the public functions differ: {sorted(public[0])} and {sorted(public[1])}")
         for name in sorted(public[0]):
             self._pair_functions(name, name, None)
         while self._work:
             self._work.pop()()
 
-    def _differ(self, what: str, first: object, second: object, reason: _Reason | None) -> _Difference:
-        return _Difference(f"{what} differ:\n  1: {first}\n  2: {second}" + (f"\n{reason}" if reason else ""))
+    def _differ(self, what: str, first: object, second: object, reason: Reason | None) -> Difference:
+        return Difference(f"{what} differ:\n  1: {first}\n  2: {second}" + (f"\n{reason}" if reason else ""))
 
     # --- functions and blocks ------------------------------------------------------------------------------------
 
-    def _pair_functions(self, first: str, second: str, reason: _Reason | None) -> None:
+    def _pair_functions(self, first: str, second: str, reason: Reason | None) -> None:
         f, s = self._first.functions[first], self._second.functions[second]
         if self._operations.get(f) is s:
             return
         if f in self._operations or s in self._operations_back:
             raise self._differ("the callees", first, second, reason)
         self._operations[f], self._operations_back[s] = s, f
-        one, other = _attributes(f), _attributes(s)
-        if _visibility(f) != "public":
+        one, other = attributes_of(f), attributes_of(s)
+        if visibility(f) != "public":
             del one["sym_name"], other["sym_name"]
         if one != other:
-            raise self._differ(f"attributes of {first}", *_only_different(one, other), reason)
+            raise self._differ(f"attributes of {first}", *only_different(one, other), reason)
         self._pair_regions(f.regions[0], s.regions[0], reason)
 
-    def _pair_regions(self, first: Region, second: Region, reason: _Reason | None) -> None:
+    def _pair_regions(self, first: Region, second: Region, reason: Reason | None) -> None:
         """Pair the regions' entries; what other blocks there are is reached from them."""
         if bool(first.blocks) != bool(second.blocks):
             raise self._differ("the regions (one is empty)", *(place(r.parent_op()) for r in (first, second)), reason)
         if first.blocks:
             self._pair_blocks(first.blocks[0], second.blocks[0], reason)
 
-    def _pair_blocks(self, first: Block, second: Block, reason: _Reason | None) -> None:
+    def _pair_blocks(self, first: Block, second: Block, reason: Reason | None) -> None:
         if self._blocks.get(first) is second:
             return
         if first in self._blocks or second in self._blocks_back:
@@ -239,10 +135,10 @@ class _Comparison:
     def _later(self, work: Callable[[], None]) -> None:
         self._work.append(work)
 
-    def _terminators(self, first: Operation | None, second: Operation | None, reason: _Reason | None) -> None:
+    def _terminators(self, first: Operation | None, second: Operation | None, reason: Reason | None) -> None:
         assert first is not None
         assert second is not None
-        reason = _Reason(f"{first.name} [{place(first)}] / [{place(second)}]", reason)
+        reason = Reason(f"{first.name} [{place(first)}] / [{place(second)}]", reason)
         self._check(first, second, reason)
         match first.name:
             case "scf.yield" | "cf.br":
@@ -252,10 +148,10 @@ class _Comparison:
             case _:
                 for f, s in zip(first.operands, second.operands, strict=True):
                     self._same(f, s, reason)
-        arguments = (_jump_arguments(first), _jump_arguments(second))
+        arguments = (jump_arguments(first), jump_arguments(second))
         for index, (f, s) in enumerate(zip(first.successors, second.successors, strict=True)):
             self._pair_blocks(f, s, reason)
-            carried = self._carried.setdefault((f, "block"), _Carried())
+            carried = self._carried.setdefault((f, "block"), Carried())
             way = (arguments[0][index], arguments[1][index])
             carried.ways_in.append(way)
             for i, j in carried.pairs.items():
@@ -263,12 +159,12 @@ class _Comparison:
 
     # --- operations ----------------------------------------------------------------------------------------------
 
-    def _check(self, first: Operation, second: Operation, reason: _Reason | None) -> None:
+    def _check(self, first: Operation, second: Operation, reason: Reason | None) -> None:
         """Compare what an operation says itself, without its operands and regions."""
         words = f"{first.name} [{place(first)}]", f"{second.name} [{place(second)}]"
         if first.name != second.name:
             raise self._differ("operations", *words, reason)
-        one, other = _attributes(first), _attributes(second)
+        one, other = attributes_of(first), attributes_of(second)
         if first.name == "tt.call":
             del one["callee"], other["callee"]
         # What is carried may be permuted, and what is unused doesn't count.
@@ -277,7 +173,7 @@ class _Comparison:
             one.pop("operandSegmentSizes", None)
             other.pop("operandSegmentSizes", None)
         if one != other:
-            raise self._differ(f"attributes of {words[0]} / {words[1]}", *_only_different(one, other), reason)
+            raise self._differ(f"attributes of {words[0]} / {words[1]}", *only_different(one, other), reason)
         if carries:
             return
         if len(first.operands) != len(second.operands):
@@ -288,9 +184,9 @@ class _Comparison:
         if types[0] != types[1]:
             raise self._differ(f"result types of {words[0]} / {words[1]}", *types, reason)
 
-    def _open(self, first: Operation, second: Operation, outer: _Reason | None) -> None:
+    def _open(self, first: Operation, second: Operation, outer: Reason | None) -> None:
         """Compare two operations that are paired already: what they say, use and hold."""
-        reason = _Reason(f"{first.name} [{place(first)}] / [{place(second)}]", outer)
+        reason = Reason(f"{first.name} [{place(first)}] / [{place(second)}]", outer)
         self._check(first, second, reason)
         carried = self._carried
         match first.name:
@@ -299,33 +195,33 @@ class _Comparison:
                 for f, s in zip(first.regions, second.regions, strict=True):
                     self._pair_regions(f, s, reason)
                 ways = [
-                    (_last_operands(f), _last_operands(s)) for f, s in zip(first.regions, second.regions, strict=True)
+                    (last_operands(f), last_operands(s)) for f, s in zip(first.regions, second.regions, strict=True)
                 ]
-                carried[first, "results"] = _Carried(ways_in=ways)
+                carried[first, "results"] = Carried(ways_in=ways)
             case "scf.for":
                 for f, s in zip(first.operands[:3], second.operands[:3], strict=True):
                     self._same(f, s, reason)
-                yields = (_last_operands(first.regions[0]), _last_operands(second.regions[0]))
-                carried[first, "results"] = _Carried(ways_in=[(first.operands[3:], second.operands[3:]), yields])
+                yields = (last_operands(first.regions[0]), last_operands(second.regions[0]))
+                carried[first, "results"] = Carried(ways_in=[(first.operands[3:], second.operands[3:]), yields])
                 self._pair_regions(first.regions[0], second.regions[0], reason)
             case "scf.while":
-                yields = (_last_operands(first.regions[1]), _last_operands(second.regions[1]))
-                carried[first, "before"] = _Carried(ways_in=[(first.operands, second.operands), yields])
-                tests = (_last_operands(first.regions[0])[1:], _last_operands(second.regions[0])[1:])
-                carried[first, "results"] = _Carried(ways_in=[tests])
+                yields = (last_operands(first.regions[1]), last_operands(second.regions[1]))
+                carried[first, "before"] = Carried(ways_in=[(first.operands, second.operands), yields])
+                tests = (last_operands(first.regions[0])[1:], last_operands(second.regions[0])[1:])
+                carried[first, "results"] = Carried(ways_in=[tests])
                 for f, s in zip(first.regions, second.regions, strict=True):
                     self._pair_regions(f, s, reason)
             case _:
                 if first.name == "tt.call":
-                    self._pair_functions(_callee(first), _callee(second), reason)
+                    self._pair_functions(callee(first), callee(second), reason)
                 for f, s in zip(first.regions, second.regions, strict=True):
                     self._pair_regions(f, s, reason)
                 for index, (f, s) in enumerate(zip(first.operands, second.operands, strict=True)):
-                    self._same(f, s, _Reason(f"operand {index} of {reason.text}", outer))
+                    self._same(f, s, Reason(f"operand {index} of {reason.text}", outer))
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def _same(self, first: SSAValue, second: SSAValue, reason: _Reason | None) -> None:
+    def _same(self, first: SSAValue, second: SSAValue, reason: Reason | None) -> None:
         """Pair two values; what they are made of is compared later."""
         one, other = self._first.number(first), self._second.number(second)
         if self._values.get(one, -1) == other:
@@ -348,9 +244,9 @@ class _Comparison:
             assert isinstance(second, BlockArgument)
             self._later(lambda: self._same_arguments(first, second, reason))
 
-    def _same_results(self, first: OpResult, second: OpResult, outer: _Reason | None) -> None:
+    def _same_results(self, first: OpResult, second: OpResult, outer: Reason | None) -> None:
         f, s = first.op, second.op
-        reason = _Reason(f"{f.name} [{place(f)}] / [{place(s)}]", outer)
+        reason = Reason(f"{f.name} [{place(f)}] / [{place(s)}]", outer)
         is_new = f not in self._operations and s not in self._operations_back
         if not is_new and self._operations.get(f) is not s:
             # Equal expressions may stand in several places, effects and regions may not.
@@ -370,7 +266,7 @@ class _Comparison:
         elif first.index != second.index:
             raise self._differ("results", described(first), described(second), reason)
 
-    def _check_places(self, first: OpResult, second: OpResult, reason: _Reason | None) -> None:
+    def _check_places(self, first: OpResult, second: OpResult, reason: Reason | None) -> None:
         """Reads stand in the same block, behind the same effects."""
         f, s = first.op, second.op
         block, partner = f.parent_block(), s.parent_block()
@@ -386,7 +282,7 @@ class _Comparison:
                 reason,
             )
 
-    def _same_arguments(self, first: BlockArgument, second: BlockArgument, reason: _Reason | None) -> None:
+    def _same_arguments(self, first: BlockArgument, second: BlockArgument, reason: Reason | None) -> None:
         if self._blocks.get(first.block) is not second.block:
             raise self._differ("values (of different blocks)", described(first), described(second), reason)
         owner = first.block.parent_op()
@@ -405,23 +301,23 @@ class _Comparison:
         elif i != j:
             raise self._differ("arguments", f"{i}: {described(first)}", f"{j}: {described(second)}", reason)
 
-    def _bind(self, owner: Operation, i: int, j: int, reason: _Reason) -> None:
+    def _bind(self, owner: Operation, i: int, j: int, reason: Reason) -> None:
         partner = self._operations[owner]
         words = described(owner.results[i]), described(partner.results[j])
         self._bind_in(self._carried[owner, "results"], i, j, *words, reason)
 
-    def _bind_in(self, carried: _Carried, i: int, j: int, first: str, second: str, reason: _Reason | None) -> None:
+    def _bind_in(self, carried: Carried, i: int, j: int, first: str, second: str, reason: Reason | None) -> None:
         if carried.pairs.get(i, -1) == j:
             return
         if i in carried.pairs or j in carried.back:
             raise self._differ("carried values (one stands for two)", f"{i}: {first}", f"{j}: {second}", reason)
         carried.pairs[i], carried.back[j] = j, i
         for one, other in carried.ways_in:
-            self._same(one[i], other[j], _Reason(f"what is carried in {first}", reason))
+            self._same(one[i], other[j], Reason(f"what is carried in {first}", reason))
 
-    def _explain_conflict(self, first: SSAValue, second: SSAValue, reason: _Reason | None) -> None:
+    def _explain_conflict(self, first: SSAValue, second: SSAValue, reason: Reason | None) -> None:
         """Raise the first difference below two values of which one has another partner already."""
-        pending: list[tuple[SSAValue, SSAValue, _Reason | None]] = [(first, second, reason)]
+        pending: list[tuple[SSAValue, SSAValue, Reason | None]] = [(first, second, reason)]
         seen: set[tuple[SSAValue, SSAValue]] = set()
         while pending:
             f, s, why = pending.pop()
@@ -435,37 +331,3 @@ class _Comparison:
                 raise self._differ("values", described(f), described(s), why)
             pending += [(a, b, why) for a, b in zip(f.op.operands, s.op.operands, strict=True)]
         raise self._differ("values (one has another partner)", described(first), described(second), reason)
-
-
-def _visibility(function: Operation) -> str:
-    attribute = function.properties.get("sym_visibility")
-    return attribute.data if isinstance(attribute, StringAttr) else "public"
-
-
-def _callee(call: Operation) -> str:
-    callee = call.properties["callee"]
-    assert isinstance(callee, SymbolRefAttr)
-    return callee.root_reference.data
-
-
-def _last_operands(region: Region) -> Sequence[SSAValue]:
-    """Return what the terminator of a region with one block hands on; nothing if the region is empty."""
-    last = region.blocks[0].last_op if region.blocks else None
-    return last.operands if last is not None else ()
-
-
-def _jump_arguments(op: Operation) -> list[Sequence[SSAValue]]:
-    """Return what a terminator hands to each of its successors."""
-    match op.name:
-        case "cf.br":
-            return [op.operands]
-        case "cf.cond_br":
-            return [op.then_arguments, op.else_arguments]  # pyright: ignore
-        case _:
-            return []
-
-
-def _only_different(first: dict[str, Attribute], second: dict[str, Attribute]) -> tuple[str, str]:
-    names = [name for name in sorted({*first, *second}) if first.get(name) != second.get(name)]
-    one, other = (", ".join(f"{name} = {side.get(name)}" for name in names) for side in (first, second))
-    return one, other

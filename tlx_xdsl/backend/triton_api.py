@@ -94,7 +94,11 @@ class StockModule:
     def operations(self) -> set[str]:
         """Return the names of the operations in the module."""
         names: set[str] = set()
-        self._module.walk(lambda operation: names.add(operation.get_name()))
+
+        def visit(operation: Any) -> None:
+            names.add(cast(str, operation.get_name()))
+
+        self._module.walk(visit)
         return names
 
     def to_ttgir(self, metadata: dict[str, object]) -> None:

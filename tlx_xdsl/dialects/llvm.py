@@ -116,8 +116,8 @@ class LoopAnnotationAttr(_LoopAttr):
 def loop_annotation_without_licm() -> LoopAnnotationAttr:
     """The annotation that keeps LLVM from moving loop-invariant code out of a loop."""
     yes = BoolAttr.from_bool(True)
-    licm = LoopLICMAttr(DictionaryAttr({"disable": yes, "versioningDisable": yes}))
-    return LoopAnnotationAttr(DictionaryAttr({"licm": licm}))
+    licm = LoopLICMAttr.new([DictionaryAttr({"disable": yes, "versioningDisable": yes})])
+    return LoopAnnotationAttr.new([DictionaryAttr({"licm": licm})])
 
 
 LLVM = Dialect(

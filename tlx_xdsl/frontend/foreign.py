@@ -17,8 +17,10 @@ from tlx_xdsl.language.core import (
     ALL_DTYPES,
     CONSTEXPR_FUNCTION_MARK,
     LIBRARY_MARK,
+    PropagateNan,
     constexpr,
     pointer_type,
+    void,
 )
 
 _LANGUAGE = "triton.language"
@@ -28,7 +30,7 @@ _MODULES = {
     "triton.language.extra.cuda.libdevice": "tlx_xdsl.language.extra.libdevice",
 }
 """Modules of Triton that have another name here; the others keep theirs below `tlx_xdsl.language`."""
-_DTYPES = {dtype.name: dtype for dtype in ALL_DTYPES}
+_DTYPES = {dtype.name: dtype for dtype in (*ALL_DTYPES, void)}
 
 
 class NotInOurLanguage(Exception):
@@ -47,6 +49,8 @@ def ours(value: Any) -> Any:
     match type(value).__name__:
         case "dtype":
             return _DTYPES.get(value.name, value)
+        case "PROPAGATE_NAN":
+            return PropagateNan[value.name]
         case "pointer_type":
             return pointer_type(ours(value.element_ty))
         case "constexpr":
@@ -76,7 +80,7 @@ def compile_time(value: Any) -> Any:
         value = ours(value.value)
     if isinstance(value, tuple | list):
         items: list[Any] = [compile_time(item) for item in cast(Sequence[Any], value)]
-        cls: Any = type(cast(Any, value))
+        cls = cast(Any, type(value))  # pyright: ignore[reportUnknownArgumentType]
         return cls(*items) if hasattr(cls, "_fields") else cls(items)
     return value
 
@@ -114,7 +118,7 @@ def source_of(value: Any) -> KernelSource | None:
         return source
     if getattr(value, LIBRARY_MARK, False) is True:
         return _library_source(value)
-    cls = cast(type, type(value))
+    cls = cast("type[Any]", type(value))
     if cls.__module__.startswith("triton"):
         if cls.__name__ in ("Autotuner", "Heuristics"):
             return source_of(value.fn)

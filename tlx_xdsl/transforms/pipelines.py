@@ -54,8 +54,8 @@ def is_plain(module: ModuleOp) -> bool:
 
 
 def pipeline_for(module: ModuleOp) -> tuple[ModulePass, ...]:
-    """The passes that a module of the frontend needs before stock Triton gets it: none for plain Triton."""
-    return () if is_plain(module) else ttgir_pipeline()
+    """The passes that a module of the frontend needs before stock Triton gets it: for plain Triton hardly any."""
+    return (ExpandNegfPass(),) if is_plain(module) else ttgir_pipeline()
 
 
 def run_pipeline(

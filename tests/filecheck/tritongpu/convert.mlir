@@ -147,21 +147,3 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     tt.return
   }
 }
-
-// -----
-
-// The negative of a block is subtracted from minus zero (0.0 - 0.0 would lose the sign); that of a scalar stays.
-
-// CHECK:       #[[LINE:.*]] = #ttg.blocked
-// CHECK:       tt.func public @negation(%x: tensor<64xf32, #[[LINE]]>, %s: f32)
-// CHECK-NEXT:    %[[ZERO:.*]] = arith.constant dense<-0.000000e+00> : tensor<64xf32, #[[LINE]]>
-// CHECK-NEXT:    %minus = arith.subf %[[ZERO]], %x : tensor<64xf32, #[[LINE]]>
-// CHECK-NEXT:    %scalar = arith.negf %s : f32
-#line = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
-builtin.module attributes {"ttg.num-warps" = 4 : i32} {
-  tt.func public @negation(%x: tensor<64xf32, #line>, %s: f32) {
-    %minus = arith.negf %x : tensor<64xf32, #line>
-    %scalar = arith.negf %s : f32
-    tt.return
-  }
-}

@@ -13,7 +13,7 @@ pytest.importorskip("triton")
 import triton
 
 from tests.oracle import features, loading, ours
-from tests.oracle.known import DELIBERATE, PENDING
+from tests.oracle.known import DELIBERATE
 from tests.oracle.report import verdict
 from tests.oracle.stock import Stock
 
@@ -56,9 +56,9 @@ def test_the_kernel_is_equal(kernel, stock, results):
     reason, _, _ = verdict(stock, *_kernels()[kernel], library=library)
     if not library:
         results[kernel] = reason is None
-    if kernel in DELIBERATE or kernel in PENDING:
+    if kernel in DELIBERATE:
         assert reason, f"{kernel} is equal: take it off the list"
-        assert kernel in PENDING or "differ" in reason, reason
+        assert "differ" in reason, reason
     else:
         assert not reason, reason
 
@@ -73,7 +73,7 @@ def test_the_count(results, record_property, capsys):
     with capsys.disabled():
         print(f"\n{equal} of {len(primitive)} kernels equal, {len(DELIBERATE)} differ deliberately")
     assert sum(not kernel.startswith("corpus.") for kernel in primitive) >= 60
-    assert equal + len(DELIBERATE) + len(PENDING) >= len(primitive)
+    assert equal + len(DELIBERATE) == len(primitive)
     assert len(DELIBERATE) * 20 <= len(primitive)
 
 
@@ -83,8 +83,7 @@ def test_every_feature_is_shown():
 
 
 def test_kernels_of_the_list_exist():
-    assert set(DELIBERATE) | set(PENDING) <= set(_kernels())
-    assert not set(DELIBERATE) & set(PENDING)
+    assert set(DELIBERATE) <= set(_kernels())
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in _kernels() if not kernel.startswith("corpus.")])

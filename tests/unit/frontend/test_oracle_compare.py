@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tests.oracle.compare import difference, difference_of_modules
@@ -192,6 +192,21 @@ def test_a_difference_names_both_expressions_and_their_lines():
     assert re.search(r"2: load\(addptr\(<y>, <i>\)\) : f32", found)
     assert re.search(r"in operand 0 of arith.subf \[stock.py:\d+\] / \[ours.py:\d+\]", found)
     assert re.search(r"in operand 1 of tt.store \[stock.py:35\] / \[ours.py:35\]", found)
+
+
+@pytest.mark.parametrize(("form", "type_"), [("{}", "f32"), ("dense<{}>", "tensor<4xf32>")])
+def test_bits_of_floats_count(form, type_):
+    """Zero has a sign, and two numbers that are none may differ."""
+
+    def module(value: str) -> ModuleOp:
+        constant = f"%c = arith.constant {form.format(value)} : {type_}"
+        printed = f'tt.print "c" {{hex = false, isSigned = array<i32: 0>}} : %c : {type_}'
+        return parse_module(f"module {{ tt.func public @f() {{ {constant} {printed} tt.return }} }}")
+
+    values = ["0.0", "-0.0", "0x7FC00000", "0x7FC00001"]
+    for first in values:
+        for second in values:
+            assert (difference_of_modules(module(first), module(second)) is None) == (first == second)
 
 
 def test_strings_are_neither_names_nor_locations():

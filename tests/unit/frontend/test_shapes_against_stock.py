@@ -90,7 +90,8 @@ def test_arguments_of_libdevice(tmp_path):
     block = "tl.full((4,), 1.0, tl.float32)"
     expressions = [
         f"libdevice.pow({block}, 2.0)", f"libdevice.pow({block}, 2)", f"libdevice.pow({block}[:, None], {block})",
-        "libdevice.pow(2.0, y)", "libdevice.pow(y, z)", "libdevice.acos(0.5)", "libdevice.acos(x)", "libdevice.isnan(y)",
+        "libdevice.pow(2.0, y)", "libdevice.pow(y, z)", "libdevice.acos(0.5)", "libdevice.acos(x)",
+        "libdevice.isnan(y)",
         f"libdevice.isnan({block})", "libdevice.abs(x)", "libdevice.acos(p)",
     ]  # fmt: skip
     assert not disagreements(compare(tmp_path, [shown(expression) for expression in expressions]))

@@ -12,6 +12,7 @@ import pytest
 
 import tlx_xdsl.language as tl
 from tests.unit.frontend.against_stock import reference_version
+from tlx_xdsl.frontend import foreign
 from tlx_xdsl.frontend import lower as lower  # handlers register themselves
 from tlx_xdsl.frontend.calls import HANDLERS
 from tlx_xdsl.language.core import LIBRARY_MARK, builtin_name, constexpr
@@ -197,6 +198,21 @@ def test_target_info_is_the_same():
         if type(value).__name__ == "ConstexprFunction":
             assert parameters(getattr(tl.target_info, name)) == parameters(value)
             assert has_meaning(getattr(tl.target_info, name))
+
+
+def test_kernels_may_name_stock_s_own_objects():
+    from triton.language import target_info
+    from triton.language.extra import cuda, libdevice
+
+    functions = [getattr(stock(), name) for name in stock().__all__ if callable(getattr(stock(), name))]
+    functions += (getattr(cuda, name) for name in cuda.__all__ if name not in CUDA)
+    functions += (libdevice.pow, libdevice.isnan)
+    assert has_meaning(foreign.ours(target_info.is_cuda))
+    for function in functions:
+        if inspect.isfunction(function):
+            assert has_meaning(foreign.ours(function)), function
+    for value in (*(getattr(stock(), name) for name in ("void", "int1", "float8e5")), stock().PropagateNan.ALL):
+        assert type(foreign.ours(value)).__module__.startswith("tlx_xdsl")
 
 
 def test_core_has_what_the_language_has():

@@ -26,7 +26,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -37,7 +37,7 @@ from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.rewriting import insert_before, retype
 from tlx_xdsl.transforms.tritongpu.accumulators import accumulator_layouts
 from tlx_xdsl.transforms.tritongpu.descriptors import assign_descriptor_layouts
 from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
@@ -166,16 +166,6 @@ class _Converter:
         if type_ is not None and isinstance(value, DenseIntOrFPElementsAttr):
             op.properties["value"] = DenseIntOrFPElementsAttr(cast(Any, type_), value.data)
 
-    def negation(self, op: NegfOp) -> None:
-        """`-x` of a block becomes `-0.0 - x`, which is the same for every x: Triton 3.6 does not lower the former."""
-        type_ = as_tensor(op.result.type)
-        if type_ is None:
-            return
-        zero = ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [-0.0]))
-        difference = replace(op, SubfOp(insert_before(op, zero).result, op.operand))
-        self.constant(zero)
-        self.elementwise(difference)
-
     def expand_dims(self, op: tt.ExpandDimsOp) -> None:
         """The operand has the result's layout without the new dimension."""
         self.settle(op.result)
@@ -248,7 +238,6 @@ _ELEMENTWISE_DIALECTS = ("arith", "math")
 
 _HANDLERS: dict[type[Operation], Callable[[_Converter, Any], None]] = {
     ConstantOp: _Converter.constant,
-    NegfOp: _Converter.negation,
     scf.ForOp: _Converter.for_loop,
     scf.IfOp: _Converter.branch,
     scf.YieldOp: _Converter.nothing,
