@@ -77,7 +77,8 @@ def kernel(tiles):
     full = tlx.alloc_barriers(1)
     tlx.async_descriptor_load(tiles, buffers[0], [0, 0], full[0])  # error
 """,
-            "TMA copies the block of the descriptor as it is: allocate the buffer with the descriptor's block shape and type.",
+            "TMA copies the block of the descriptor as it is: allocate the buffer with the descriptor's block "
+            "shape and type.",
         ),
     ),
 )

@@ -37,7 +37,8 @@ def kernel(x, n):
     half: tl.constexpr = n // 2  # error
     tl.store(x, half)
 """,
-            "Nothing that depends on an argument without `tl.constexpr` can be a constexpr. Drop the annotation, or make "
+            "Nothing that depends on an argument without `tl.constexpr` can be a constexpr. Drop the "
+            "annotation, or make "
             "`n` a constexpr parameter.",
         ),
         Entry(
@@ -100,7 +101,8 @@ def tile(size):
 def kernel(x, SIZE: tl.constexpr = 48):
     tl.store(x + tl.arange(0, tile(SIZE)), 0.0)  # error
 """,
-            "What the helper raises is reported at its call. Here the kernel was asked for a size that the helper refuses.",
+            "What the helper raises is reported at its call. Here the kernel was asked for a size that the "
+            "helper refuses.",
         ),
         Entry(
             "An f-string with a runtime value",

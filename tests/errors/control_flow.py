@@ -4,7 +4,8 @@ from tests.errors.entry import Entry, Topic
 
 TOPIC = Topic(
     "Control flow",
-    "Conditions and bounds that are constexprs are decided by the compiler; all others become branches and loops of the "
+    "Conditions and bounds that are constexprs are decided by the compiler; all others become branches and "
+    "loops of the "
     "GPU, in which a name keeps its type.",
     (
         Entry(
@@ -17,7 +18,8 @@ def kernel(x, n):
         total += tl.load(x + i)  # error
     tl.store(x, total)
 """,
-            "The value goes from turn to turn in one register. Start with a value of the final type, here `total = 0.0`.",
+            "The value goes from turn to turn in one register. Start with a value of the final type, here "
+            "`total = 0.0`.",
         ),
         Entry(
             "A shape that changes in a loop",
@@ -109,7 +111,8 @@ def kernel(x, n):
     for i in tl.static_range(n):  # error
         tl.store(x + i, 0.0)
 """,
-            "`tl.static_range` is unrolled by the compiler, which must know how often. Use `range` or `tl.range`, or make "
+            "`tl.static_range` is unrolled by the compiler, which must know how often. Use `range` or "
+            "`tl.range`, or make "
             "`n` a constexpr.",
         ),
         Entry(
@@ -143,7 +146,8 @@ def kernel(x, n):
         raise ValueError("n")  # error
     tl.store(x, n)
 """,
-            "A GPU has no exceptions. Check arguments before the launch, or with `tl.device_assert`. Classes, functions and "
+            "A GPU has no exceptions. Check arguments before the launch, or with `tl.device_assert`. Classes, "
+            "functions and "
             "imports belong outside of the kernel.",
         ),
         Entry(

@@ -33,7 +33,8 @@ def kernel(x, n):
     block = tl.load(x + tl.arange(0, 64))
     tl.store(x + n, block.szie)  # error
 """,
-            "Blocks have `dtype`, `shape`, `numel`, `T` and the functions that are methods too, such as `block.sum(0)`. "
+            "Blocks have `dtype`, `shape`, `numel`, `T` and the functions that are methods too, such as "
+            "`block.sum(0)`. "
             "Their size is `block.numel`.",
         ),
         Entry(

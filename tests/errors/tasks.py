@@ -104,7 +104,8 @@ def kernel(x, n):
             with tlx.async_task("default"):
                 tl.store(x, 1.0)
 """,
-            "Which tasks there are is decided at compile time: make the condition a constexpr, or put the `if` into the "
+            "Which tasks there are is decided at compile time: make the condition a constexpr, or put the `if` "
+            "into the "
             "task.",
         ),
         Entry(

@@ -82,7 +82,8 @@ def kernel(x):
     if block > 0:  # error
         tl.store(x, 1.0)
 """,
-            "All threads take one way through the kernel. Choose by element with `tl.where(block > 0, a, b)` or a mask, "
+            "All threads take one way through the kernel. Choose by element with `tl.where(block > 0, a, b)` or "
+            "a mask, "
             "or reduce the condition to a scalar, such as `tl.max(block, 0) > 0`.",
         ),
         Entry(
@@ -132,7 +133,8 @@ def kernel(x):
 def kernel(x, n):
     tl.store(x, n.to(tl.float16, bitcast=True))  # error
 """,
-            "A bitcast reads the same bits as another type of the same width. Drop `bitcast=True` to convert the value.",
+            "A bitcast reads the same bits as another type of the same width. Drop `bitcast=True` to convert "
+            "the value.",
         ),
         Entry(
             "A type that is not a type",

@@ -62,9 +62,8 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     for sizes in zip(*padded, strict=True):
         wanted = {size for size in sizes if size != 1}
         if len(wanted) > 1:
-            raise SemanticError(
-                f"shapes {' and '.join(str(list(shape)) for shape in shapes)} do not broadcast: sizes must be equal or 1"
-            )
+            shown = " and ".join(str(list(shape)) for shape in shapes)
+            raise SemanticError(f"shapes {shown} do not broadcast: sizes must be equal or 1")
         result.append(wanted.pop() if wanted else 1)
     return tuple(result)
 

@@ -1,6 +1,7 @@
 """Errors are located in the file as it was written, whatever it looks like, also those that are our own fault."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +57,7 @@ PLACES = {
 def test_the_place_is_that_of_the_file(tmp_path, source):
     kernel = load(tmp_path, source).kernel
     error = error_of(kernel)
-    lines = open(kernel.source.filename, encoding="utf-8").read().split("\n")
+    lines = Path(kernel.source.filename).read_text(encoding="utf-8").split("\n")
     line = next(index for index, text in enumerate(lines, 1) if "missing" in text)
     column = lines[line - 1].index("missing") + 1
     assert (error.location.line, error.location.column) == (line, column)
@@ -97,8 +98,7 @@ def test_what_is_no_definition_is_refused(tmp_path, source, message):
 @pytest.mark.parametrize("text", ["", "x = (\n" * 9, "def other():\n    pass\n" * 9])
 def test_a_file_that_has_changed_is_noticed(tmp_path, text):
     kernel = load(tmp_path, "\n@tlx_xdsl.jit\ndef kernel(out, n):\n    tl.store(out, n)\n").kernel
-    with open(kernel.source.filename, "w") as file:
-        file.write(text)
+    Path(kernel.source.filename).write_text(text)
     assert re.search("the source of 'kernel' is not (available|here any more)", error_of(kernel).message)
 
 
