@@ -72,6 +72,15 @@ def test_the_count(results, record_property, capsys):
     assert len(DELIBERATE) * 20 <= len(primitive)
 
 
+def test_a_death_of_stock_is_an_answer(stock):
+    path, name = _kernels()["control.guards"]
+    text = stock.kernel(path, name).frontend
+    assert "custom op 'no' is unknown" in stock.passes("no text").error
+    stock._process.kill()
+    assert "died" in stock.passes(text).error
+    assert stock.passes(text).final
+
+
 def test_every_feature_is_shown():
     missing = [feature for feature, kernels in features.table().items() if not kernels]
     assert missing == []
