@@ -4,6 +4,8 @@ import math
 
 import torch
 
+import tlx_xdsl
+
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -12,10 +14,18 @@ def relative_error(result, expected):
     return ((result.float() - expected).norm() / expected.norm()).item()
 
 
+def built(launcher, *arguments):
+    """The compiled kernel; where it can't be compiled, the program ends with the compiler's message."""
+    try:
+        return launcher(*arguments)
+    except tlx_xdsl.CompilationError as error:
+        raise SystemExit(f"not run, since it can't be compiled:\n{error}") from None
+
+
 def check_matmul(launcher, bound_matmul, shapes):
     """Compare c = a @ b for each (m, n, k) of `shapes`, in fp16 and bf16. The output is NaN before."""
     for name, dtype in DTYPES.items():
-        kernel = launcher(name)
+        kernel = built(launcher, name)
         for m, n, k in shapes:
             a = torch.randn((m, k), device="cuda", dtype=dtype)
             b = torch.randn((k, n), device="cuda", dtype=dtype)
@@ -40,7 +50,7 @@ def check_attention(launcher, bound_attention, shapes=((2, 3, 512), (1, 4, 2048)
     for name, dtype in DTYPES.items():
         for head_dim in (64, 128):
             for causal in (False, True):
-                kernel = launcher(name, head_dim, causal)
+                kernel = built(launcher, name, head_dim, causal)
                 for batch, heads, length in shapes:
                     shape = (batch, heads, length, head_dim)
                     q, k, v = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(3))

@@ -43,6 +43,7 @@ def matmul(
     NUM_STAGES: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
     HALF_M: tl.constexpr = BLOCK_M // 2
+    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 

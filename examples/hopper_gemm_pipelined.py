@@ -9,8 +9,8 @@ the stage of step k - 1 is filled for step k - 1 + NUM_STAGES, once `async_dot_w
 step k - 1 is done; the product of step k is then in flight, and the copies run behind it.
 
 Barriers and phases: none of our own. The threads of one task meet where one writes what another one reads, and the
-compiler places those barriers. What it does not place is the fence between cp.async, which writes through the generic
-proxy, and wgmma, which reads through the async proxy.
+compiler places those barriers: behind the wait for a group, and before the copies to a stage that was multiplied. The
+fence is the kernel's: cp.async writes through the generic proxy what wgmma reads through the async proxy.
 
 Steps behind the end of K have all elements masked out. They fill stages with zeros that are never multiplied, and keep
 the number of groups equal to the number of steps.

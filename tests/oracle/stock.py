@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from tests.oracle import loading
 from tests.oracle.cases import Case, Constant
 
 ROOT = Path(__file__).parents[2]
+
+TIMEOUT = 120.0
+"""Seconds that the worker may take for one kernel or text; then it is ended, which counts as its death."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,10 @@ class Stock:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
+        clock = threading.Timer(TIMEOUT, process.kill)
+        clock.start()
         line = process.stdout.readline()
+        clock.cancel()
         if not line.endswith("\n"):
             self._process = None
             return Answer(error=f"stock died with exit status {process.wait()}")

@@ -17,7 +17,7 @@ from tlx_xdsl.runtime.targets import capability_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.pipelines import pipeline_for, run_pipeline
+from tlx_xdsl.transforms.pipelines import is_plain, pipeline_for, run_pipeline
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module behind it."""
@@ -83,10 +83,22 @@ def compile_text(
     finish("frontend", module)
     ttir = print_module(module)
     clock.lap("print")
+    plain = is_plain(module)
     run_pipeline(module, pipeline_for(module), make_context(), lambda done, module: finish(done.name, module))
+    if plain:
+        _drop_launch_attributes(module)
     ttgir = print_module(module, profile=profile)
     clock.lap("print")
     return CompiledText(source.name, ttir, ttgir, clock.times)
+
+
+def _drop_launch_attributes(module: ModuleOp) -> None:
+    """Take the `ttg` attributes from a module for stock Triton's own passes, which set them when they are due.
+
+    Its TTIR passes make an approximate division of `x / 3.0` where they see a target.
+    """
+    for name in [name for name in module.attributes if name.startswith("ttg.")]:
+        del module.attributes[name]
 
 
 def frontend_text(source: KernelSource, specialization: Specialization, *, verify: bool = True) -> str:

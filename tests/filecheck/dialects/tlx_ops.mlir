@@ -129,3 +129,14 @@ tt.func @special(%buf: !ttg.memdesc<128x64xf32, #shared, #smem, mutable>, %x: te
   %part = tlx.memdesc_dynamic_subslice %buf[%i, %i] : !ttg.memdesc<128x64xf32, #shared, #smem, mutable> -> !ttg.memdesc<64x64xf32, #shared, #smem, mutable, 128x64>
   tt.return
 }
+
+#half = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#pair = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1, twoCTAs = true>
+
+// Of a pair of CTAs with tensors of their own, each has half of the rows of a and d, and half of the columns of b.
+// CHECK-LABEL: @pair(
+tt.func @pair(%a: !ttg.memdesc<128x32xf16, #half, #smem>, %b: !ttg.memdesc<32x32xf16, #half, #smem>, %d: !ttg.memdesc<128x64xf32, #pair, #ttng.tensor_memory, mutable>, %use: i1) {
+  // CHECK: ttng.tc_gen5_mma %a, %b, %d, %use, %use {two_ctas} :
+  ttng.tc_gen5_mma %a, %b, %d, %use, %use {two_ctas} : !ttg.memdesc<128x32xf16, #half, #smem>, !ttg.memdesc<32x32xf16, #half, #smem>, !ttg.memdesc<128x64xf32, #pair, #ttng.tensor_memory, mutable>
+  tt.return
+}

@@ -12,7 +12,6 @@
 #nvmma8b = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
 #bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
-#tmem2 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1, twoCTAs = true>
 #tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
 #scales = #ttng.tensor_memory_scales_encoding<>
 
@@ -107,14 +106,6 @@ tt.func @tensor_memory(%v: tensor<128x64xf32, #blocked>, %pred: i1, %raw: !ttg.m
   %half = ttng.tmem_subslice %buffer {offset = 32 : i32} : !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable> -> !ttg.memdesc<128x32xf32, #tmem, #ttng.tensor_memory, mutable, 128x64>
   // CHECK: ttng.tmem_copy %raw, %buffer : !ttg.memdesc<128x64xf32, #{{.*}}, #smem>, !ttg.memdesc<128x64xf32, #{{.*}}, #ttng.tensor_memory, mutable>
   ttng.tmem_copy %raw, %buffer : !ttg.memdesc<128x64xf32, #nvmma32, #smem>, !ttg.memdesc<128x64xf32, #tmem, #ttng.tensor_memory, mutable>
-  tt.return
-}
-
-// Of a pair of CTAs each has half of the rows of a and d, and half of the columns of b.
-// CHECK-LABEL: @pair(
-tt.func @pair(%a: !ttg.memdesc<128x128xf8E5M2, #nvmma8, #smem>, %b: !ttg.memdesc<128x32xf8E5M2, #nvmma8b, #smem>, %d: !ttg.memdesc<128x64xf32, #tmem2, #ttng.tensor_memory, mutable>, %use: i1) {
-  // CHECK: ttng.tc_gen5_mma %a, %b, %d, %use, %use {two_ctas} :
-  ttng.tc_gen5_mma %a, %b, %d, %use, %use {two_ctas} : !ttg.memdesc<128x128xf8E5M2, #nvmma8, #smem>, !ttg.memdesc<128x32xf8E5M2, #nvmma8b, #smem>, !ttg.memdesc<128x64xf32, #tmem2, #ttng.tensor_memory, mutable>
   tt.return
 }
 

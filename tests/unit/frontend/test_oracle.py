@@ -8,21 +8,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton")
-
-import triton
-
 from tests.oracle import features, loading, ours
 from tests.oracle.known import DELIBERATE
 from tests.oracle.report import verdict
 from tests.oracle.stock import Stock
 
-pytestmark = [
-    pytest.mark.backend,
-    pytest.mark.skipif(
-        not triton.__version__.startswith("3.9."), reason="the language is that of Triton 3.9; other frontends differ"
-    ),
-]
+triton = pytest.importorskip("triton")
+if not triton.__version__.startswith("3.9."):
+    pytest.skip("the language is that of Triton 3.9; other frontends differ", allow_module_level=True)
+
+pytestmark = pytest.mark.backend
 
 
 @cache
@@ -75,6 +70,15 @@ def test_the_count(results, record_property, capsys):
     assert sum(not kernel.startswith("corpus.") for kernel in primitive) >= 60
     assert equal + len(DELIBERATE) == len(primitive)
     assert len(DELIBERATE) * 20 <= len(primitive)
+
+
+def test_a_death_of_stock_is_an_answer(stock):
+    path, name = _kernels()["control.guards"]
+    text = stock.kernel(path, name).frontend
+    assert "custom op 'no' is unknown" in stock.passes("no text").error
+    stock._process.kill()
+    assert "died" in stock.passes(text).error
+    assert stock.passes(text).final
 
 
 def test_every_feature_is_shown():

@@ -159,3 +159,34 @@ def test_values_have_the_classes_of_the_language(tmp_path):
     ]
     lines = [f"tl.static_assert(isinstance({make}, {cls}))" for make, cls in checks]
     ttir(tmp_path, *lines, "tl.static_assert(not isinstance(n, tlx.mbarrier))")
+
+
+def test_values_pass_through_loops_and_calls(tmp_path):
+    source = """
+@tlx_xdsl.jit(noinline=True)
+def release(bars, index):
+    tlx.barrier_arrive(bars[index])
+
+
+@tlx_xdsl.jit
+def kernel(ptr, n):
+    bufs = tlx.local_alloc((64,), tl.float32, 2)
+    bars = tlx.alloc_warp_barrier(2)
+    room = tlx.allocate_tensor_descriptor(2)
+    token = tlx.async_load_commit_group()
+    desc = tlx.make_tensor_descriptor(room[0], ptr, [n], [1], [64])
+    bar = bars[0]
+    for i in range(n):
+        copied = tlx.async_load(ptr + tl.arange(0, 64), bufs[i % 2])
+        token = tlx.async_load_commit_group([copied])
+        desc = tlx.make_tensor_descriptor(room[i % 2], ptr, [n], [1], [64])
+        bar = bars[i % 2]
+        release(bars, i % 2)
+    tlx.barrier_arrive(bar)
+    x = tlx.local_load(bufs[0], tlx.async_load_wait_group(0, [token]))
+    tlx.async_descriptor_store(desc, bufs[1], [0])
+"""
+    text = compile_source(tmp_path, source, {"ptr": "*fp32", "n": "i32"})
+    assert re.search(r"iter_args\(.*\) -> \(.*!ttg\.async\.token.*\)", text)
+    # Each thread still arrives for itself: behind the loop, and in the function.
+    assert text.count("tlx.arrive_per_thread") == 2

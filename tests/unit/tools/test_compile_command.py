@@ -202,3 +202,32 @@ def test_a_file_that_fails_is_located(tmp_path, capfd):
     path.write_text("def kernel(:\n")
     assert main(["compile", f"{path}:kernel"]) == 1
     assert capfd.readouterr().err.startswith(f"{path}:1:12: error: ")
+
+
+def test_text_is_printed_instead_of_written(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", f"{EXAMPLE}:matmul", "-o", "-", "--emit", "ttir"]) == 0
+    printed = capfd.readouterr().out
+    assert "tlx.storage_alias_spec" in printed
+    assert main(["compile", f"{EXAMPLE}:matmul", "-o", "-", "--emit", "ttir,ttgir"]) == 0
+    both = capfd.readouterr().out
+    assert both.startswith(printed)
+    assert "ttg.memdesc_reinterpret" in both
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_frontend_s_text_needs_no_pass(tmp_path, capfd):
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "import tlx_xdsl\nimport tlx_xdsl.language.tlx as tlx\n\n\n@tlx_xdsl.jit\ndef kernel():\n    tlx.fence('gpu')\n"
+    )
+    assert main(["compile", f"{path}:kernel", "-o", "-", "--emit", "ttir"]) == 0
+    assert "tlx.fence gpu" in capfd.readouterr().out
+    # For Triton there is no such operation, and the line that asked for it is named.
+    assert main(["compile", f"{path}:kernel", "-o", "-", "--emit", "ttgir", "--triton-version", "3.9"]) == 1
+    assert f"{path}:7:5: error: 'tlx.fence' is an operation of tlx_xdsl itself" in capfd.readouterr().err
+
+
+def test_only_text_is_printed(capfd):
+    assert main(["compile", f"{EXAMPLE}:matmul", "-o", "-", "--emit", "ttir,cubin"]) == 1
+    assert "--output -: only ttir and ttgir are printed, found --emit ttir,cubin" in capfd.readouterr().err

@@ -59,7 +59,8 @@ def compile_plain(tmp_path):
 def test_stock_triton_gets_ttir(tmp_path, compile_plain):
     compile_plain("product", "--emit", "ttir,ttgir")
     assert (tmp_path / "product.ttgir").read_text().count("tt.dot") == 1
-    assert "ttg.convert_layout" not in (tmp_path / "product.ttgir").read_text()
+    # A target, in TTIR, makes stock Triton's passes divide approximately.
+    assert "ttg." not in (tmp_path / "product.ttgir").read_text()
 
 
 @pytest.mark.backend
