@@ -59,7 +59,7 @@ FAULTS = [
     ("for i in tl.range(None):\n        pass", "'arg1' must be an integer, found None", 23),
     ("x = isinstance(n, 3)", "isinstance takes a value and a class, found the constexpr 3", 9),
     ("b = tlx.alloc_barriers(2 ** 20)", "shared memory has room for 29056 mbarriers, found 1048576", 28),
-    ("b = tlx.alloc_barriers(1, 2 ** 20)", "an mbarrier counts at most 1048575 arrivals", 9),
+    ("b = tlx.alloc_barriers(1, 2 ** 20)", "the arrival count must be at least 1 and at most 1048575", 9),
     ("s = tlx.storage_alias_spec(buffer_size_bytes=2 ** 70)", "that fits in 32 bits", 50),
     ("with open('f'):\n        pass", "opens tlx.async_tasks()", 5),
     ("with tlx.async_task('default'):\n        pass", "must stand directly inside", 5),

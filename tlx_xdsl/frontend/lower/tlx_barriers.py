@@ -9,6 +9,7 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
@@ -20,8 +21,6 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 WARP_SIZE = 32
 _MOST_BARRIERS = 227 * 1024 // 8
 """mbarriers of 8 bytes in the shared memory of a thread block (CUDA C++ programming guide, compute capability 9.0)."""
-_MOST_ARRIVALS = 2**20 - 1
-"""PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier", contents of the mbarrier object."""
 
 
 def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = False) -> MBarriers:
@@ -31,8 +30,8 @@ def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = Fa
     """
     if num > _MOST_BARRIERS:
         call.fail("num_barriers", f"shared memory has room for {_MOST_BARRIERS} mbarriers, found {num}")
-    if count > _MOST_ARRIVALS:
-        call.fail(None, f"an mbarrier counts at most {_MOST_ARRIVALS} arrivals, found {count}")
+    if count > MAX_ARRIVALS:
+        call.fail(None, f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
     # Stock Triton wants a rank-2 array, whose first dimension may be any number.
     type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
     array = call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
