@@ -222,7 +222,7 @@ def _group(node: Node, lines: list[str]) -> tuple[str, str]:
 
 def _at(leaf: Buffers, path: str) -> str:
     """A location that says: this value is buffer %i of `leaf`, or the number behind `path`."""
-    return f'loc("{path}":{leaf.number + 1}:1)'
+    return f'loc("access {path}":{leaf.number + 1}:1)'
 
 
 def _index(leaf: Buffers, name: str, array: str, path: str, index: str | None = None) -> str:
@@ -257,14 +257,149 @@ def _partition(leaf: Buffers, storage: Storage) -> list[str]:
     ]
 
 
-PATHS = {"constant": _constant, "partition": _partition}
-"""How an access gets at its buffer, as lines of a function that has `%b0` (arrays), `%i0` (indices) and `%c`."""
+def _branch(leaf: Buffers, storage: Storage) -> list[str]:
+    n = leaf.number
+    return [
+        f"%r{n} = scf.if %c -> (!t{n}) {{",
+        f"scf.yield %b{n} : !t{n}",
+        "} else {",
+        f"scf.yield %b{n} : !t{n}",
+        "}",
+        _index(leaf, f"%v{n}", f"%r{n}", "branch"),
+    ]
+
+
+def _buffer_of_branch(leaf: Buffers, storage: Storage) -> list[str]:
+    """What a branch hands out is one buffer, not the array."""
+    n = leaf.number
+    return [
+        f"%v{n} = scf.if %c -> (!e{n}) {{",
+        _index(leaf, f"%v{n}", f"%b{n}", "then"),
+        f"scf.yield %v{n} : !e{n}",
+        "} else {",
+        f"%last{n} = arith.constant {leaf.count - 1} : i32",
+        _index(leaf, f"%v{n}", f"%b{n}", f"else {leaf.count - 1}", f"%last{n}"),
+        f"scf.yield %v{n} : !e{n}",
+        "}",
+    ]
+
+
+def _loop(leaf: Buffers, storage: Storage) -> list[str]:
+    n = leaf.number
+    return [
+        f"%r{n} = scf.for %j{n} = %c0 to %c2 step %c1 iter_args(%x{n} = %b{n}) -> (!t{n}) : i32 {{",
+        _index(leaf, f"%v{n}", f"%x{n}", "loop"),
+        f"scf.yield %x{n} : !t{n}",
+        "}",
+        _index(leaf, f"%w{n}", f"%r{n}", "after the loop"),
+    ]
+
+
+def _while(leaf: Buffers, storage: Storage) -> list[str]:
+    n = leaf.number
+    return [
+        f"%r{n}:2 = scf.while (%x{n} = %b{n}, %j{n} = %c0) : (!t{n}, i32) -> (!t{n}, i32) {{",
+        f"%less{n} = arith.cmpi slt, %j{n}, %c2 : i32",
+        _index(leaf, f"%u{n}", f"%x{n}", "before"),
+        f"scf.condition(%less{n}) %x{n}, %j{n} : !t{n}, i32",
+        "} do {",
+        f"^bb0(%x{n}: !t{n}, %j{n}: i32):",
+        _index(leaf, f"%v{n}", f"%x{n}", "body of while"),
+        f"%next{n} = arith.addi %j{n}, %c1 : i32",
+        f"scf.yield %x{n}, %next{n} : !t{n}, i32",
+        "}",
+        _index(leaf, f"%w{n}", f"%r{n}#0", "after while"),
+    ]
+
+
+def _select(leaf: Buffers, storage: Storage) -> list[str]:
+    n = leaf.number
+    return [
+        f"%r{n} = arith.select %c, %b{n}, %b{n} : !t{n}",
+        _index(leaf, f"%v{n}", f"%r{n}", "select"),
+    ]
+
+
+def _blocks(leaf: Buffers, storage: Storage) -> list[str]:
+    n = leaf.number
+    return [
+        f"cf.cond_br %c, ^then{n}(%b{n} : !t{n}), ^else{n}",
+        f"^then{n}(%x{n}: !t{n}):",
+        _index(leaf, f"%u{n}", f"%x{n}", "then block"),
+        f"cf.br ^join{n}(%x{n} : !t{n})",
+        f"^else{n}:",
+        f"cf.br ^join{n}(%b{n} : !t{n})",
+        f"^join{n}(%y{n}: !t{n}):",
+        _index(leaf, f"%v{n}", f"%y{n}", "join block"),
+    ]
+
+
+def _call(leaf: Buffers, storage: Storage) -> list[str]:
+    n = leaf.number
+    return [f"tt.call @callee{n}(%b{n}, %i{n}) : (!t{n}, i32) -> ()"]
 
 
 def _callee(leaf: Buffers) -> str:
     n = leaf.number
     access = _index(leaf, "%v", "%x", "call", "%i")
-    return f"tt.func private @callee{n}(%x: !t{n}, %i: i32) {{\n{access}\ntt.return\n}}"
+    return f"tt.func private @callee{n}(%x: !t{n}, %i: i32) attributes {{noinline = true}} {{\n{access}\ntt.return\n}}"
+
+
+def _reinterpret(leaf: Buffers, storage: Storage) -> list[str]:
+    n, tile = leaf.number, leaf.tile
+    if tile.twin is None:
+        return []
+    rest = f"{tile.shape}x{tile.twin[0]}, {tile.twin[1]}, #space, mutable>"
+    whole, one = f"!ttg.memdesc<{leaf.count}x{rest}", f"!ttg.memdesc<{rest}"
+    return [
+        f"%x{n} = ttg.memdesc_reinterpret %b{n} : !t{n} -> {whole}",
+        f"%v{n} = ttg.memdesc_index %x{n}[%i{n}] : {whole} -> {one} {_at(leaf, 'reinterpret')}",
+        f"%y{n} = tlx.local_alias %b{n} : !t{n} -> {whole}",
+        f"%w{n} = ttg.memdesc_index %y{n}[%i{n}] : {whole} -> {one} {_at(leaf, 'alias')}",
+    ]
+
+
+def _nested(leaf: Buffers, storage: Storage) -> list[str]:
+    """An argument of a loop in a partition."""
+    n = leaf.number
+    return [
+        f"ttg.warp_specialize(%b{n}, %i{n})",
+        "default {",
+        "ttg.warp_yield",
+        "}",
+        f"partition0(%p{n}: !t{n}, %q{n}: i32) num_warps(4) {{",
+        f"%low{n} = arith.constant 0 : i32",
+        f"%high{n} = arith.constant 2 : i32",
+        f"%step{n} = arith.constant 1 : i32",
+        f"%r{n} = scf.for %j{n} = %low{n} to %high{n} step %step{n} iter_args(%x{n} = %p{n}) -> (!t{n}) : i32 {{",
+        f"%odd{n} = arith.cmpi eq, %j{n}, %low{n} : i32",
+        f"%y{n} = scf.if %odd{n} -> (!t{n}) {{",
+        f"scf.yield %x{n} : !t{n}",
+        "} else {",
+        f"scf.yield %p{n} : !t{n}",
+        "}",
+        _index(leaf, f"%v{n}", f"%y{n}", "nested", f"%q{n}"),
+        f"scf.yield %y{n} : !t{n}",
+        "}",
+        "ttg.warp_return",
+        f"}} : (!t{n}, i32) -> ()",
+    ]
+
+
+PATHS = {
+    "constant": _constant,
+    "partition": _partition,
+    "branch": _branch,
+    "buffer of a branch": _buffer_of_branch,
+    "loop": _loop,
+    "while": _while,
+    "select": _select,
+    "blocks": _blocks,
+    "call": _call,
+    "reinterpret": _reinterpret,
+    "nested": _nested,
+}
+"""How an access gets at its buffer, as lines of a function that has `%b0` (arrays), `%i0` (indices) and `%c`."""
 
 
 def strict_layout(program: Program) -> tuple[dict[int, int], int, int]:
