@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from tests.unit.transforms.storage_machine import Machine, View, allocated, bits_of
 from tests.unit.transforms.storage_programs import (
+    PATHS,
     SMEM,
     Buffers,
     Node,
@@ -184,8 +185,7 @@ def check_shared_start(group: Node, addresses: dict[int, list[int]]) -> None:
 
 
 STORAGES: Sequence[Storage] = (SMEM,)
-PATHS_NOW = ("constant", "partition", "buffer of a branch")
-any_program = st.sampled_from(STORAGES).flatmap(lambda storage: programs(storage, PATHS_NOW))
+any_program = st.sampled_from(STORAGES).flatmap(lambda storage: programs(storage, tuple(PATHS)))
 
 
 @examples(5000, 200)
@@ -254,7 +254,7 @@ def test_the_examples_cover_what_they_should():
         seen.append(program)
 
     collect()
-    assert {path for program in seen for path in program.paths} == set(PATHS_NOW)
+    assert {path for program in seen for path in program.paths} == set(PATHS)
     assert {program.storage.name for program in seen} == {storage.name for storage in STORAGES}
     assert sum(program.tree.depth >= 3 for program in seen) >= 50
     mixed = [program for program in seen if len({leaf.group_size for leaf in program.leaves}) > 1]
