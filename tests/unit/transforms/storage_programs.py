@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import lcm, prod
+from math import lcm
 
 from hypothesis import strategies as st
 
@@ -65,6 +65,29 @@ SMEM = Storage(
         # No power of two, so that least common multiples are no maxima.
         Tile("48", "f32", "#row", 192, 16, ("i32", "#row")),
         Tile("3x8", "i32", "#rows", 96, 16, ("f32", "#rows")),
+    ),
+)
+
+TMEM = Storage(
+    "tmem",
+    "#ttng.tensor_memory",
+    """
+#m64 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
+#m32 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 32, colStride = 1>
+#m16 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 16, colStride = 1>
+#m16s = #ttng.tensor_memory_encoding<blockM = 128, blockN = 16, colStride = 2>
+#m1 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 1, colStride = 1>
+""",
+    (
+        Tile("128x64", "f32", "#m64", 64, 1, ("i32", "#m64")),
+        Tile("128x64", "f16", "#m64", 32, 1, ("bf16", "#m64")),
+        Tile("128x32", "f16", "#m32", 16, 1, ("bf16", "#m32")),
+        Tile("128x16", "f32", "#m16", 16, 1, ("i32", "#m16")),
+        Tile("128x16", "f16", "#m16", 8, 1),
+        Tile("128x16", "i8", "#m16", 4, 1),
+        # Unpacked: each number has a column of its own.
+        Tile("128x16", "f16", "#m16s", 16, 1),
+        Tile("128x1", "f32", "#m1", 1, 1, ("i32", "#m1")),
     ),
 )
 
@@ -135,18 +158,19 @@ class Program:
 
 
 MAX_LEAVES = 6
-MAX_GROUP_SIZE = 12
 
 
 @st.composite
 def programs(draw: st.DrawFn, storage: Storage, paths: tuple[str, ...]) -> Program:
     """A tree at most four groups deep, whose leaves have equally many groups of buffers."""
     groups = draw(st.integers(1, 4))
+    # Tensor memory has 512 columns.
+    most = 12 if storage is SMEM else 4
     leaves = 0
 
     def node(depth: int, above: int) -> Node:
         nonlocal leaves
-        size = draw(st.sampled_from([factor for factor in (1, 1, 2, 3, 4) if above * factor <= MAX_GROUP_SIZE]))
+        size = draw(st.sampled_from([factor for factor in (1, 1, 2, 3, 4) if above * factor <= most]))
         children: list[Node | Buffers] = []
         for position in range(draw(st.integers(1, 3))):
             if leaves >= MAX_LEAVES:
@@ -423,8 +447,3 @@ def strict_layout(program: Program) -> tuple[dict[int, int], int, int]:
 
     size = put(program.tree, 0)
     return offsets, size, alignment(program.tree)
-
-
-def elements(tile: Tile) -> int:
-    """Elements of a buffer."""
-    return prod(int(extent) for extent in tile.shape.split("x"))
