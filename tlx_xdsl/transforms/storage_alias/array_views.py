@@ -157,6 +157,9 @@ def _places_through(op: ViewOp, source: MemDescType, result: MemDescType, places
         case RequireLayoutOp():
             return places
         case _:
+            if source.alloc_shape[1:] != source.shape[1:]:
+                # The memory of what was cut out of larger buffers has gaps of its own.
+                return None
             unit, new_unit = _size(buffer_type(source)), _size(buffer_type(result))
             if unit != new_unit and not (_is_gapless(source) and _is_gapless(result)):
                 return None
@@ -177,7 +180,8 @@ def _in_one_piece(source: MemDescType, result: MemDescType, place: ArrayPlace) -
     """The view `result` of `source` as one of memory in one piece, if it is that and must or should be."""
     places, unit, size = place.places, _size(buffer_type(source)), _size(result)
     contiguous = places.group_size == places.group_stride or size <= places.group_size * unit
-    if not contiguous or not (_is_gapless(source) and _is_gapless(result)):
+    gapless = _is_gapless(source) and _is_gapless(result) and source.alloc_shape[1:] == source.shape[1:]
+    if not (contiguous and gapless):
         return None
     if not places.offset:
         return DENSE
