@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import get_args
+
+from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Memory, Region, StorageMap
 from tlx_xdsl.text.diagnostics import error_at, report_warning
@@ -22,27 +25,49 @@ def certain(map_: StorageMap, memory: Memory) -> int:
     return max([*(region.size for region in regions), *sums], default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A memory that a kernel wants more of than its target has."""
+
+    op: Operation
+    """The largest region's."""
+    is_certain: bool
+    """Whether it can't fit. Otherwise it fits where stock Triton finds regions that never live at the same time."""
+    message: str
+    notes: tuple[str, ...]
+    """The top contributors, largest first."""
+
+
+def excesses(map_: StorageMap) -> list[Excess]:
+    """What a kernel wants more of than its target has."""
+    return [_excess(map_, memory) for memory in get_args(Memory) if map_.used(memory) > map_.limit(memory)]
+
+
+def _excess(map_: StorageMap, memory: Memory) -> Excess:
+    limit, needed, unit = map_.limit(memory), certain(map_, memory), UNITS[memory]
+    regions = sorted(map_.of(memory), key=lambda region: -region.size)
+    notes = [_contribution(region) for region in regions[:TOP]]
+    if rest := regions[TOP:]:
+        notes.append(f"{sum(region.size for region in rest):,} {unit} in {len(rest)} more allocations")
+    has = f"sm_{map_.capability} has {limit:,}"
+    message = f"'{map_.kernel}' needs {needed:,} {unit} of {NAMES[memory]}, {has}"
+    if needed <= limit:
+        message = (
+            f"'{map_.kernel}' allocates {map_.used(memory):,} {unit} of {NAMES[memory]}, {has}: "
+            "it fits only where stock Triton lays allocations over each other"
+        )
+    return Excess(regions[0].op, needed > limit, message, tuple(notes))
+
+
 def check_budget(map_: StorageMap) -> None:
     """Say so when the regions of a kernel are larger than its target's memory.
 
-    Raises CompilationError, located at the largest region, when they can't fit; reports a warning there when they
-    fit only if stock Triton finds regions that never live at the same time.
+    Raises CompilationError, located at the largest region, when they can't fit; reports a warning there when they may.
     """
-    for memory in get_args(Memory):
-        used, limit = map_.used(memory), map_.limit(memory)
-        if used <= limit:
-            continue
-        regions = sorted(map_.of(memory), key=lambda region: -region.size)
-        rest = regions[TOP:]
-        notes = [_contribution(region) for region in regions[:TOP]]
-        if rest:
-            notes.append(f"{sum(region.size for region in rest):,} {UNITS[memory]} in {len(rest)} more allocations")
-        message = f"{NAMES[memory]}: '{map_.kernel}' needs {{:,}} {UNITS[memory]}, sm_{map_.capability} has {limit:,}"
-        needed = certain(map_, memory)
-        if needed > limit:
-            raise error_at(regions[0].op, message.format(needed), notes)
-        warning = f"{message.format(used)}: it fits only where stock Triton lays allocations over each other"
-        report_warning(regions[0].op, warning, notes)
+    for excess in excesses(map_):
+        if excess.is_certain:
+            raise error_at(excess.op, excess.message, excess.notes)
+        report_warning(excess.op, excess.message, excess.notes)
 
 
 def _contribution(region: Region) -> str:

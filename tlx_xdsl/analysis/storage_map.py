@@ -77,8 +77,8 @@ class Region:
     """Equal groups of buffers in it, `stride` apart; 1 where nothing groups them."""
     stride: int
     arrays: tuple[Array, ...]
-    tree: Group | None
-    """Which arrays overlap, by their number; None for a plain allocation and for a spec without a tree."""
+    trees: tuple[Group, ...]
+    """Which arrays overlap, by their number; several when what they relate never lives at the same time."""
     captured_by: frozenset[int]
     """Numbers of the `ttg.warp_specialize` of the function whose partitions are given the region."""
 
@@ -139,6 +139,12 @@ class StorageMap:
     def limit(self, memory: Memory) -> int:
         """Bytes or columns that a thread block can have on the target."""
         return limit_of(memory, self.capability)
+
+
+def next_start(memory: Memory, end: int, alignment: int) -> int:
+    """Where a region begins that lies behind byte or column `end`."""
+    step = max(STOCK_ALIGNMENT, alignment) if memory == "smem" else alignment
+    return -(-end // step) * step
 
 
 def limit_of(memory: Memory, capability: int) -> int:

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node, Slot
-from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap
+from tlx_xdsl.analysis.storage_map import Array, Memory, Region, Span, StorageMap, next_start
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.base.operation import num_ctas_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, ReuseGroupOp, StorageAliasSpecOp
@@ -24,6 +24,7 @@ from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, WarpSpecia
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr, layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp, columns_of
+from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.shared import required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
@@ -83,6 +84,8 @@ class _Reader:
         views = sorted(_views(op), key=self.order.__getitem__)
         type_ = memdesc_type(op.result.type)
         count, unit, alignment = _measures(op, type_)
+        if _is_one_buffer(type_):
+            count, unit = 1, count * unit
         if isinstance(op, LocalAllocOp) and op.alignment is not None:
             alignment = max(alignment, op.alignment.value.data)
         name = op.result.name_hint or f"allocation {number}"
@@ -102,12 +105,12 @@ class _Reader:
             name = op.result.name_hint or f"allocation {index}"
             arrays.append(_array(name, op, type_, slots[index], count, unit, alignment))
         name = spec.result.name_hint or f"allocation {number}"
-        tree = _tree(region, arrays)
-        related = tree is not None or any(op.buffer_offset is not None for op in region.allocations)
+        trees = _trees(region, arrays)
+        related = bool(trees) or any(op.buffer_offset is not None for op in region.allocations)
         groups = len(arrays[0].buffers) // arrays[0].group_size if related else 1
         stride = slots[0].stride if groups > 1 else size
         return self._region(
-            name, memory, spec, size, region.alignment, arrays, _results(region.allocations), tree, groups, stride
+            name, memory, spec, size, region.alignment, arrays, _results(region.allocations), trees, groups, stride
         )
 
     def _region(
@@ -119,17 +122,16 @@ class _Reader:
         alignment: int,
         arrays: Sequence[Array],
         values: Sequence[SSAValue],
-        tree: Group | None = None,
+        trees: tuple[Group, ...] = (),
         groups: int = 1,
         stride: int | None = None,
     ) -> Region:
-        step = max(STOCK_ALIGNMENT, alignment) if memory == "smem" else alignment
-        start = -(-self.ends[memory] // step) * step
+        start = next_start(memory, self.ends[memory], alignment)
         self.ends[memory] = start + size
         captured = frozenset(number for number, held in enumerate(self.captures) if not held.isdisjoint(values))
         place = source_location(op.location)
         return Region(
-            name, memory, place, op, start, size, alignment, groups, stride or size, tuple(arrays), tree, captured
+            name, memory, place, op, start, size, alignment, groups, stride or size, tuple(arrays), trees, captured
         )
 
 
@@ -161,8 +163,14 @@ def _measures(op: Operation, type_: MemDescType) -> tuple[int, int, int]:
     return count, columns_of(type_) // count, 1
 
 
+def _is_one_buffer(type_: MemDescType) -> bool:
+    """Whether a plain allocation in shared memory is a tile, and not an array of them."""
+    layout = layout_of(type_.encoding)
+    return isinstance(layout, SharedLayout) and buffer_rank(layout) == len(type_.shape)
+
+
 def _array(name: str, op: Operation, type_: MemDescType, slot: Slot, count: int, unit: int, alignment: int) -> Array:
-    value = next(iter(op.results))
+    value = op.results[0]
     ops = accesses(value)
     starts = [i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * unit for i in range(count)]
     return Array(
@@ -179,7 +187,7 @@ def _array(name: str, op: Operation, type_: MemDescType, slot: Slot, count: int,
 
 
 def _type_text(type_: MemDescType, count: int) -> str:
-    shape = type_.shape[1:] if len(type_.shape) > 2 or type_.shape[0] == count else type_.shape
+    shape = type_.shape[1:] if len(type_.shape) > 2 or type_.shape[:1] == (count,) else type_.shape
     return "x".join([*map(str, shape), str(type_.element_type)])
 
 
@@ -192,7 +200,7 @@ def _views(allocation: LocalAllocOp | TMEMAllocOp) -> list[Operation]:
 
 
 def _view(op: Operation, number: int, alignment: int) -> Array:
-    value = next(iter(op.results))
+    value = op.results[0]
     type_ = memdesc_type(value.type)
     count, unit, _ = _measures(op, type_)
     name = value.name_hint or f"view {number}"
@@ -204,8 +212,8 @@ def _results(ops: Sequence[Operation]) -> list[SSAValue]:
     return [result for op in ops for result in op.results]
 
 
-def _tree(region: StorageRegion, arrays: Sequence[Array]) -> Group | None:
-    """The overlap tree of a region that has been laid out, its leaves numbered like `arrays`."""
+def _trees(region: StorageRegion, arrays: Sequence[Array]) -> tuple[Group, ...]:
+    """The overlap trees of a region that has been laid out, its leaves numbered like `arrays`."""
     numbers: dict[SSAValue, int] = {op.result: number for number, op in enumerate(region.allocations)}
 
     def node(value: SSAValue) -> Node:
@@ -215,5 +223,5 @@ def _tree(region: StorageRegion, arrays: Sequence[Array]) -> Group | None:
         array = arrays[number := numbers[value]]
         return Leaf(number, array.name, len(array.buffers), array.unit, array.alignment)
 
-    root = None if region.overlap is None else node(region.overlap.overlap_def)
-    return root if isinstance(root, Group) else None
+    roots = [] if region.overlap is None else [node(region.overlap.overlap_def)]
+    return tuple(root for root in roots if isinstance(root, Group))

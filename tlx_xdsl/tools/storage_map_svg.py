@@ -23,7 +23,7 @@ CHARACTER = 6.6
 COLOURS = ("#a6d8f3", "#f6c98f", "#8fd6bf", "#e6b6d0", "#f6ee9c", "#8fbfe0", "#eaae8a", "#cccccc")
 _STYLE = (
     "text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:#222}"
-    ".title{font-size:16px;font-weight:bold}.memory{font-size:13px;font-weight:bold}.faint{fill:#666}"
+    ".title{font-size:16px;font-weight:bold}.memory{font-size:13px;font-weight:bold}.faint{fill:#666}.limit{fill:#c00000}"
 )
 _HATCH = (
     '<defs><pattern id="unused" width="6" height="6" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">'
@@ -96,7 +96,7 @@ class _Picture:
         axis = _Axis(max(self.map.used(memory), limit))
         self._text(12, self.y + 14, f"{NAMES[memory]}, {UNITS[memory]}", "memory")
         top = self.y + 22
-        self._ticks(axis, top)
+        self._ticks(axis, limit, top)
         self.y = top + 20
         barriers = [region for region in regions if region.arrays[0].role == "barriers"]
         for region in regions:
@@ -105,18 +105,19 @@ class _Picture:
         if barriers:
             self._barriers(axis, barriers)
         x = axis.x(limit)
-        self._line(x, top + 16, x, self.y, 'stroke="#c00000" stroke-width="1.5"')
+        self._text(x, top + 10, f"limit {limit:,}", "limit", "end" if x > WIDTH - RIGHT - 40 else "middle")
+        self._line(x, top + 14, x, self.y, 'stroke="#c00000" stroke-width="1.5"')
         self.y += 14
 
-    def _ticks(self, axis: _Axis, top: float) -> None:
+    def _ticks(self, axis: _Axis, limit: int, top: float) -> None:
         step = 1
         while axis.length / step > 12:
             step *= 2
         for position in range(0, axis.length + 1, step):
             x = axis.x(position)
             self._line(x, top + 14, x, top + 18, 'stroke="#666666"')
-            anchor = "end" if x > WIDTH - RIGHT - 20 else "middle"
-            self._text(x, top + 10, f"{position:,}", "faint", anchor)
+            if abs(x - axis.x(limit)) > 100:
+                self._text(x, top + 10, f"{position:,}", "faint", "middle")
 
     def _region(self, axis: _Axis, region: Region) -> None:
         top = self.y

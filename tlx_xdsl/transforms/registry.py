@@ -14,6 +14,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "tlx-barrier-lifecycle": ("nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
     "tlx-rewrite-local-alias": ("storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
+    "tlx-storage-advice": ("storage_alias.advice", "StorageAdvicePass"),
     "tlx-storage-alias-allocation": ("storage_alias.allocation", "StorageAliasAllocationPass"),
     "tlx-storage-alias-lowering": ("storage_alias.lowering", "StorageAliasLoweringPass"),
     "tlx-storage-alias-size-definition": ("storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
