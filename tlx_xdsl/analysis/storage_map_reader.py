@@ -14,11 +14,12 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
-from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node, Slot
+from tlx_xdsl.analysis.overlap_tree import Group, Slot
 from tlx_xdsl.analysis.storage_map import Array, Memory, Region, Span, StorageMap, next_start
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
+from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
 from tlx_xdsl.dialects.base.operation import num_ctas_of
-from tlx_xdsl.dialects.tlx import LocalAliasOp, ReuseGroupOp, StorageAliasSpecOp
+from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr, layout_of
@@ -41,7 +42,7 @@ def storage_maps(module: ModuleOp, capability: int | None = None, *, strict: boo
         target = module.attributes.get("ttg.target")
         digits = target.data.removeprefix("cuda:") if isinstance(target, StringAttr) else ""
         capability = int(digits) if digits.isdigit() else 90
-    shared = {region.spec: region for region in storage_regions(module)}
+    shared = {region.spec: region for region in storage_regions(module, strict=strict)}
     maps: list[StorageMap] = []
     for function in module.walk():
         if not isinstance(function, FuncOp):
@@ -97,16 +98,16 @@ class _Reader:
     def _shared(self, region: StorageRegion, number: int) -> Region:
         spec = region.spec
         memory: Memory = "smem" if spec.storage.data.value == "smem" else "tmem"
+        leaves = [leaf_of(index, op) for index, op in enumerate(region.allocations)]
         slots, size = _slots(region, self.strict)
         arrays: list[Array] = []
-        for index, op in enumerate(region.allocations):
+        for index, (op, leaf) in enumerate(zip(region.allocations, leaves, strict=True)):
             type_ = memdesc_type(op.result.type)
-            count, unit, alignment = _measures(op, type_)
-            name = op.result.name_hint or f"allocation {index}"
-            arrays.append(_array(name, op, type_, slots[index], count, unit, alignment))
+            arrays.append(_array(leaf.name, op, type_, slots[index], leaf.count, leaf.unit, leaf.alignment))
         name = spec.result.name_hint or f"allocation {number}"
-        trees = _trees(region, arrays)
-        related = bool(trees) or any(op.buffer_offset is not None for op in region.allocations)
+        trees = tuple(read_trees(spec, region.allocations, region.overlaps, leaves)) if region.overlaps else ()
+        strides = {slot.stride for slot in slots.values()}
+        related = len(strides) == 1 and (bool(trees) or region.allocations[0].is_placed)
         groups = len(arrays[0].buffers) // arrays[0].group_size if related else 1
         stride = slots[0].stride if groups > 1 else size
         return self._region(
@@ -137,7 +138,7 @@ class _Reader:
 
 def _slots(region: StorageRegion, strict: bool) -> tuple[Mapping[int, Slot], int]:
     """The place of every allocation of `region`, from its tree or from what stands on the operations; its size."""
-    if region.overlap is None and any(op.buffer_offset is not None for op in region.allocations):
+    if not region.overlaps and any(op.is_placed for op in region.allocations):
         slots = {
             number: Slot(
                 0 if op.buffer_offset is None else op.buffer_offset.value.data,
@@ -146,9 +147,9 @@ def _slots(region: StorageRegion, strict: bool) -> tuple[Mapping[int, Slot], int
             )
             for number, op in enumerate(region.allocations)
         }
-        return slots, region.size_bytes or 0
+        return slots, region.length or 0
     placement = region.place(strict=strict)
-    return placement.slots, placement.total_bytes
+    return placement.slots, placement.total
 
 
 def _measures(op: Operation, type_: MemDescType) -> tuple[int, int, int]:
@@ -210,18 +211,3 @@ def _view(op: Operation, number: int, alignment: int) -> Array:
 
 def _results(ops: Sequence[Operation]) -> list[SSAValue]:
     return [result for op in ops for result in op.results]
-
-
-def _trees(region: StorageRegion, arrays: Sequence[Array]) -> tuple[Group, ...]:
-    """The overlap trees of a region that has been laid out, its leaves numbered like `arrays`."""
-    numbers: dict[SSAValue, int] = {op.result: number for number, op in enumerate(region.allocations)}
-
-    def node(value: SSAValue) -> Node:
-        group = value.owner
-        if isinstance(group, ReuseGroupOp):
-            return Group(group.group_kind.data.value, tuple(map(node, group.elements)), group.group_size.value.data)
-        array = arrays[number := numbers[value]]
-        return Leaf(number, array.name, len(array.buffers), array.unit, array.alignment)
-
-    roots = [] if region.overlap is None else [node(region.overlap.overlap_def)]
-    return tuple(root for root in roots if isinstance(root, Group))

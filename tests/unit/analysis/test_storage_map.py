@@ -85,8 +85,12 @@ def test_between_the_steps_of_lowering_the_map_is_the_same():
     assert (map_.regions[0].groups, map_.regions[0].stride) == (2, 16384)
 
 
+LINE = "!ttg.memdesc<64xf16, #line, #smem, mutable>"
+INDEXED = f"%v = ttg.memdesc_index %l[%i] : !line -> {LINE}\nttg.local_dealloc %v : {LINE}\n"
+
+
 def test_behind_lowering_there_are_views():
-    module = parse(TREE + "ttg.local_dealloc %l : !line\n")
+    module = parse(TREE + INDEXED)
     StorageAliasLoweringPass().apply(Context(), module)
     (map_,) = storage_maps(module)
     (region,) = map_.regions

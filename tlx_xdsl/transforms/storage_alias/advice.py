@@ -139,17 +139,29 @@ class _Advisor:
                 self._say(f"{names} need not share memory: apart they take {self._more(apart)}")
             return
         for group in _groups(tree):
-            for child in group.children if group.kind == "shared" and len(group.children) > 1 else ():
-                rest = _without(tree, child)
-                assert rest is not None, "the group has other members"
-                apart = self._used_with([self._size(rest), self._size(child)])
-                if now < apart <= limit:
+            if group.kind == "shared" and len(group.children) > 1:
+                for child in group.children:
                     others = _and([_names(other) for other in group.children if other is not child])
-                    self._say(
-                        f"{_names(child)} {_verb(child, 'needs', 'need')} no memory of {others}: "
-                        f"with {_verb(child, 'its', 'their')} own {_verb(child, 'it takes', 'they take')} "
-                        f"{self._more(apart)}"
-                    )
+                    self._taken_out(tree, child, others)
+
+    def _taken_out(self, tree: Group, child: Node, others: str) -> None:
+        """Say which of `child`, or else of its members, has room in memory of its own, away from `others`."""
+        told: set[str] = set()
+        for nodes in _choices(child):
+            rest: Node | None = tree
+            for node in nodes:
+                rest = None if rest is None else _without(rest, node)
+            names = [leaf.name for node in nodes for leaf in _leaves(node)]
+            if rest is None or told.issuperset(names):
+                continue
+            used = self._used_with([self._size(rest), *map(self._size, nodes)])
+            if self.map.used(self.region.memory) < used <= self.map.limit(self.region.memory):
+                told |= set(names)
+                one = len(names) == 1
+                self._say(
+                    f"{_and(names)} {'needs' if one else 'need'} no memory of {others}: with "
+                    f"{'its' if one else 'their'} own {'it takes' if one else 'they take'} {self._more(used)}"
+                )
 
     # --- stages --------------------------------------------------------------------------------------------------
 
@@ -177,7 +189,7 @@ class _Advisor:
 
     def _size(self, node: Node) -> int:
         """Bytes or columns of a region with the tree `node`."""
-        return place(node if isinstance(node, Group) else Group("shared", (node,))).total_bytes
+        return place(node if isinstance(node, Group) else Group("shared", (node,))).total
 
     def _used_with(self, sizes: Sequence[int]) -> int:
         """What the kernel takes when regions of `sizes` stand in the place of this one."""
@@ -240,6 +252,16 @@ def _leaf_groups(node: Node) -> Iterator[Group]:
         else:
             for child in node.children:
                 yield from _leaf_groups(child)
+
+
+def _choices(child: Node) -> Iterator[tuple[Node, ...]]:
+    """What of a member of a shared group could leave it: the member, or all but one of its own, or one of them."""
+    yield (child,)
+    if isinstance(child, Group) and not _is_leaf(child):
+        members = child.children
+        if len(members) > 2:
+            yield from (tuple(other for other in members if other is not member) for member in members)
+        yield from ((member,) for member in members)
 
 
 def _without(node: Node, gone: Node) -> Node | None:
