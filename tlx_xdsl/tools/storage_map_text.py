@@ -29,7 +29,8 @@ def map_as_text(map_: StorageMap) -> str:
 
 def _memory(map_: StorageMap, memory: Memory) -> list[str]:
     used, limit, unit = map_.used(memory), map_.limit(memory), UNITS[memory]
-    lines = [f"{NAMES[memory]}: {used:,} of {limit:,} {unit}, {limit - used:,} free"]
+    rest = f"{limit - used:,} free" if used <= limit else f"{used - limit:,} too many"
+    lines = [f"{NAMES[memory]}: {used:,} of {limit:,} {unit}, {rest}"]
     for region in map_.of(memory):
         if not _is_barriers(region):
             lines += ["", _heading(region, unit), *_table(_buffer_rows(region))]

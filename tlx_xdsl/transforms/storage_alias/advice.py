@@ -174,6 +174,10 @@ class _Advisor:
         less = self.region.size - size(part.counts(part.stages - 1))
         if not more and not less:
             return
+        fewer = f"{part.text(part.stages - 1)} save {less:,}"
+        if self.map.used(self.region.memory) > limit:
+            self._say(f"{fewer} {self.unit}")
+            return
         used = self._used_with([self.region.size + more])
         most = part.stages
         while most < MOST_STAGES and self._used_with([size(part.counts(most + 1))]) <= limit:
@@ -182,7 +186,7 @@ class _Advisor:
         fits = f"; {part.text(most)} still fit" if part.stages + 1 < most < MOST_STAGES else ""
         self._say(
             f"{part.text(part.stages + 1)} instead of {part.text(part.stages)} take {self._more(used)}{verdict}{fits}; "
-            f"{part.text(part.stages - 1)} save {less:,}"
+            f"{fewer}"
         )
 
     # --- numbers -------------------------------------------------------------------------------------------------
