@@ -1,7 +1,7 @@
 """`tlx map` on the examples and on wrong input.
 
 `hopper_gemm_map.json` is what `tlx map examples/hopper_gemm_ws.py:matmul --format json` writes, with the directory of
-the example left out; TLX_UPDATE_GOLDEN=1 writes it anew.
+the example left out, and the picture in the docs is that of the attention kernel; TLX_UPDATE_GOLDEN=1 writes them anew.
 """
 
 import json
@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from tlx_xdsl.tools.tlx import main
+from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 GEMM = f"{EXAMPLES / 'hopper_gemm_ws.py'}:matmul"
 ATTENTION = f"{EXAMPLES / 'blackwell_attention_ws.py'}:attention"
 GOLDEN = Path(__file__).parent / "hopper_gemm_map.json"
+
+DOCS = ROOT / "docs"
+PICTURE = DOCS / "images" / "blackwell_attention_map.svg"
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -84,6 +88,32 @@ def test_svg_shows_every_buffer(tmp_path: Path):
     width = float(picture.attrib["width"])
     for box in picture.iter(f"{SVG}rect"):
         assert float(box.get("x", 0)) + float(box.attrib["width"]) <= width
+
+
+def test_the_docs_show_what_is_drawn_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = PICTURE if os.environ.get("TLX_UPDATE_GOLDEN") else tmp_path / "map.svg"
+    assert main(["map", ATTENTION, "-o", str(path)]) == 0
+    assert path.read_text() == PICTURE.read_text()
+    text = mapped(capsys, ATTENTION)
+    page = (DOCS / "storage-aliasing.md").read_text()
+    (shown,) = re.findall(r"```text\n( +scores_memory.*?)```", page, re.DOTALL)
+    assert shown in text
+
+
+def test_the_docs_advice_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    half = [f"--signature={name}_desc=tensordesc<fp16[128, 64]>" for name in "qkvo"]
+    told = ""
+    for kernel, arguments in ((ATTENTION, ["--constexpr", "HEAD_DIM=64", *half]), (GEMM, [])):
+        assert main(["compile", kernel, "--emit", "ttir", "-o", "-", *arguments]) == 0
+        path = tmp_path / "kernel.ttir"
+        path.write_text(capsys.readouterr().out)
+        assert tlx_opt([str(path), "-p", "tlx-storage-advice"]) == 0
+        told += capsys.readouterr().err
+    page = (DOCS / "storage-aliasing.md").read_text()
+    shown = re.findall(r"^in '.*", page, re.MULTILINE)
+    assert len(shown) == 5
+    for line in shown:
+        assert f"remark: {line}\n" in told
 
 
 @pytest.mark.parametrize("stage", ["ttir", "ttgir"])
