@@ -72,8 +72,9 @@ typecheck: setup ## Check types with pyright
 hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
 	$(BIN)/pre-commit install
 
-bench: setup ## Measure how long compiling takes
+bench: setup ## Measure how long compiling takes, and the frontend alone on every example
 	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/frontend_time.py
 
 bench-gpu: setup ## Measure the GEMM against its rivals (needs a GPU; install torch into the environment first)
 	$(BIN)/python benchmarks/gpu_gemm.py

@@ -94,11 +94,13 @@ class Call:
         return value.value.value if isinstance(value.value, constexpr) else value.value
 
     def integer(self, parameter: str, *, minimum: int | None = None) -> int:
-        """The argument, which must be a compile-time integer of at least `minimum`."""
+        """The argument, which must be a compile-time integer of at least `minimum` that fits in 32 bits."""
         what = "a constexpr integer" if minimum is None else f"a constexpr integer of at least {minimum}"
         value = self.python(parameter, what)
         if isinstance(value, bool) or not isinstance(value, int) or (minimum is not None and value < minimum):
             self.expected(parameter, what)
+        if not int32.get_int_min_value() <= value <= int32.get_int_max_value():
+            self.expected(parameter, f"{what} that fits in 32 bits")
         return value
 
     def integers(self, parameter: str) -> tuple[int, ...]:

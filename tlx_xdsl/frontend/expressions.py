@@ -13,6 +13,7 @@ from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
 from tlx_xdsl.frontend.branches import visit_ternary
 from tlx_xdsl.frontend.calls import did_you_mean
 from tlx_xdsl.frontend.carry import assignments
+from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import Argument, is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
@@ -318,42 +319,6 @@ def _call(visitor: Visitor, node: ast.Call) -> Value:
     positional, keywords = arguments(visitor, node)
     visitor.locate(node)
     return objects.call(visitor, node, callee, positional, keywords)
-
-
-def construct(node: ast.AST) -> str:
-    """A construct of Python in words."""
-    words = {
-        "FunctionDef": "a nested function",
-        "AsyncFunctionDef": "an async function",
-        "AsyncFor": "'async for'",
-        "AsyncWith": "'async with'",
-        "ClassDef": "a class",
-        "TryStar": "'try'",
-        "Try": "'try'",
-        "Raise": "'raise'",
-        "Break": "'break' (let the loop's condition, or a mask, say when it is done)",
-        "Continue": "'continue' (put the rest of the loop's body under an 'if')",
-        "Import": "'import'",
-        "ImportFrom": "'import'",
-        "Global": "'global'",
-        "Nonlocal": "'nonlocal'",
-        "Delete": "'del'",
-        "Lambda": "a lambda",
-        "SetComp": "a set comprehension",
-        "DictComp": "a dictionary comprehension",
-        "Set": "a set",
-        "Dict": "a dictionary",
-        "MatMult": "'@' (use tl.dot or tlx.async_dot)",
-        "Subscript": "an item",
-        "Attribute": "an attribute",
-        "Match": "'match'",
-        "Await": "'await'",
-        "Yield": "'yield'",
-        "YieldFrom": "'yield'",
-        "Slice": "a slice",
-    }
-    name = type(node).__name__
-    return words.get(name, f"'{name}'")
 
 
 _EXPRESSIONS: dict[type[ast.expr], Callable[[Visitor, Any], Value]] = {

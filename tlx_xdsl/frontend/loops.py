@@ -166,6 +166,10 @@ def _licm_option(call: Call) -> dict[str, Attribute]:
     return {}
 
 
+_MOST_TURNS = 2**14
+"""How often a body may be repeated: more of them is a mistake, and would take minutes to compile."""
+
+
 def _unroll(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
     numbers: list[int] = []
     for value in (run.start, run.stop, run.step):
@@ -174,12 +178,17 @@ def _unroll(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
         numbers.append(value.value)
     if not numbers[2]:
         raise visitor.error(node.iter, "the step of a range can't be 0")
+    turns = range(*numbers)
+    if turns[_MOST_TURNS:]:
+        raise visitor.error(
+            node.iter, f"tl.static_range repeats the body at most {_MOST_TURNS} times, found {turns}: use tl.range"
+        )
     declared = [
         statement.target.id
         for statement in ast.walk(node)
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
-    for index in range(*numbers):
+    for index in turns:
         # Each turn declares its constexprs anew.
         for name in declared:
             visitor.names.pop(name, None)

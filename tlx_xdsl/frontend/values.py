@@ -31,7 +31,10 @@ _LONGEST = 80
 
 
 def shown(value: Any) -> str:
-    """A compile-time object as Python writes it, on one line and cut where it gets long."""
+    """A compile-time object as Python writes it, on one line and cut where it gets long; a function by its name."""
+    name = getattr(value, "__name__", None)
+    if isinstance(name, str):
+        return builtin_name(value) or name
     try:
         text = " ".join(repr(value).split())
     except Exception:

@@ -15,6 +15,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend import assertions, branches, expressions, functions, loops, tasks
 from tlx_xdsl.frontend.builder import Builder, hint
 from tlx_xdsl.frontend.carry import runtime
+from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.functions import Argument, Caller, EarlyReturn, Returns, Unit
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.source import KernelSource
@@ -144,7 +145,7 @@ class Visitor:
             case _:
                 handler = _STATEMENTS.get(type(node))
                 if handler is None:
-                    raise self.error(node, f"unsupported statement in a kernel: {expressions.construct(node)}")
+                    raise self.error(node, f"unsupported statement in a kernel: {construct(node)}")
                 handler(self, node)
                 return False
 
@@ -177,7 +178,7 @@ class Visitor:
             raise self._not_assignable(target)
 
     def _not_assignable(self, target: ast.expr) -> CompilationError:
-        what = f"cannot assign to {expressions.construct(target)} in a kernel"
+        what = f"cannot assign to {construct(target)} in a kernel"
         if isinstance(target, ast.Subscript):
             what += ": write to memory with tl.store, to a buffer with tlx.local_store"
         return self.error(target, what)

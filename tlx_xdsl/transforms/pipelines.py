@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
+from tlx_xdsl.transforms.nvidia.named_barriers import LowerNamedBarriersPass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
@@ -30,6 +31,8 @@ def ttgir_pipeline() -> tuple[ModulePass, ...]:
         ExpandNegfPass(),
         # Layouts for every tensor, by the warps of its region; conversions at the borders.
         ConvertTritonToTritonGPUPass(),
+        # Stock Triton has no word for the user's named barriers.
+        LowerNamedBarriersPass(),
         # Stock Triton reuses a barrier's memory unless its life is ended: last, when all barriers exist.
         BarrierLifecyclePass(),
     )

@@ -13,6 +13,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "expand-negf": ("tritongpu.expand_negf", "ExpandNegfPass"),
     "tlx-barrier-lifecycle": ("nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
+    "tlx-lower-named-barriers": ("nvidia.named_barriers", "LowerNamedBarriersPass"),
     "tlx-rewrite-local-alias": ("storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
     "tlx-storage-alias-allocation": ("storage_alias.allocation", "StorageAliasAllocationPass"),
     "tlx-storage-alias-lowering": ("storage_alias.lowering", "StorageAliasLoweringPass"),

@@ -147,3 +147,35 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     tt.return
   }
 }
+
+// -----
+
+// A reduction takes the layout of its operand; its result is a slice of it. Asynchronous copies take pointers, mask
+// and other values in one layout.
+
+// CHECK:       #[[TILE:.*]] = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+// CHECK-NEXT:  #[[LINE:.*]] = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+// CHECK:       tt.func public @reduction
+// CHECK-NEXT:    %zero = arith.constant dense<0.000000e+00> : tensor<64x32xf32, #[[TILE]]>
+// CHECK-NEXT:    %sums = "tt.reduce"(%zero)
+// CHECK:         }) : (tensor<64x32xf32, #[[TILE]]>) -> tensor<64xf32, #ttg.slice<{dim = 1, parent = #[[TILE]]}>>
+// CHECK-NEXT:    %[[SUMS:.*]] = ttg.convert_layout %sums : {{.*}} -> tensor<64xf32, #[[LINE]]>
+// CHECK-NEXT:    %twice = arith.addf %[[SUMS]], %[[SUMS]] : tensor<64xf32, #[[LINE]]>
+// CHECK-NEXT:    %pointers = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #[[LINE]]>
+// CHECK-NEXT:    %token = ttg.async_copy_global_to_local %pointers, %buffer : tensor<64x!tt.ptr<f32>, #[[LINE]]>
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @reduction(%p: !tt.ptr<f32>, %buffer: !ttg.memdesc<64xf32, #shared, #smem, mutable>) {
+    %zero = arith.constant dense<0.0> : tensor<64x32xf32>
+    %sums = "tt.reduce"(%zero) <{axis = 1 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tt.reduce.return %c : f32
+    }) : (tensor<64x32xf32>) -> tensor<64xf32>
+    %twice = arith.addf %sums, %sums : tensor<64xf32>
+    %pointers = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+    %token = ttg.async_copy_global_to_local %pointers, %buffer : tensor<64x!tt.ptr<f32>> -> <64xf32, #shared, #smem, mutable>
+    tt.return
+  }
+}

@@ -9,6 +9,7 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
@@ -18,10 +19,19 @@ from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import unswizzled_layout
 
 WARP_SIZE = 32
+_MOST_BARRIERS = 227 * 1024 // 8
+"""mbarriers of 8 bytes in the shared memory of a thread block (CUDA C++ programming guide, compute capability 9.0)."""
 
 
 def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = False) -> MBarriers:
-    """`num` mbarriers whose phases complete after `count` arrivals."""
+    """`num` mbarriers whose phases complete after `count` arrivals.
+
+    Raises CompilationError for more than shared memory holds or than an mbarrier counts.
+    """
+    if num > _MOST_BARRIERS:
+        call.fail("num_barriers", f"shared memory has room for {_MOST_BARRIERS} mbarriers, found {num}")
+    if count > MAX_ARRIVALS:
+        call.fail(None, f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
     # Stock Triton wants a rank-2 array, whose first dimension may be any number.
     type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
     array = call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result

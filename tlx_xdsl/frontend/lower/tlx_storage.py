@@ -68,6 +68,8 @@ def _storage_alias_spec(call: Call) -> Value:
         call.fail("storage" if "storage" in str(error) else "buffer_size_bytes", str(error), error)
     if storage is tlx.storage_kind.tmem:
         blackwell_only(call, "tensor memory")
+    if explicit is not None:
+        call.integer("buffer_size_bytes")
     op = dialect.StorageAliasSpecOp(StorageKind(storage.value), explicit)
     return StorageAliasSpec(call.emit(op).result)
 

@@ -177,6 +177,16 @@ class _Converter:
         self.settle(op.result)
         self.require(op, 0, op.result.type.encoding)
 
+    def reduction(self, op: tt.ReduceOp) -> None:
+        """The operands have one layout; a result of it loses the dimension that is reduced."""
+        encoding = tensor_type(op.srcs[0].type).encoding
+        for index in range(len(op.srcs)):
+            self.require(op, index, encoding)
+        sliced = layout_attr(SliceLayout(op.axis.value.data, cast(DistributedLayout, layout_of(encoding))))
+        for result in op.results:
+            if (type_ := as_tensor(result.type)) is not None:
+                retype(result, _with_layout(type_, sliced))
+
     def dot(self, op: ttng.WarpGroupDotOp) -> None:
         """The accumulator has the instruction's layout, and a register operand A that of its dot operand."""
         self.settle(op.d)
@@ -246,8 +256,11 @@ _HANDLERS: dict[type[Operation], Callable[[_Converter, Any], None]] = {
     tt.ExpandDimsOp: _Converter.expand_dims,
     tt.LoadOp: _Converter.elementwise,
     tt.MakeRangeOp: _Converter.results_only,
+    tt.ReduceOp: _Converter.reduction,
+    tt.ScanOp: _Converter.elementwise,
     tt.SplatOp: _Converter.results_only,
     tt.StoreOp: _Converter.elementwise,
+    ttg.AsyncCopyGlobalToLocalOp: _Converter.elementwise,
     ttg.ConvertLayoutOp: _Converter.results_only,
     ttg.LocalAllocOp: _Converter.results_only,
     ttg.LocalLoadOp: _Converter.results_only,

@@ -1,0 +1,97 @@
+"""`tlx-lower-named-barriers`: give the user's named barriers hardware numbers that nobody else uses.
+
+A thread block has 16 named barriers (PTX ISA, "bar"). Stock Triton takes number 0 for the default warps, 1 for
+starting partitions, and 2 + i for partition i; the user's come behind. Constant ids are numbered densely in their
+order, so that any 16 - 2 - partitions different ids fit, whatever their values; where a kernel computes an id, all ids
+keep their distances. The text is PTX that Triton passes on as it is: it takes `nvvm.barrier` for its own barrier.
+
+Before, with two partitions:
+```mlir
+%c9 = arith.constant 9 : i32
+tlx.named_barrier_wait %c9, 256
+```
+After:
+```mlir
+nvvm.inline_ptx "bar.sync 4, 256;"
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.arith import AddiOp, ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.nvvm import InlinePtxOp
+from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
+from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import insert_before, replace
+
+_NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
+
+_TRITONS_OWN = 2
+"""Barriers that stock Triton uses besides one per partition."""
+
+
+@dataclass(frozen=True)
+class LowerNamedBarriersPass(ModulePass):
+    """Replace the operations on named barriers by PTX."""
+
+    name = "tlx-lower-named-barriers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Number the barriers of the module, and rewrite their uses.
+
+        Raises CompilationError when there are more than the hardware has.
+        """
+        uses = [inner for inner in op.walk() if isinstance(inner, _NamedBarrierOp)]
+        if not uses:
+            return
+        partitions = max(
+            (len(inner.num_warps) for inner in op.walk() if isinstance(inner, WarpSpecializeOp)), default=0
+        )
+        base = _TRITONS_OWN + partitions
+        ids = [_constant_id(use) for use in uses]
+        numbers = _numbers([known for known in ids if known is not None], dense=None not in ids)
+        for use, known in zip(uses, ids, strict=True):
+            if known is not None and base + numbers[known] >= NAMED_BARRIERS:
+                raise error_at(use, _too_many(partitions, sorted(numbers)))
+            _lower(use, base, None if known is None else numbers[known])
+
+
+def _constant_id(op: _NamedBarrierOp) -> int | None:
+    owner = op.id.owner
+    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _numbers(ids: Sequence[int], *, dense: bool) -> dict[int, int]:
+    """The number of each id behind Triton's own barriers."""
+    return {known: place if dense else known for place, known in enumerate(sorted(set(ids)))}
+
+
+def _too_many(partitions: int, ids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ids))
+    return (
+        f"a thread block has {NAMED_BARRIERS} named barriers: Triton uses {_TRITONS_OWN}, {partitions} partitions one "
+        f"each, and the kernel asks for {len(ids)} ({shown})"
+    )
+
+
+def _lower(op: _NamedBarrierOp, base: int, number: int | None) -> None:
+    instruction = "bar.sync" if isinstance(op, NamedBarrierWaitOp) else "bar.arrive"
+    threads = op.threads.value.data
+    if number is not None:
+        code, operands = f"{instruction} {base + number}, {threads};", []
+    else:
+        offset = insert_before(op, ConstantOp(IntegerAttr(base, i32)))
+        code, operands = f"{instruction} $0, {threads};", [insert_before(op, AddiOp(op.id, offset.result)).result]
+    ptx = InlinePtxOp(operands=[operands, [], None], properties={"ptxCode": StringAttr(code)}, result_types=[[]])
+    replace(op, ptx)
