@@ -1,13 +1,14 @@
 """Where the buffers of a shared region lie: plain arithmetic on an overlap tree.
 
-A leaf is an array of `count` buffers of `unit` bytes. Groups say how their members share memory: the members of a
-`shared` group occupy the same bytes at the same buffer index, those of a `distinct` group never overlap. The region
-consists of equal *groups of buffers*, one after the other; group number k holds buffer k of every leaf, or its
-buffers k*g to k*g + g-1 when the `group_size` of the tree nodes above it multiply to g:
+Lengths are in one unit throughout: bytes in shared memory, columns of 32 bits in tensor memory, where a buffer has
+all rows of its columns to itself. A leaf is an array of `count` buffers of length `unit`. Groups say how their members
+share memory: the members of a `shared` group occupy the same place at the same buffer index, those of a `distinct`
+group never overlap. The region consists of equal *groups of buffers*, one after the other; group number k holds buffer
+k of every leaf, or its buffers k*g to k*g + g-1 when the `group_size` of the tree nodes above it multiply to g:
 
     shared(qk, distinct(shared(p, group_size=2), alpha)), 2 groups
 
-    |<--------- group 0, B bytes --------->|<--------- group 1, B bytes --------->|
+    |<-------- group 0, length B --------->|<-------- group 1, length B --------->|
     | qk[0]                                | qk[1]                                |
     | p[0]     | p[1]     | alpha[0] |     | p[2]     | p[3]     | alpha[1] |     |
 
@@ -39,9 +40,9 @@ class Leaf:
     count: int
     """Buffers in the array."""
     unit: int
-    """Bytes of one buffer."""
+    """Length of one buffer."""
     alignment: int
-    """Bytes that a view of the buffers needs the address to be a multiple of."""
+    """What a view of the buffers needs the address to be a multiple of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,9 @@ class Slot:
     """The place of a leaf: buffer i starts at `(i div group_size) * stride + offset + (i mod group_size) * unit`."""
 
     offset: int
-    """Bytes from the start of a group of buffers to the leaf's first buffer in it."""
+    """From the start of a group of buffers to the leaf's first buffer in it."""
     stride: int
-    """Bytes from one group of buffers to the next."""
+    """From one group of buffers to the next."""
     group_size: int
     """Buffers of the leaf in one group."""
 
@@ -75,9 +76,10 @@ class Placement:
 
     slots: Mapping[int, Slot]
     """The place of each leaf, by `Leaf.index`."""
-    total_bytes: int
+    total: int
+    """Length of the region."""
     alignment: int
-    """Bytes that the region's address must be a multiple of."""
+    """What the region's address must be a multiple of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class IndexMap:
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
-    """A node with the bytes that it takes in one group of buffers, and its members' offsets in it."""
+    """A node with the length that it takes in one group of buffers, and its members' offsets in it."""
 
     node: Node
     group_size: int
@@ -167,8 +169,12 @@ def _align_up(value: int, alignment: int) -> int:
 # --- places ---------------------------------------------------------------------------------------------------------
 
 
-def place(root: Group, explicit_bytes: int | None = None, *, strict: bool = False) -> Placement:
+def place(
+    root: Group, explicit_bytes: int | None = None, *, strict: bool = False, bytes_per_unit: int = 1
+) -> Placement:
     """Lay out the leaves of `root`, in `explicit_bytes` when the user gave a size.
+
+    `bytes_per_unit` are the bytes of a length of 1: in tensor memory those of a column of all rows.
 
     An explicit size spreads its excess between the groups of buffers. `strict` keeps the declared order of distinct
     members and refuses padding to whole units and groups nested in a group of their own kind.
@@ -179,30 +185,34 @@ def place(root: Group, explicit_bytes: int | None = None, *, strict: bool = Fals
     tree = _sized(root, 1, strict=strict)
     leaves = [(node.node, node.group_size) for node in tree.walk() if isinstance(node.node, Leaf)]
     groups = _group_count(leaves)
-    stride = _group_stride(tree, groups, explicit_bytes)
+    available = None if explicit_bytes is None else _Size(explicit_bytes, bytes_per_unit)
+    stride = _group_stride(tree, groups, available)
     slots = dict(_slots(tree, 0, stride))
     for leaf, _ in leaves:
         index_map(leaf, slots[leaf.index])
     # There is no padding behind the last group.
-    total = (groups - 1) * stride + tree.size if explicit_bytes is None else explicit_bytes
+    total = (groups - 1) * stride + tree.size if available is None else available.length
     return Placement(slots, total, common_alignment([leaf for leaf, _ in leaves]))
 
 
-def place_without_tree(leaves: Sequence[Leaf], explicit_bytes: int | None = None) -> Placement:
+def place_without_tree(
+    leaves: Sequence[Leaf], explicit_bytes: int | None = None, *, bytes_per_unit: int = 1
+) -> Placement:
     """Lay out `leaves` that nobody related: each begins with the region and is dense.
 
     Raises OverlapError when `explicit_bytes` is given and too small.
     """
     needed = max(leaf.count * leaf.unit for leaf in leaves)
-    if explicit_bytes is not None and explicit_bytes < needed:
-        raise _too_small(needed, explicit_bytes)
+    available = None if explicit_bytes is None else _Size(explicit_bytes, bytes_per_unit)
+    if available is not None and available.length < needed:
+        raise available.too_small(needed)
     slots = {leaf.index: Slot(0, leaf.unit, 1) for leaf in leaves}
-    total = needed if explicit_bytes is None else explicit_bytes
+    total = needed if available is None else available.length
     return Placement(slots, total, common_alignment(leaves))
 
 
 def common_alignment(leaves: Iterable[Leaf]) -> int:
-    """Bytes that the address of a region with `leaves` must be a multiple of."""
+    """What the address of a region with `leaves` must be a multiple of."""
     return lcm(*(leaf.alignment for leaf in leaves))
 
 
@@ -259,29 +269,47 @@ def _group_count(leaves: Sequence[tuple[Leaf, int]]) -> int:
     )
 
 
-def _group_stride(tree: _Sized, groups: int, explicit_bytes: int | None) -> int:
-    """Bytes from one group of buffers to the next."""
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """A size that the user gave in bytes."""
+
+    given: int
+    bytes_per_unit: int
+
+    @property
+    def length(self) -> int:
+        """What fits: a column of tensor memory is there or it isn't."""
+        return self.given // self.bytes_per_unit
+
+    def in_bytes(self, length: int) -> int:
+        """The bytes of a length."""
+        return length * self.bytes_per_unit
+
+    def too_small(self, needed: int) -> OverlapError:
+        """The error when a length of `needed` does not fit."""
+        return OverlapError(
+            f"storage_alias_spec buffer_size_bytes {self.given} is too small for computed shape, "
+            f"requires at least {self.in_bytes(needed)} bytes"
+        )
+
+
+def _group_stride(tree: _Sized, groups: int, available: _Size | None) -> int:
+    """The length from one group of buffers to the next."""
     dense = _align_up(tree.size, tree.alignment)
-    if explicit_bytes is None:
+    if available is None:
         return dense
-    spread = explicit_bytes // groups // tree.alignment * tree.alignment
+    spread = available.length // groups // tree.alignment * tree.alignment
     if spread >= tree.size:
         return spread
     needed = (groups - 1) * dense + tree.size
-    if needed <= explicit_bytes:
+    if needed <= available.length:
         return dense
-    available = explicit_bytes // groups
+    each = available.length // groups
     for node in tree.walk():
-        if node.is_sum and node.size > available:
+        if node.is_sum and node.size > each:
             raise OverlapError(
-                f"not enough space for distinct allocations: need {node.size} bytes, have {available} bytes "
-                f"in each of {groups} buffer groups; buffer_size_bytes {explicit_bytes} must be at least {needed}"
+                f"not enough space for distinct allocations: need {available.in_bytes(node.size)} bytes, "
+                f"have {available.in_bytes(each)} bytes in each of {groups} buffer groups; "
+                f"buffer_size_bytes {available.given} must be at least {available.in_bytes(needed)}"
             )
-    raise _too_small(needed, explicit_bytes)
-
-
-def _too_small(needed: int, explicit_bytes: int) -> OverlapError:
-    return OverlapError(
-        f"storage_alias_spec buffer_size_bytes {explicit_bytes} is too small for computed shape, "
-        f"requires at least {needed} bytes"
-    )
+    raise available.too_small(needed)

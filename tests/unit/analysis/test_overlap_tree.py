@@ -38,7 +38,7 @@ def leaf(index: int, count: int, unit: int, alignment: int = 128) -> Leaf:
 def test_shared_members_start_together():
     placement = place(shared(leaf(0, 2, 16384), leaf(1, 2, 8192)))
     # The second group of buffers ends with the larger member.
-    assert placement.total_bytes == 32768
+    assert placement.total == 32768
     assert placement.slots == {0: Slot(0, 16384, 1), 1: Slot(0, 16384, 1)}
 
 
@@ -46,14 +46,14 @@ def test_nothing_lies_behind_the_last_group():
     # Groups start on whole buffers of the larger member (16384), each takes 24576 bytes.
     placement = place(distinct(leaf(0, 2, 16384), leaf(1, 2, 8192)))
     assert placement.slots == {0: Slot(0, 32768, 1), 1: Slot(16384, 32768, 1)}
-    assert placement.total_bytes == 32768 + 24576
+    assert placement.total == 32768 + 24576
 
 
 def test_ring_and_epilogue_of_a_gemm():
     a, b, c = leaf(0, 6, 8192, 1024), leaf(1, 3, 32768, 1024), leaf(2, 2, 32768, 1024)
     ring = distinct(shared(b, group_size=3), shared(a, group_size=6))
     placement = place(shared(ring, shared(c, group_size=2)))
-    assert placement.total_bytes == 147456
+    assert placement.total == 147456
     assert placement.alignment == 1024
     assert index_map(a, placement.slots[0]) == IndexMap(1, 1, 12)
     assert index_map(b, placement.slots[1]).is_identity
@@ -65,7 +65,7 @@ def test_flash_attention_with_four_subtiles():
     qk, p = leaf(0, 2, 128 * 128 * 4), leaf(1, 8, 128 * 32 * 2)
     alpha, l_i, m_i = (leaf(index, 2, 128 * 4) for index in (2, 3, 4))
     placement = place(shared(qk, distinct(shared(p, group_size=4), alpha, l_i, m_i)))
-    assert placement.total_bytes == 2 * 65536
+    assert placement.total == 2 * 65536
     assert index_map(p, placement.slots[1]) == IndexMap(4, 8, 0)
     # A slice counted as one per group would put p[3] beside qk[1], and p[7] past the end.
     assert [index_map(p, placement.slots[1])(i) for i in range(8)] == [0, 1, 2, 3, 8, 9, 10, 11]
@@ -82,7 +82,7 @@ def test_subtiles_stay_clear_of_a_distinct_neighbour():
 def test_group_sizes_multiply_down_the_tree():
     placement = place(distinct(leaf(0, 2, 1024), shared(leaf(1, 4, 1024), group_size=2), group_size=2))
     assert [placement.slots[index].group_size for index in (0, 1)] == [2, 4]
-    assert placement.total_bytes == 2 * 1024 + 4 * 1024
+    assert placement.total == 2 * 1024 + 4 * 1024
 
 
 def test_declared_order_stays_when_it_costs_nothing():
@@ -94,13 +94,13 @@ def test_large_alignments_go_first_when_that_saves_space():
     tree = distinct(leaf(0, 1, 128), leaf(1, 1, 4096), leaf(2, 1, 128))
     placement = place(tree)
     assert [placement.slots[index].offset for index in range(3)] == [4096, 0, 4096 + 128]
-    assert placement.total_bytes == 4096 + 256
+    assert placement.total == 4096 + 256
 
 
 def test_explicit_size_spreads_between_groups():
     placement = place(shared(leaf(0, 2, 1024)), 5000)
     assert placement.slots[0].stride == 2048
-    assert placement.total_bytes == 5000
+    assert placement.total == 5000
 
 
 def test_explicit_size_without_room_for_padding_behind_the_last_group():
@@ -112,7 +112,7 @@ def test_explicit_size_without_room_for_padding_behind_the_last_group():
 def test_without_a_tree_every_leaf_begins_with_the_region():
     placement = place_without_tree([leaf(0, 2, 16384, 1024), leaf(1, 6, 8192)])
     assert placement == Placement({0: Slot(0, 16384, 1), 1: Slot(0, 8192, 1)}, 49152, 1024)
-    assert place_without_tree([leaf(0, 2, 16384)], 40000).total_bytes == 40000
+    assert place_without_tree([leaf(0, 2, 16384)], 40000).total == 40000
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_distinct_allocations_that_do_not_fit():
         "not enough space for distinct allocations: need 32768 bytes, have 512 bytes in each of 2 buffer groups; "
         "buffer_size_bytes 1024 must be at least 65536"
     )
-    assert place(tree, 65536).total_bytes == 65536
+    assert place(tree, 65536).total == 65536
 
 
 def test_shared_allocations_that_do_not_fit():
@@ -186,7 +186,7 @@ def test_strict_refuses_what_the_default_pads():
 def test_strict_keeps_the_declared_order():
     tree = distinct(leaf(0, 1, 128), leaf(1, 1, 128, 4096), leaf(2, 1, 128))
     assert [place(tree, strict=True).slots[index].offset for index in range(3)] == [0, 4096, 4096 + 128]
-    assert place(tree).total_bytes < place(tree, strict=True).total_bytes
+    assert place(tree).total < place(tree, strict=True).total
 
 
 def test_strict_wants_alternating_kinds():
@@ -265,7 +265,7 @@ def check_leaf(leaf_: Leaf, path: tuple[Group, ...], placement: Placement) -> No
     assert slot.group_size == group_size
     buffers = spans(leaf_, slot)
     for i, (start, end) in enumerate(buffers):
-        assert 0 <= start < end <= placement.total_bytes
+        assert 0 <= start < end <= placement.total
         assert places(i) * leaf_.unit == start
         # The first buffer of a group is aligned; the following are packed, as in any array of buffers.
         if i % group_size == 0 or leaf_.unit % leaf_.alignment == 0:
@@ -288,9 +288,9 @@ def test_laws(root: Group):
 @many
 @given(trees(), st.integers(0, 20000))
 def test_laws_with_an_explicit_size(root: Group, excess: int):
-    needed = place(root).total_bytes
+    needed = place(root).total
     placement = place(root, needed + excess)
-    assert placement.total_bytes == needed + excess
+    assert placement.total == needed + excess
     check_laws(root, placement)
 
 
@@ -298,9 +298,9 @@ def test_laws_with_an_explicit_size(root: Group, excess: int):
 def test_the_computed_size_is_the_smallest_that_works(root: Group):
     """The offset pass, which sees the settled size only, finds what the size pass found."""
     placement = place(root)
-    assert place(root, placement.total_bytes) == placement
+    assert place(root, placement.total) == placement
     with pytest.raises(OverlapError):
-        place(root, placement.total_bytes - 1)
+        place(root, placement.total - 1)
 
 
 @given(trees())

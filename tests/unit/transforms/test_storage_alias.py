@@ -9,8 +9,10 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.storage_regions import storage_regions
-from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
+from tlx_xdsl.dialects.tlx import LocalAliasOp, ReuseGroupOp, StorageAliasLocalAllocOp, StorageAliasSpecOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescIndexOp, MemDescReinterpretOp
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -69,7 +71,9 @@ def overlap(group: str, line: int = 5) -> str:
 
 def parse(body: str) -> ModuleOp:
     """The module of one function with `body`, verified."""
-    module = parse_module(f"{ALIASES}tt.func @f(%i: i32, %x: !x2, %g: !group, %q: !spec) {{\n{body}tt.return\n}}\n")
+    module = parse_module(
+        f"{ALIASES}{TENSOR_MEMORY}tt.func @f(%i: i32, %x: !x2, %g: !group, %q: !spec) {{\n{body}tt.return\n}}\n"
+    )
     module.verify()
     return module
 
@@ -88,11 +92,6 @@ def ops_of(module: ModuleOp, kind: type[Operation]) -> list[Operation]:
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 MALFORMED = {
-    "tensor memory": (
-        'tlx.storage_alias_spec storage = tmem : !tmem loc("kernel.py":1:1)\n',
-        "kernel.py:1:1: error: tensor memory is not supported yet",
-        (),
-    ),
     "too small": (
         '%s = tlx.storage_alias_spec storage = smem, size = 10000 : !small loc("kernel.py":1:1)\n'
         "%a = tlx.storage_alias_local_alloc %s : !small -> !x2\n",
@@ -104,7 +103,7 @@ MALFORMED = {
         SPEC + A + shared("t", "%a") + overlap("t") + overlap("t", line=6),
         "kernel.py:6:1: error: storage_alias_spec already has a set_buffer_overlap defined; "
         "each spec can only have one overlap definition",
-        ("the first one is at kernel.py:5:1",),
+        ("the first one is at kernel.py:5:1", "both relate the allocation at kernel.py:2:1"),
     ),
     "duplicate": (
         SPEC + A + shared("t", "%a", "%a") + overlap("t"),
@@ -178,7 +177,7 @@ def test_passes_name_the_one_that_must_run_first():
     no_shape = "storage_alias_spec has no shape set; run tlx-storage-alias-size-definition first"
     check_error(tree, [OFFSETS], f"kernel.py:1:1: error: {no_shape}")
     check_error(tree, [ALLOCATION], f"kernel.py:1:1: error: {no_shape}")
-    has_tree = "set_buffer_overlap is still there; run tlx-buffer-offset-calculation first"
+    has_tree = "set_buffer_overlap was not processed by tlx-buffer-offset-calculation, which must run first"
     check_error(tree, [SIZE, ALLOCATION], f"kernel.py:5:1: error: {has_tree}")
 
 
@@ -214,6 +213,190 @@ def test_places_between_buffers_are_refused(numbers: tuple[str, str], message: s
 def test_aliases_that_are_no_view_of_an_allocation(alias: str, message: str):
     body = f'%m = ttg.local_alloc : () -> !bytes\n%u = tlx.local_alias {alias} loc("kernel.py":8:1)\n'
     check_error(body, [REWRITE], f"kernel.py:8:1: error: {message}")
+
+
+# --- tensor memory --------------------------------------------------------------------------------------------------
+
+TENSOR_MEMORY = """
+#f32 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 128, colStride = 1>
+#f16 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 32, colStride = 1>
+#one = #ttng.tensor_memory_encoding<blockM = 128, blockN = 1, colStride = 1>
+#half = #ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1>
+!qk = !ttg.memdesc<2x128x128xf32, #f32, #ttng.tensor_memory, mutable>
+!p = !ttg.memdesc<8x128x32xf16, #f16, #ttng.tensor_memory, mutable>
+!p_i = !ttg.memdesc<128x32xf16, #f16, #ttng.tensor_memory, mutable>
+!row = !ttg.memdesc<2x128x1xf32, #one, #ttng.tensor_memory, mutable>
+!wide = !ttg.memdesc<5x128x128xf32, #f32, #ttng.tensor_memory, mutable>
+!half = !ttg.memdesc<2x64x64xf32, #half, #ttng.tensor_memory, mutable>
+!narrow = !tlx.storage_alias_spec<tmem, 1000>
+"""
+TMEM_SPEC = '%s = tlx.storage_alias_spec storage = tmem : !tmem loc("kernel.py":1:1)\n'
+ATTENTION = (
+    TMEM_SPEC
+    + "".join(
+        f"%{name} = tlx.storage_alias_local_alloc %s : !tmem -> !{type_}\n"
+        for name, type_ in {"qk": "qk", "p": "p", "alpha": "row", "l": "row", "m": "row"}.items()
+    )
+    + "%slices = tlx.reuse_group(%p) group_kind = shared, group_size = 4 : (!p) -> !group\n"
+    + "%parts = tlx.reuse_group(%slices, %alpha, %l, %m) group_kind = distinct : "
+    + "(!group, !row, !row, !row) -> !distinct\n"
+    + "%tree = tlx.reuse_group(%qk, %parts) group_kind = shared : (!qk, !distinct) -> !group\n"
+    + "tlx.set_buffer_overlap(%s, %tree) : (!tmem, !group) -> ()\n"
+)
+"""Two groups of flash attention: QK of 128 columns over P in four slices of 16 columns and three single columns."""
+
+
+def indices(name: str, count: int) -> str:
+    """Every buffer of the array of P, by constant index."""
+    return "".join(
+        f"%c{i} = arith.constant {i} : i32\n%at{i} = ttg.memdesc_index %{name}[%c{i}] : !p -> !p_i\n"
+        for i in range(count)
+    )
+
+
+def constant_indices(module: ModuleOp) -> list[int]:
+    found = []
+    for op in ops_of(module, MemDescIndexOp):
+        value = op.operands[1].owner.value
+        found.append(value.value.data)
+    return found
+
+
+def test_flash_attention_with_four_slices_in_tensor_memory():
+    """Slice 3 of P stays inside group 0 of QK and slice 7 inside group 1: 16 columns each, a group has 128."""
+    module = run(parse(ATTENTION + indices("p", 8)), LOWERING, REWRITE)
+    (backing,) = ops_of(module, TMEMAllocOp)
+    assert memdesc_type(backing.results[0].type).shape == (1, 128, 256)
+    assert constant_indices(module) == [0, 1, 2, 3, 8, 9, 10, 11]
+    starts = [16 * index for index in constant_indices(module)]
+    assert starts[3] + 16 <= 128 <= starts[4]
+    assert starts[7] + 16 <= 256
+
+
+def test_single_columns_lie_behind_the_slices():
+    module = run(parse(ATTENTION), SIZE, OFFSETS)
+    (spec,) = ops_of(module, StorageAliasSpecOp)
+    assert tuple(spec.buffer_shape.get_values()) == (128, 256)
+    places = {
+        op.results[0].name_hint: (
+            op.buffer_offset.value.data,
+            op.bytes_between_buffers.value.data,
+            op.group_size.value.data,
+        )
+        for op in ops_of(module, StorageAliasLocalAllocOp)
+    }
+    assert places == {
+        "qk": (0, 128, 1), "p": (0, 128, 4), "alpha": (64, 128, 1), "l": (65, 128, 1), "m": (66, 128, 1)
+    }  # fmt: skip
+
+
+def test_tiles_of_64_rows_alone_take_64_rows():
+    half = TMEM_SPEC + "%a = tlx.storage_alias_local_alloc %s : !tmem -> !half\n"
+    assert tuple(ops_of(run(parse(half), SIZE), StorageAliasSpecOp)[0].buffer_shape.get_values()) == (64, 128)
+    both = half + "%b = tlx.storage_alias_local_alloc %s : !tmem -> !row\n"
+    assert tuple(ops_of(run(parse(both), SIZE), StorageAliasSpecOp)[0].buffer_shape.get_values()) == (128, 128)
+
+
+def test_a_size_for_tensor_memory_is_in_bytes_of_whole_columns():
+    """Two single columns of 128 rows need 1024 bytes; 1100 are still two columns."""
+    body = TMEM_SPEC.replace("tmem :", "tmem, size = 1000 :").replace("!tmem", "!narrow")
+    body += "%a = tlx.storage_alias_local_alloc %s : !narrow -> !row\n"
+    check_error(
+        body,
+        [LOWERING],
+        "kernel.py:1:1: error: storage_alias_spec buffer_size_bytes 1000 is too small for computed shape, "
+        "requires at least 1024 bytes",
+        ["the storage_alias_spec is at kernel.py:1:1"],
+    )
+    enough = body.replace("1000", "1100").replace("!narrow", "!tlx.storage_alias_spec<tmem, 1100>")
+    (spec,) = ops_of(run(parse(enough), SIZE), StorageAliasSpecOp)
+    assert tuple(spec.buffer_shape.get_values()) == (128, 2)
+
+
+def test_tensor_memory_has_512_columns():
+    body = ATTENTION.replace(
+        "%tree = tlx.reuse_group(%qk, %parts) group_kind = shared",
+        "%tree = tlx.reuse_group(%qk, %parts) group_kind = distinct",
+    )
+    body = body.replace("(!qk, !distinct) -> !group", "(!qk, !distinct) -> !distinct").replace(
+        "(!tmem, !group)", "(!tmem, !distinct)"
+    )
+    # Each group of 128 + 67 columns begins on a multiple of 128.
+    (spec,) = ops_of(run(parse(body), SIZE), StorageAliasSpecOp)
+    assert tuple(spec.buffer_shape.get_values()) == (128, 256 + 195)
+    wide = TMEM_SPEC + "%a = tlx.storage_alias_local_alloc %s : !tmem -> !wide\n"
+    check_error(
+        wide,
+        [LOWERING],
+        "kernel.py:1:1: error: storage_alias_spec takes 640 columns of tensor memory, there are 512",
+    )
+
+
+# --- several definitions --------------------------------------------------------------------------------------------
+
+ONE_AFTER_THE_OTHER = (
+    SPEC
+    + A
+    + B
+    + shared("t", "%a")
+    + overlap("t", line=5)
+    + shared("u", "%b")
+    + overlap("u", line=6)
+    + '%a_0 = ttg.memdesc_index %a[%i] : !x2 -> !x1 loc("kernel.py":7:1)\n'
+    + 'ttg.local_dealloc %a_0 : !x1 loc("kernel.py":8:1)\n'
+    + '%b_0 = ttg.memdesc_index %b[%i] : !x2 -> !x1 loc("kernel.py":9:1)\n'
+)
+
+
+def test_definitions_whose_buffers_are_never_live_together():
+    module = run(parse(ONE_AFTER_THE_OTHER), LOWERING)
+    (backing,) = ops_of(module, LocalAllocOp)
+    assert memdesc_type(backing.results[0].type).shape == (16, 1024)
+    assert [memdesc_type(op.results[0].type).shape[0] for op in ops_of(module, LocalAliasOp)] == [2, 2]
+
+
+DUPLICATE = (
+    "kernel.py:6:1: error: storage_alias_spec already has a set_buffer_overlap defined; "
+    "each spec can only have one overlap definition"
+)
+
+
+def test_definitions_whose_buffers_are_live_together():
+    # The view of %a is touched again behind the first use of %b.
+    body = ONE_AFTER_THE_OTHER + 'ttg.local_dealloc %a_0 : !x1 loc("kernel.py":10:1)\n'
+    notes = [
+        "the first one is at kernel.py:5:1",
+        "its buffers are live from kernel.py:7:1 to kernel.py:10:1",
+        "those of this one are live from kernel.py:9:1 to kernel.py:9:1",
+    ]
+    check_error(body, [LOWERING], DUPLICATE, notes)
+    check_error(ONE_AFTER_THE_OTHER, [StorageAliasLoweringPass(strict=True)], DUPLICATE, notes[:1])
+
+
+def test_what_a_loop_touches_is_live_in_all_of_it():
+    loop = "scf.for %k = %i to %i step %i : i32 {\n%a_k = ttg.memdesc_index %a[%k] : !x2 -> !x1\nBODY}"
+    loop += ' loc("kernel.py":8:1)\n'
+    before, behind = ONE_AFTER_THE_OTHER.split("ttg.local_dealloc")[0], "%b_0 = ttg.memdesc_index %b[%i] : !x2 -> !x1\n"
+    run(parse(before + loop.replace("BODY", "") + behind), SIZE)
+    both = loop.replace("BODY", "%b_k = ttg.memdesc_index %b[%k] : !x2 -> !x1\n")
+    notes = [
+        "the first one is at kernel.py:5:1",
+        "its buffers are live from kernel.py:7:1 to kernel.py:8:1",
+        "those of this one are live from kernel.py:8:1 to kernel.py:8:1",
+    ]
+    check_error(before + both, [LOWERING], DUPLICATE, notes)
+
+
+def test_what_leaves_the_block_is_live_anywhere():
+    body = SPEC + A + B + shared("t", "%a") + overlap("t") + shared("u", "%b") + overlap("u", line=6)
+    body += '%b_0 = ttg.memdesc_index %b[%i] : !x2 -> !x1 loc("kernel.py":7:1)\n'
+    loop = f"%r = scf.for %k = %i to %i step %i iter_args(%y = %x) -> (!x2) : i32 {{\n{body}scf.yield %a : !x2\n}}\n"
+    notes = [
+        "the first one is at kernel.py:5:1",
+        "its buffers are used outside of the block that defines the overlap",
+        "those of this one are live from kernel.py:7:1 to kernel.py:7:1",
+    ]
+    check_error(loop, [LOWERING], DUPLICATE, notes)
 
 
 # --- what is kept ---------------------------------------------------------------------------------------------------
@@ -271,9 +454,29 @@ def test_a_second_run_changes_nothing(steps: tuple[ModulePass, ...]):
     assert print_module(run(module, *steps)) == once
 
 
-def test_groups_without_a_spec_disappear():
-    module = run(parse(SPEC + A + shared("t", "%a") + shared("u", "%a")), LOWERING, REWRITE)
+def test_a_reuse_group_alone_is_enough():
+    """The largest groups over a spec's allocations relate them, as if the user had set them; not under strict."""
+    grouped = WHOLE.replace("tlx.set_buffer_overlap(%s, %d) : (!spec, !distinct) -> ()", "")
+    assert grouped != WHOLE
+    assert print_module(run(parse(grouped), LOWERING)) == print_module(run(parse(WHOLE), LOWERING))
+    strict = run(parse(grouped), StorageAliasLoweringPass(strict=True))
+    assert not ops_of(strict, ReuseGroupOp)
+    assert [memdesc_type(op.results[0].type).shape[0] for op in ops_of(strict, LocalAliasOp)] == [2, 2]
+
+
+def test_a_group_beside_the_one_that_is_set_disappears():
+    module = run(parse(SPEC + A + shared("t", "%a") + shared("u", "%a") + overlap("t")), LOWERING, REWRITE)
     assert [op.name for op in module.walk()][2:] == ["ttg.local_alloc", "ttg.memdesc_reinterpret", "tt.return"]
+
+
+def test_two_groups_alone_are_two_definitions():
+    check_error(
+        SPEC + A + shared("t", "%a") + shared("u", "%a").replace(":4:", ":6:"),
+        [LOWERING],
+        "kernel.py:6:1: error: storage_alias_spec already has a reuse_group over its allocations; "
+        "each spec can only have one overlap definition",
+        ["the first one is at kernel.py:4:1", "both relate the allocation at kernel.py:2:1"],
+    )
 
 
 def test_an_unused_spec_warns_and_disappears(capsys: pytest.CaptureFixture[str]):

@@ -36,15 +36,23 @@ from tlx_xdsl.dialects.tlx.types import (
     StorageKind,
     StorageKindAttr,
 )
+from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+
+_MEMORY: dict[StorageKind, tuple[type[Attribute], str]] = {
+    StorageKind.SMEM: (SharedMemorySpaceAttr, "shared memory"),
+    StorageKind.TMEM: (TensorMemorySpaceAttr, "tensor memory"),
+}
+"""The memory space of each kind of storage, and its name."""
 
 
 @irdl_op_definition
 class StorageAliasSpecOp(IRDLOperation):
     """Name a region that allocations share.
 
-    `buffer_size_bytes` is the size that the user asked for; `buffer_shape` is the size in bytes that the pass
-    `tlx-storage-alias-size-definition` settles on.
+    `buffer_size_bytes` is the size that the user asked for; `buffer_shape` is what the pass
+    `tlx-storage-alias-size-definition` settles on: bytes in shared memory, rows and columns in tensor memory.
 
     Example: `%s = tlx.storage_alias_spec storage = smem, size = 16384 : !tlx.storage_alias_spec<smem, 16384>`
     """
@@ -74,11 +82,18 @@ class StorageAliasSpecOp(IRDLOperation):
         return None if self.buffer_size_bytes is None else self.buffer_size_bytes.value.data
 
     def verify_(self) -> None:
-        """The explicit size is positive and the type says the same."""
+        """The explicit size is positive and the type says the same; the shape is one of its memory."""
         if self.explicit_bytes is not None and self.explicit_bytes <= 0:
             raise VerifyException(f"buffer_size_bytes must be positive, got {self.explicit_bytes}")
         if self.result.type != StorageAliasSpecType.get(self.storage.data, self.explicit_bytes):
             raise VerifyException(f"storage kind and size do not match the type {self.result.type}")
+        if self.buffer_shape is None:
+            return
+        kind, rank = self.storage.data, len(self.buffer_shape)
+        if rank != (wanted := 2 if kind == StorageKind.TMEM else 1):
+            raise VerifyException(f"{kind.name} storage_alias_spec must have {wanted}D shape, got {rank}D")
+        if any(size < 1 for size in self.buffer_shape.get_values()):
+            raise VerifyException(f"the shape must be positive, got {self.buffer_shape}")
 
     def print(self, printer: Printer) -> None:
         """Print ` storage = smem, size = 16384 {buffer_shape = ...} : type`."""
@@ -115,9 +130,10 @@ class StorageAliasSpecOp(IRDLOperation):
 class StorageAliasLocalAllocOp(IRDLOperation):
     """Allocate buffers in the region of a spec.
 
-    The pass `tlx-buffer-offset-calculation` records the place: `buffer_offset` (bytes from the start of a group to
-    the allocation's first buffer), `bytes_between_buffers` (from one group of buffers to the next) and `group_size`
-    (buffers of this allocation in a group).
+    The pass `tlx-buffer-offset-calculation` records the place: `buffer_offset` (from the start of a group to the
+    allocation's first buffer), `bytes_between_buffers` (from one group of buffers to the next) and `group_size`
+    (buffers of this allocation in a group). The first two are bytes in shared memory; in tensor memory they are
+    columns, whatever the name says, because an offset in bytes would depend on the rows.
 
     Example: `%a = tlx.storage_alias_local_alloc %s : !tlx.storage_alias_spec<smem> -> !ttg.memdesc<...>`
     """
@@ -133,6 +149,31 @@ class StorageAliasLocalAllocOp(IRDLOperation):
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(MemoryAllocEffect())
     assembly_format = "$storage_alias attr-dict `:` type($storage_alias) `->` type($result)"
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether a place is recorded."""
+        return self.buffer_offset is not None or self.bytes_between_buffers is not None or self.group_size is not None
+
+    def verify_(self) -> None:
+        """An array of buffers in the memory of the spec; a place is recorded as a whole, and can be one."""
+        spec, buffers = self.storage_alias.type, self.result.type
+        assert isinstance(spec, StorageAliasSpecType)
+        kind = spec.storage.data
+        space, where = _MEMORY[kind]
+        if not isinstance(buffers.memory_space, space):
+            raise VerifyException(f"storage_alias_spec has {kind.value} storage but result is not in {where}")
+        if len(buffers.shape) < 2:
+            raise VerifyException(f"must be an array of buffers, found {buffers}")
+        if not self.is_placed:
+            return
+        if self.buffer_offset is None or self.bytes_between_buffers is None or self.group_size is None:
+            raise VerifyException("buffer_offset, bytes_between_buffers and group_size are set together")
+        if self.buffer_offset.value.data < 0:
+            raise VerifyException(f"buffer_offset must not be negative, got {self.buffer_offset.value.data}")
+        for name, attr in (("bytes_between_buffers", self.bytes_between_buffers), ("group_size", self.group_size)):
+            if attr.value.data < 1:
+                raise VerifyException(f"{name} must be positive, got {attr.value.data}")
 
 
 @irdl_op_definition

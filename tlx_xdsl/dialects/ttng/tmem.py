@@ -91,6 +91,14 @@ def columns_of(buffer: MemDescType) -> int:
     return prod(buffer.shape[:-2]) * columns * -(-m // ROWS) // ctas or 1
 
 
+def rows_of(buffer: MemDescType) -> int:
+    """Rows of tensor memory that a buffer takes in each of its columns: 64 or 128."""
+    layout = tensor_memory_layout(buffer)
+    if isinstance(layout, TensorMemoryLayout) and layout.block_m == ROWS // 2 and buffer.shape[-2] == ROWS // 2:
+        return ROWS // 2
+    return ROWS
+
+
 @irdl_op_definition
 class TMEMAllocOp(TritonOp):
     """Allocate a buffer in tensor memory, optionally initialised with `src`.

@@ -1,7 +1,8 @@
 """`tlx-storage-alias-allocation`: give every shared region its memory.
 
-A spec becomes one allocation of bytes, an allocation from it a `tlx.local_alias` of all of its memory, and every
-`ttg.memdesc_index` that reaches the alias gets the index of the place where the buffer really lies (`IndexMap`).
+A spec becomes one allocation of bytes, or of columns of tensor memory (`ttng.tmem_alloc` of i32). An allocation from
+it becomes a `tlx.local_alias` of all of its memory, and every `ttg.memdesc_index` that reaches the alias gets the index
+of the place where the buffer really lies (`IndexMap`).
 
 Before, with `%b` behind `%a` in each of two groups:
 ```mlir
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -38,6 +40,9 @@ from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng import TMEMAllocOp
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
@@ -46,6 +51,9 @@ from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewri
 
 LARGEST_ROW = 1024
 """Bytes in a row of the backing allocation. Any power of two would do; this one divides the sizes of most tiles."""
+
+LARGEST_BLOCK = 256
+"""Columns of a block of the backing allocation: no more than an accumulator has (PTX ISA, "tcgen05.mma")."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +69,25 @@ class StorageAliasAllocationPass(ModulePass):
 
 def _allocate(region: StorageRegion) -> list[ArrayPlace]:
     spec = region.spec
-    if spec.buffer_shape is None or (size := region.size_bytes) is None:
+    if (length := region.length) is None:
         raise error_at(spec, "storage_alias_spec has no shape set; run tlx-storage-alias-size-definition first")
-    if region.overlap is not None:
-        raise error_at(region.overlap, "set_buffer_overlap is still there; run tlx-buffer-offset-calculation first")
+    for overlap in region.overlaps:
+        raise error_at(
+            overlap.op,
+            "set_buffer_overlap was not processed by tlx-buffer-offset-calculation, which must run first",
+        )
     maps = [region.index_map(number) for number in range(len(region.allocations))]
-    backing = insert_before(spec, _backing_allocation(size, region.alignment))
+    if region.in_tensor_memory:
+        backing = insert_before(spec, _columns(region.rows, length))
+    else:
+        backing = insert_before(spec, _bytes(length, region.alignment))
     backing.result.name_hint = spec.result.name_hint
-    arrays = [_replace_by_alias(op, backing, map_) for op, map_ in zip(region.allocations, maps, strict=True)]
+    arrays = [_replace_by_alias(op, backing.result, map_) for op, map_ in zip(region.allocations, maps, strict=True)]
     Rewriter.erase_op(spec)
     return arrays
 
 
-def _backing_allocation(size: int, alignment: int) -> LocalAllocOp:
+def _bytes(size: int, alignment: int) -> LocalAllocOp:
     # Stock Triton wants powers of two in the dimensions of the layout; rows are buffers, and their number is free.
     row = min(LARGEST_ROW, size & -size)
     type_ = MemDescType.get(
@@ -82,6 +96,14 @@ def _backing_allocation(size: int, alignment: int) -> LocalAllocOp:
     return LocalAllocOp(operands=[None], properties={"alignment": IntegerAttr(alignment, i32)}, result_types=[type_])
 
 
-def _replace_by_alias(op: StorageAliasLocalAllocOp, backing: LocalAllocOp, places: IndexMap) -> ArrayPlace:
-    alias = replace(op, LocalAliasOp(operands=[backing.result], result_types=[op.result.type]))
+def _columns(rows: int, count: int) -> TMEMAllocOp:
+    # As for bytes: a block has a power of two columns, the number of blocks is free.
+    block = min(LARGEST_BLOCK, count & -count)
+    layout = layout_attr(TensorMemoryLayout(rows, block, 1))
+    type_ = MemDescType.get((count // block, rows, block), i32, layout, TensorMemorySpaceAttr(), mutable=True)
+    return TMEMAllocOp(operands=[None], result_types=[type_, None])
+
+
+def _replace_by_alias(op: StorageAliasLocalAllocOp, backing: SSAValue, places: IndexMap) -> ArrayPlace:
+    alias = replace(op, LocalAliasOp(operands=[backing], result_types=[op.result.type]))
     return array_place(alias.result, places)

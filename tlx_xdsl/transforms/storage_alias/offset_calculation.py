@@ -1,7 +1,8 @@
 """`tlx-buffer-offset-calculation`: find the place of every allocation in the region that it shares.
 
 The overlap tree of a region becomes three numbers on each of its allocations, and is erased. An allocation of a
-region without a tree has no numbers: it begins with the region and is dense.
+region without a tree has no numbers: it begins with the region and is dense. Offset and stride are bytes in shared
+memory and columns in tensor memory.
 
 Before:
 ```mlir
@@ -46,10 +47,12 @@ class BufferOffsetCalculationPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every region of the module, then drop the trees."""
-        for region in storage_regions(op):
-            if region.overlap is not None:
+        for region in storage_regions(op, strict=self.strict):
+            if region.overlaps:
                 _set_offsets(region, self.strict)
-                Rewriter.erase_op(region.overlap)
+            for overlap in region.overlaps:
+                if overlap.set_by is not None:
+                    Rewriter.erase_op(overlap.set_by)
         _erase_unused_groups(op)
 
 

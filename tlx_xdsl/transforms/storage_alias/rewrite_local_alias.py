@@ -15,6 +15,7 @@ After:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -23,9 +24,15 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.tlx import LocalAliasOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.ops import memdesc_type
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMAllocOp
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import replace
+from tlx_xdsl.transforms.storage_alias.whole_views import rewrite_whole
+
+Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp
 
 
 @dataclass(frozen=True)
@@ -34,27 +41,41 @@ class RewriteLocalAliasPass(ModulePass):
 
     name = "tlx-rewrite-local-alias"
 
+    whole_views: bool = False
+    """Make every view as large as its allocation, which Triton 3.8 demands."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Find the allocation behind every alias of the module, then replace the aliases."""
         aliases = [inner for inner in op.walk() if isinstance(inner, LocalAliasOp)]
-        allocations: dict[SSAValue, LocalAllocOp] = {}
+        allocations: dict[SSAValue, Allocation] = {}
+        views: dict[Allocation, list[LocalAliasOp]] = {}
         for alias in aliases:
-            allocations[alias.result] = _allocation(alias, allocations)
-        for alias in aliases:
-            source = allocations[alias.result].result
-            replace(alias, MemDescReinterpretOp(operands=[source], result_types=[alias.result.type]))
+            allocation = _allocation(alias, allocations)
+            allocations[alias.result] = allocation
+            views.setdefault(allocation, []).append(alias)
+        for allocation, its_views in views.items():
+            if self.whole_views:
+                rewrite_whole(allocation, its_views)
+                continue
+            for alias in its_views:
+                result_types = [alias.result.type]
+                replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=result_types))
 
 
-def _allocation(alias: LocalAliasOp, known: dict[SSAValue, LocalAllocOp]) -> LocalAllocOp:
+def _allocation(alias: LocalAliasOp, known: dict[SSAValue, Allocation]) -> Allocation:
     """The allocation that `alias` is a view of; `known` holds that of the aliases in front of it."""
     source = alias.src.owner
-    allocation = source if isinstance(source, LocalAllocOp) else known.get(alias.src)
+    allocation = source if isinstance(source, LocalAllocOp | TMEMAllocOp) else known.get(alias.src)
     if allocation is None:
         raise error_at(alias, "LocalAliasOp must refer to a local_alloc or local_alias op")
-    have, need = (
-        8 * type_.bytes_of_trailing(len(type_.shape))
-        for type_ in (memdesc_type(allocation.result.type), memdesc_type(alias.result.type))
-    )
+    have, need = (_bits(memdesc_type(op.result.type)) for op in (allocation, alias))
     if need > have:
         raise error_at(alias, f"TLXRewriteLocalAlias cannot view a {have}-bit allocation as a {need}-bit alias")
     return allocation
+
+
+def _bits(type_: MemDescType) -> int:
+    """Bits of memory that a buffer takes: in tensor memory those of whole columns."""
+    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
+        return columns_of(type_) * rows_of(type_) * 32
+    return 8 * type_.bytes_of_trailing(len(type_.shape))

@@ -16,6 +16,9 @@ After:
 %s = tlx.storage_alias_spec storage = smem {buffer_shape = array<i64: 65536>} : !tlx.storage_alias_spec<smem>
 ...
 ```
+
+The shape of a region in tensor memory is its rows and columns, `array<i64: 128, 384>`: 64 rows when all of its buffers
+have 64, else 128.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
-from tlx_xdsl.dialects.tlx.types import StorageKind
+from tlx_xdsl.dialects.ttng.tmem import COLUMNS
 from tlx_xdsl.text.diagnostics import error_at, report_warning
 
 
@@ -43,7 +46,7 @@ class StorageAliasSizeDefinitionPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Size every region of the module."""
-        for region in storage_regions(op):
+        for region in storage_regions(op, strict=self.strict):
             _define_size(region, self.strict)
 
 
@@ -52,11 +55,12 @@ def _define_size(region: StorageRegion, strict: bool) -> None:
     # The size was settled by an earlier run, whose tree may be gone by now.
     if spec.buffer_shape is not None:
         return
-    if spec.storage.data == StorageKind.TMEM:
-        raise error_at(spec, "tensor memory is not supported yet")
-    if not region.allocations and region.overlap is None:
+    if not region.allocations and not region.overlaps:
         report_warning(spec, "storage_alias_spec has no referencing storage_alias_local_alloc operations")
         Rewriter.erase_op(spec)
         return
-    total = region.place(strict=strict).total_bytes
-    spec.buffer_shape = DenseArrayBase.from_list(i64, [total])
+    total = region.place(strict=strict).total
+    shape = [region.rows, total] if region.in_tensor_memory else [total]
+    if region.in_tensor_memory and total > COLUMNS:
+        raise error_at(spec, f"storage_alias_spec takes {total} columns of tensor memory, there are {COLUMNS}")
+    spec.buffer_shape = DenseArrayBase.from_list(i64, shape)
