@@ -15,6 +15,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
     "tlx-lower-named-barriers": ("nvidia.named_barriers", "LowerNamedBarriersPass"),
     "tlx-rewrite-local-alias": ("storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
+    "tlx-storage-advice": ("storage_alias.advice", "StorageAdvicePass"),
     "tlx-storage-alias-allocation": ("storage_alias.allocation", "StorageAliasAllocationPass"),
     "tlx-storage-alias-lowering": ("storage_alias.lowering", "StorageAliasLoweringPass"),
     "tlx-storage-alias-size-definition": ("storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
