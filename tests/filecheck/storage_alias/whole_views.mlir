@@ -59,10 +59,10 @@ tt.func @grows() {
 !bytes = !ttg.memdesc<24x1024xi8, #bytes, #smem, mutable>
 !a = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
 
-// CHECK: kernel.py:6:3: error: under Triton 3.8 the array a grows to the size of its allocation, and 'ttg.memdesc_trans' on the whole array cannot be rewritten
+// CHECK: kernel.py:6:3: error: under Triton 3.8 the array a grows to the size of its allocation, and 'ttg.local_dealloc' needs the whole array in one piece
 tt.func @whole() {
   %s = ttg.local_alloc : () -> !bytes
   %a = tlx.local_alias %s : !bytes -> !a
-  %t = ttg.memdesc_trans %a {order = array<i32: 0, 2, 1>} : !a -> !a loc("kernel.py":6:3)
+  ttg.local_dealloc %a : !a loc("kernel.py":6:3)
   tt.return
 }
