@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s --split-input-file -p tlx-rewrite-local-alias{whole_views=true} 2>&1 | filecheck %s
+// RUN: not tlx-opt %s --split-input-file -p tlx-rewrite-local-alias{whole_views=true} 2>&1 | filecheck %s
 
 // Triton 3.8 takes only views that are as large as their allocation.
 
@@ -75,5 +75,21 @@ tt.func @reused(%i: i32) {
     %x_k = ttg.memdesc_index %x[%k] : !a -> !a_i
     scf.yield %x : !a
   }
+  tt.return
+}
+
+// -----
+
+#bytes = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+!bytes = !ttg.memdesc<24x1024xi8, #bytes, #smem, mutable>
+!a = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
+
+// CHECK: kernel.py:6:3: error: under Triton 3.8 the array a grows to the size of its allocation, and 'ttg.local_dealloc' needs the whole array in one piece
+tt.func @whole() {
+  %s = ttg.local_alloc : () -> !bytes
+  %a = tlx.local_alias %s : !bytes -> !a
+  ttg.local_dealloc %a : !a loc("kernel.py":6:3)
   tt.return
 }
