@@ -6,7 +6,7 @@ loop, a partition, a called function. Its location says which buffer the program
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 
@@ -26,6 +26,15 @@ class Tile:
     """Bytes that a view needs, or TMEM columns."""
     twin: tuple[str, str] | None = None
     """Element type and layout of a view with the same bytes."""
+    turned: str | None = None
+    """The layout of the transposed buffer."""
+    folded: tuple[str, str] | None = None
+    """Shape and layout of the same elements in another shape."""
+
+    @property
+    def extents(self) -> list[int]:
+        """The shape."""
+        return [int(extent) for extent in self.shape.split("x")]
 
 
 @dataclass(frozen=True)
@@ -43,25 +52,31 @@ SMEM = Storage(
     "#ttg.shared_memory",
     """
 #f32 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 32}>
+#f32t = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 32}>
 #f16 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#f16t = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 16}>
 #n64 = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#n64t = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = true, elementBitWidth = 16}>
 #f8 = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 8}>
+#f8t = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = true, elementBitWidth = 8}>
 #n0 = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16}>
+#n0t = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = true, elementBitWidth = 16}>
 #row = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #rows = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#columns = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0, 1]}>
 """,
     (
-        Tile("64x64", "f32", "#f32", 16384, 1024, ("i32", "#f32")),
-        Tile("64x64", "f16", "#f16", 8192, 1024, ("bf16", "#f16")),
-        Tile("16x64", "f16", "#f16", 2048, 1024, ("bf16", "#f16")),
-        Tile("64x128", "f8E4M3FN", "#f8", 8192, 1024, ("i8", "#f8")),
-        Tile("8x32", "f16", "#n64", 512, 512, ("i16", "#n64")),
-        Tile("8x16", "f16", "#n0", 256, 128, ("i16", "#n0")),
-        Tile("64", "f32", "#row", 256, 16, ("i32", "#row")),
+        Tile("64x64", "f32", "#f32", 16384, 1024, ("i32", "#f32"), turned="#f32t"),
+        Tile("64x64", "f16", "#f16", 8192, 1024, ("bf16", "#f16"), turned="#f16t"),
+        Tile("16x64", "f16", "#f16", 2048, 1024, ("bf16", "#f16"), turned="#f16t"),
+        Tile("64x128", "f8E4M3FN", "#f8", 8192, 1024, ("i8", "#f8"), turned="#f8t"),
+        Tile("8x32", "f16", "#n64", 512, 512, ("i16", "#n64"), turned="#n64t"),
+        Tile("8x16", "f16", "#n0", 256, 128, ("i16", "#n0"), turned="#n0t"),
+        Tile("64", "f32", "#row", 256, 16, ("i32", "#row"), folded=("8x8", "#rows")),
         Tile("16", "i8", "#row", 16, 16),
         Tile("2", "f32", "#row", 8, 16, ("i32", "#row")),
         Tile("1", "i64", "#row", 8, 16),
-        Tile("4x8", "i32", "#rows", 128, 16, ("f32", "#rows")),
+        Tile("4x8", "i32", "#rows", 128, 16, ("f32", "#rows"), "#columns", ("32", "#row")),
         # No power of two, so that least common multiples are no maxima.
         Tile("48", "f32", "#row", 192, 16, ("i32", "#row")),
         Tile("3x8", "i32", "#rows", 96, 16, ("f32", "#rows")),
@@ -192,8 +207,11 @@ def programs(draw: st.DrawFn, storage: Storage, paths: tuple[str, ...]) -> Progr
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
-def text_of(program: Program, size: int | None = None, *, accesses: bool = True) -> str:
-    """The module of `program`, with an explicit size where one is given; `accesses` may be left out."""
+def text_of(program: Program, size: int | None = None, *, accesses: bool = True, more: Sequence[str] = ()) -> str:
+    """The module of `program`, with an explicit size where one is given; `accesses` may be left out.
+
+    `more` are lines behind the accesses.
+    """
     spec = program.storage.name if size is None else f"{program.storage.name}, {size}"
     asked = "" if size is None else f", size = {size}"
     head = [program.storage.layouts, f"#space = {program.storage.space}"]
@@ -226,6 +244,7 @@ def text_of(program: Program, size: int | None = None, *, accesses: bool = True)
             body += PATHS[path](leaf, program.storage)
             if path == "call":
                 callees.append(_callee(leaf))
+    body += more
     arguments = ", ".join(f"%i{leaf.number}: i32" for leaf in program.leaves)
     lines = [*head, *callees, f"tt.func @main({arguments}, %c: i1) {{", *body, "tt.return", "}"]
     return "\n".join(lines) + "\n"
@@ -383,6 +402,62 @@ def _reinterpret(leaf: Buffers, storage: Storage) -> list[str]:
     ]
 
 
+def _trans(leaf: Buffers, storage: Storage) -> list[str]:
+    n, tile = leaf.number, leaf.tile
+    if tile.turned is None:
+        return []
+    rows, columns = tile.extents
+    rest = f"{columns}x{rows}x{tile.element}, {tile.turned}, #space, mutable>"
+    order = "order = array<i32: 0, 2, 1>"
+    return [
+        f"%x{n} = ttg.memdesc_trans %b{n} {{{order}}} : !t{n} -> !ttg.memdesc<{leaf.count}x{rest}",
+        f"%v{n} = ttg.memdesc_index %x{n}[%i{n}] : !ttg.memdesc<{leaf.count}x{rest} -> !ttg.memdesc<{rest} "
+        f"{_at(leaf, 'trans')}",
+    ]
+
+
+def _reshape(leaf: Buffers, storage: Storage) -> list[str]:
+    n, tile = leaf.number, leaf.tile
+    if tile.folded is None:
+        return []
+    rest = f"{tile.folded[0]}x{tile.element}, {tile.folded[1]}, #space, mutable>"
+    return [
+        f"%x{n} = ttg.memdesc_reshape %b{n} : !t{n} -> !ttg.memdesc<{leaf.count}x{rest}",
+        f"%v{n} = ttg.memdesc_index %x{n}[%i{n}] : !ttg.memdesc<{leaf.count}x{rest} -> !ttg.memdesc<{rest} "
+        f"{_at(leaf, 'reshape')}",
+    ]
+
+
+def _subslice(leaf: Buffers, storage: Storage) -> list[str]:
+    """The second half of the columns of every buffer."""
+    n, tile = leaf.number, leaf.tile
+    if storage is not SMEM or tile.turned is None:
+        return []
+    rows, columns = tile.extents
+    half = f"{rows}x{columns // 2}x{tile.element}, {tile.layout}, #space, mutable"
+    whole = f"!ttg.memdesc<{leaf.count}x{half}, {leaf.count}x{tile.shape}>"
+    return [
+        f"%x{n} = ttg.memdesc_subslice %b{n}[0, 0, {columns // 2}] : !t{n} -> {whole}",
+        f"%v{n} = ttg.memdesc_index %x{n}[%i{n}] : {whole} -> !ttg.memdesc<{half}, {leaf.count}x{tile.shape}> "
+        f"{_at(leaf, 'subslice')}",
+    ]
+
+
+def _halves(leaf: Buffers, storage: Storage) -> list[str]:
+    """Twice as many buffers of half the rows."""
+    n, tile = leaf.number, leaf.tile
+    if tile.turned is None or tile.extents[0] < 16:
+        return []
+    rows, columns = tile.extents
+    rest = f"{rows // 2}x{columns}x{tile.element}, {tile.layout}, #space, mutable>"
+    whole = f"!ttg.memdesc<{2 * leaf.count}x{rest}"
+    return [
+        f"%x{n} = ttg.memdesc_reinterpret %b{n} : !t{n} -> {whole}",
+        f"%h{n} = arith.muli %i{n}, %c2 : i32",
+        f"%v{n} = ttg.memdesc_index %x{n}[%h{n}] : {whole} -> !ttg.memdesc<{rest} {_at(leaf, 'halves')}",
+    ]
+
+
 def _nested(leaf: Buffers, storage: Storage) -> list[str]:
     """An argument of a loop in a partition."""
     n = leaf.number
@@ -421,6 +496,10 @@ PATHS = {
     "blocks": _blocks,
     "call": _call,
     "reinterpret": _reinterpret,
+    "trans": _trans,
+    "reshape": _reshape,
+    "subslice": _subslice,
+    "halves": _halves,
     "nested": _nested,
 }
 """How an access gets at its buffer, as lines of a function that has `%b0` (arrays), `%i0` (indices) and `%c`."""
