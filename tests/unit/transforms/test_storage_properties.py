@@ -22,8 +22,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from tests.unit.transforms.storage_machine import Machine, View, allocated, bits_of
-from tests.unit.transforms.storage_programs import (
-    PATHS,
+from tests.unit.transforms.storage_paths import PATHS
+from tests.unit.transforms.storage_programs import text_of
+from tests.unit.transforms.storage_trees import (
     SMEM,
     TMEM,
     Buffers,
@@ -33,7 +34,6 @@ from tests.unit.transforms.storage_programs import (
     programs,
     relation,
     strict_layout,
-    text_of,
 )
 from tlx_xdsl.dialects.tlx import StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -319,13 +319,19 @@ def test_the_examples_cover_what_they_should():
     """Every path, group sizes on leaves of different size, and trees of three groups and more."""
     seen: list[Program] = []
 
-    @settings(max_examples=100, derandomize=True, database=None)
+    @settings(max_examples=300, derandomize=True, database=None)
     @given(any_program)
     def collect(program: Program) -> None:
         seen.append(program)
 
     collect()
-    assert {path for program in seen for path in program.paths} == set(PATHS)
+    reached = {
+        path
+        for program in seen
+        for leaf, path in zip(program.leaves, program.paths, strict=True)
+        if PATHS[path](leaf, program.storage)
+    }
+    assert reached == set(PATHS)
     assert {program.storage.name for program in seen} == {storage.name for storage in STORAGES}
     assert sum(program.tree.depth >= 3 for program in seen) >= 25
     mixed = [program for program in seen if len({leaf.group_size for leaf in program.leaves}) > 1]
