@@ -68,7 +68,7 @@ def compile_text(
     """
     profile = None if triton_version is None else profile_for(triton_version)
     clock = _Clock()
-    module = _frontend(source, specialization)
+    module = frontend_module(source, specialization)
     clock.lap("frontend")
 
     def finish(stage: str, module: ModuleOp) -> None:
@@ -107,13 +107,17 @@ def frontend_text(source: KernelSource, specialization: Specialization, *, verif
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """
-    module = _frontend(source, specialization)
+    module = frontend_module(source, specialization)
     if verify:
         verify_module(module)
     return print_module(module)
 
 
-def _frontend(source: KernelSource, specialization: Specialization) -> ModuleOp:
+def frontend_module(source: KernelSource, specialization: Specialization) -> ModuleOp:
+    """What the frontend makes of a kernel; no pass runs and nothing is verified.
+
+    Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
+    """
     return build_module(
         source,
         specialization.signature,

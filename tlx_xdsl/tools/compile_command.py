@@ -35,10 +35,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", default="build", metavar="DIR", help="folder for the files (build); - prints them"
     )
-    parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
     parser.add_argument(
         "--emit", default=_DEFAULT_STAGES, metavar="STAGES", help=f"what to write, of {','.join(STAGES)}"
     )
+    parser.add_argument(
+        "--triton-version",
+        metavar="VERSION",
+        help="Triton whose text is written (the installed one's, else 3.9)",
+    )
+    parser.add_argument(
+        "--print-after-all", action="store_true", help="also write the module behind every pass, for tlx-opt"
+    )
+    parser.add_argument("--no-verify", action="store_true", help="do not verify the module between passes")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no report")
+
+    add_kernel_arguments(parser)
+
+
+def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that say what a kernel is compiled for."""
+    parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
     parser.add_argument(
         "--signature",
         action="append",
@@ -58,16 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
-    parser.add_argument(
-        "--triton-version",
-        metavar="VERSION",
-        help="Triton whose text is written (the installed one's, else 3.9)",
-    )
-    parser.add_argument(
-        "--print-after-all", action="store_true", help="also write the module behind every pass, for tlx-opt"
-    )
-    parser.add_argument("--no-verify", action="store_true", help="do not verify the module between passes")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no report")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -81,9 +87,7 @@ def run(args: argparse.Namespace) -> None:
     if needs_backend:
         # Triton's import takes longer than our passes: let it happen meanwhile.
         start_worker()
-    kernel, defaults = load_kernel(args.kernel)
-    options = _options(args, defaults)
-    specialization = _specialization(args, defaults, options)
+    kernel, options, specialization = _load(args)
     output = Path(args.output)
     paths: list[Path] = []
     if args.output == "-":
@@ -130,6 +134,21 @@ def run(args: argparse.Namespace) -> None:
             print(f"warning: {warning}", file=sys.stderr)
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
+
+
+def kernel_of(args: argparse.Namespace) -> tuple[Kernel, Specialization]:
+    """The kernel that a command line with `add_kernel_arguments` names, and what it is compiled for.
+
+    Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
+    """
+    kernel, _, specialization = _load(args)
+    return kernel, specialization
+
+
+def _load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
+    kernel, defaults = load_kernel(args.kernel)
+    options = _options(args, defaults)
+    return kernel, options, _specialization(args, defaults, options)
 
 
 def _print_text(

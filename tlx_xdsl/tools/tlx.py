@@ -12,15 +12,16 @@ from tlx_xdsl.version import __version__
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 1 for an error in the input."""
-    from tlx_xdsl.tools import compile_command
+    from tlx_xdsl.tools import compile_command, map_command
 
     parser = argparse.ArgumentParser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
     parser.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     compile_command.add_arguments(commands.add_parser("compile", help="compile a kernel and write its stages"))
+    map_command.add_arguments(commands.add_parser("map", help="show which memory every buffer of a kernel has"))
     parsed = parser.parse_args(args)
     try:
-        compile_command.run(parsed)
+        (map_command if parsed.command == "map" else compile_command).run(parsed)
     except CompilationError as error:
         print(error, file=sys.stderr)
         return 1

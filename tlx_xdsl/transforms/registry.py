@@ -15,6 +15,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
     "tlx-lower-named-barriers": ("nvidia.named_barriers", "LowerNamedBarriersPass"),
     "tlx-rewrite-local-alias": ("storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
+    "tlx-storage-advice": ("storage_alias.advice", "StorageAdvicePass"),
     "tlx-storage-alias-allocation": ("storage_alias.allocation", "StorageAliasAllocationPass"),
     "tlx-storage-alias-lowering": ("storage_alias.lowering", "StorageAliasLoweringPass"),
     "tlx-storage-alias-size-definition": ("storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
@@ -37,9 +38,15 @@ def _loader(module: str, name: str) -> Callable[[], type[ModulePass]]:
     return load
 
 
+def _alias(name: str, of: str) -> Callable[[], type[ModulePass]]:
+    load = _loader(*_HOMES[of])
+    # xDSL compares the name in a pipeline with that of the class.
+    return lambda: type(load().__name__, (load(),), {"name": name})
+
+
 ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     **{name: _loader(module, class_name) for name, (module, class_name) in _HOMES.items()},
-    **{alias: _loader(*_HOMES[name]) for alias, name in _ALIASES.items()},
+    **{alias: _alias(alias, name) for alias, name in _ALIASES.items()},
 }
 """Every pass of ours, also by its older names."""
 

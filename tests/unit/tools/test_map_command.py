@@ -1,0 +1,165 @@
+"""`tlx map` on the examples and on wrong input.
+
+`hopper_gemm_map.json` is what `tlx map examples/hopper_gemm_ws.py:matmul --format json` writes, with the directory of
+the example left out, and the picture in the docs is that of the attention kernel; TLX_UPDATE_GOLDEN=1 writes them anew.
+"""
+
+import json
+import os
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tlx_xdsl.tools.tlx import main
+from tlx_xdsl.tools.tlx_opt import main as tlx_opt
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+GEMM = f"{EXAMPLES / 'hopper_gemm_ws.py'}:matmul"
+ATTENTION = f"{EXAMPLES / 'blackwell_attention_ws.py'}:attention"
+GOLDEN = Path(__file__).parent / "hopper_gemm_map.json"
+
+DOCS = ROOT / "docs"
+PICTURE = DOCS / "images" / "blackwell_attention_map.svg"
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def mapped(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["map", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_json_of_the_hopper_gemm(capsys: pytest.CaptureFixture[str]):
+    text = mapped(capsys, GEMM, "--format", "json").replace(f"{EXAMPLES}{os.sep}", "")
+    if os.environ.get("TLX_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert json.loads(text) == json.loads(GOLDEN.read_text())
+
+
+def test_the_golden_file_says_what_the_kernel_s_arithmetic_says():
+    """The ring of 3 stages is 3 * (2 * 64*64 + 64*256) * 2 bytes, and C lies on its first stages of B."""
+    (kernel,) = json.loads(GOLDEN.read_text())
+    storage = kernel["memories"]["smem"]["regions"][0]
+    assert storage["size"] == 3 * (2 * 64 * 64 + 64 * 256) * 2 == 147_456
+    buffers = {f"{array['name']}[{each['index']}]": each for array in storage["arrays"] for each in array["buffers"]}
+    assert buffers["c[1]"]["shares_with"] == ["b[1]"]
+    assert buffers["a[5]"]["shares_with"] == []
+    assert (buffers["a[5]"]["start"], buffers["a[5]"]["end"]) == (139_264, 147_456)
+    assert kernel["memories"]["tmem"]["limit"] == 0
+
+
+def test_text_has_a_line_for_every_buffer(capsys: pytest.CaptureFixture[str]):
+    lines = mapped(capsys, GEMM).splitlines()
+    assert "shared memory: 147,528 of 232,448 B, 84,920 free" in lines
+    assert ["32,768", "65,536", "32,768", "c[1]", "64x256xf16", "b[1]"] in [line.split() for line in lines]
+    assert len([line for line in lines if re.search(r" [abc]\[\d\] ", line)]) == 6 + 3 + 2
+    assert any(re.fullmatch(r" +c +partition0 +hopper_gemm_ws.py:\d+,\d+", line) for line in lines)
+
+
+def test_tensor_memory_of_the_attention_kernel(capsys: pytest.CaptureFixture[str]):
+    (kernel,) = json.loads(mapped(capsys, ATTENTION, "--format", "json"))
+    tmem = kernel["memories"]["tmem"]
+    assert (tmem["used"], tmem["limit"], tmem["unit"]) == (512, 512, "columns")
+    scores = tmem["regions"][1]
+    places = {array["name"]: [(each["start"], each["end"]) for each in array["buffers"]] for array in scores["arrays"]}
+    assert places == {
+        "s": [(0, 128), (128, 256)],
+        "p": [(0, 32), (32, 64), (128, 160), (160, 192)],
+        "alpha": [(64, 65), (192, 193)],
+        "end_m": [(65, 66), (193, 194)],
+        "end_total": [(66, 67), (194, 195)],
+    }
+    assert scores["padding"] == []
+
+
+def test_svg_shows_every_buffer(tmp_path: Path):
+    path = tmp_path / "map.svg"
+    assert main(["map", ATTENTION, "-o", str(path)]) == 0
+    picture = ET.parse(path).getroot()
+    hints = [title.text or "" for title in picture.iter(f"{SVG}title")]
+    assert "p[3]: 160 to 192 of scores_memory, 32 columns" in hints
+    # Arrays q, k, v and o, s, alpha, m, the denominator of 2 buffers each, p of 4, and 11 arrays of barriers.
+    assert len(hints) == 8 * 2 + 4 + 11
+    texts = [text.text for text in picture.iter(f"{SVG}text")]
+    assert {"p[3]", "s[1]", "limit 512", "limit 232,448", "partition3", "unused"} <= set(texts)
+    width = float(picture.attrib["width"])
+    for box in picture.iter(f"{SVG}rect"):
+        assert float(box.get("x", 0)) + float(box.attrib["width"]) <= width
+
+
+def test_the_docs_show_what_is_drawn_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = PICTURE if os.environ.get("TLX_UPDATE_GOLDEN") else tmp_path / "map.svg"
+    assert main(["map", ATTENTION, "-o", str(path)]) == 0
+    assert path.read_text() == PICTURE.read_text()
+    text = mapped(capsys, ATTENTION)
+    page = (DOCS / "storage-aliasing.md").read_text()
+    (shown,) = re.findall(r"```text\n( +scores_memory.*?)```", page, re.DOTALL)
+    assert shown in text
+
+
+def test_the_docs_advice_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    half = [f"--signature={name}_desc=tensordesc<fp16[128, 64]>" for name in "qkvo"]
+    told = ""
+    for kernel, arguments in ((ATTENTION, ["--constexpr", "HEAD_DIM=64", *half]), (GEMM, [])):
+        assert main(["compile", kernel, "--emit", "ttir", "-o", "-", *arguments]) == 0
+        path = tmp_path / "kernel.ttir"
+        path.write_text(capsys.readouterr().out)
+        assert tlx_opt([str(path), "-p", "tlx-storage-advice"]) == 0
+        told += capsys.readouterr().err
+    page = (DOCS / "storage-aliasing.md").read_text()
+    shown = re.findall(r"^in '.*", page, re.MULTILINE)
+    assert len(shown) == 5
+    for line in shown:
+        assert f"remark: {line}\n" in told
+
+
+@pytest.mark.parametrize("stage", ["ttir", "ttgir"])
+def test_ir_of_any_stage_is_mapped(tmp_path: Path, capsys: pytest.CaptureFixture[str], stage: str):
+    assert main(["compile", GEMM, "--emit", stage, "-o", str(tmp_path), "-q"]) == 0
+    text = mapped(capsys, str(tmp_path / f"matmul.{stage}"))
+    assert "147,528 of 232,448 B" in text
+    # Behind lowering, what says where a buffer lies is the code that indexes its view.
+    assert ("c[1]" in text) == (stage == "ttir")
+
+
+def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
+    assert main(["map", GEMM, "--constexpr", "NUM_STAGES=5"]) == 1
+    told = capsys.readouterr()
+    assert "245,864 of 232,448 B, 13,416 too many" in told.out
+    assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448\n", told.err)
+    assert "note: 245,760 B: storage for a, b, c at" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.py:kernel"], "nothing.py: error: no such file"),
+        (["nothing.mlir"], "error: [Errno 2] No such file or directory: 'nothing.mlir'"),
+        ([GEMM, "--target", "sm_x"], "error: unknown target 'sm_x': expected a spelling such as sm_90a or sm_100a"),
+    ],
+)
+def test_wrong_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str):
+    assert main(["map", *arguments]) == 1
+    assert capsys.readouterr().err.strip() == message
+
+
+def test_ir_without_buffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "empty.mlir"
+    path.write_text("tt.func @f() { tt.return }")
+    assert main(["map", str(path)]) == 1
+    assert "nothing here allocates shared or tensor memory" in capsys.readouterr().err
+
+
+def test_a_picture_shows_one_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "two.mlir"
+    body = "%a = ttg.local_alloc : () -> !ttg.memdesc<2x64xf16, #line, #ttg.shared_memory, mutable> tt.return"
+    path.write_text(
+        "#line = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n"
+        f"tt.func @f() {{ {body} }} tt.func @g() {{ {body} }}"
+    )
+    assert "\n\ng (two.mlir:2) for sm_90" in mapped(capsys, str(path))
+    assert main(["map", str(path), "--format", "svg"]) == 1
+    assert "a picture shows one function, this module has f, g" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""The storage map: which bytes of shared memory and which columns of tensor memory every buffer of a kernel has.
+
+The regions are put one behind the other in program order. Stock Triton picks the addresses, may lay regions over each
+other whose lives do not meet, and adds what it needs itself (captures of tasks, scratch memory of conversions and
+reductions): none of that is counted here. `storage_map_reader` makes the map from the IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.analysis.buffer_users import Uses, task_order
+from tlx_xdsl.analysis.overlap_tree import Group
+from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
+from tlx_xdsl.dialects.ttng.tmem import COLUMNS
+from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.layouts.shared import SMEM_BYTES_PER_BLOCK
+
+Memory: TypeAlias = Literal["smem", "tmem"]
+UNITS: Mapping[Memory, str] = {"smem": "B", "tmem": "columns"}
+"""What sizes and places are counted in."""
+NAMES: Mapping[Memory, str] = {"smem": "shared memory", "tmem": "tensor memory"}
+STOCK_ALIGNMENT = 16
+"""Bytes that stock Triton aligns every allocation in shared memory to, at least (measured with 3.6 to 3.9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes or columns `start` to `end - 1`, from the start of a region."""
+
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes or columns in it."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array of equal buffers in a region."""
+
+    name: str
+    role: Literal["buffers", "barriers", "view"]
+    """A view has no memory of its own: it is what lowering has left of an array of buffers."""
+    type: str
+    """Shape and element type of one buffer, such as `64x256xf16`."""
+    place: SourceLocation | None
+    unit: int
+    """Size of one buffer."""
+    alignment: int
+    """What its address must be a multiple of."""
+    group_size: int
+    """Buffers that stand in one group of the region."""
+    buffers: tuple[Span, ...]
+    uses: tuple[Uses, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory that is allocated as a whole: a storage_alias_spec or a plain allocation."""
+
+    name: str
+    memory: Memory
+    place: SourceLocation | None
+    op: Operation
+    start: int
+    """Where it begins when all regions of its memory are laid in program order."""
+    size: int
+    alignment: int
+    groups: int
+    """Equal groups of buffers in it, `stride` apart; 1 where nothing groups them."""
+    stride: int
+    arrays: tuple[Array, ...]
+    trees: tuple[Group, ...]
+    """Which arrays overlap, by their number; several when what they relate never lives at the same time."""
+    captured_by: frozenset[int]
+    """Numbers of the `ttg.warp_specialize` of the function whose partitions are given the region."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several arrays were put into it."""
+        return isinstance(self.op, StorageAliasSpecOp)
+
+    @property
+    def padding(self) -> tuple[Span, ...]:
+        """What no buffer takes."""
+        gaps: list[Span] = []
+        end = 0
+        for span in (*sorted(self._spans(), key=lambda span: span.start), Span(self.size, self.size)):
+            if span.start > end:
+                gaps.append(Span(end, span.start))
+            end = max(end, span.end)
+        return tuple(gaps)
+
+    def sharers(self, array: Array, span: Span) -> list[tuple[Array, list[int]]]:
+        """The buffers of other arrays that have a byte or column of `span` too."""
+        found = [
+            (other, [i for i, at in enumerate(other.buffers) if at.start < span.end and span.start < at.end])
+            for other in self.arrays
+            if other is not array
+        ]
+        return [(other, indices) for other, indices in found if indices]
+
+    def _spans(self) -> Iterator[Span]:
+        return (span for array in self.arrays for span in array.buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageMap:
+    """Who has which memory in one kernel."""
+
+    kernel: str
+    place: SourceLocation | None
+    op: Operation
+    capability: int
+    regions: tuple[Region, ...]
+    """In program order."""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks that work with some buffer."""
+        names = {use.task for region in self.regions for array in region.arrays for use in array.uses}
+        return tuple(sorted(names, key=task_order))
+
+    def of(self, memory: Memory) -> list[Region]:
+        """The regions of one memory."""
+        return [region for region in self.regions if region.memory == memory]
+
+    def used(self, memory: Memory) -> int:
+        """Bytes or columns that the regions of `memory` take together."""
+        return max((region.start + region.size for region in self.of(memory)), default=0)
+
+    def limit(self, memory: Memory) -> int:
+        """Bytes or columns that a thread block can have on the target."""
+        return limit_of(memory, self.capability)
+
+
+def next_start(memory: Memory, end: int, alignment: int) -> int:
+    """Where a region begins that lies behind byte or column `end`."""
+    step = max(STOCK_ALIGNMENT, alignment) if memory == "smem" else alignment
+    return -(-end // step) * step
+
+
+def limit_of(memory: Memory, capability: int) -> int:
+    """Bytes of shared memory, or columns of tensor memory, that a thread block can have.
+
+    A target that is not in our table has the shared memory of the next lower one.
+    """
+    if memory == "tmem":
+        return COLUMNS if 100 <= capability < 120 else 0
+    known = [other for other in SMEM_BYTES_PER_BLOCK if other <= capability]
+    return SMEM_BYTES_PER_BLOCK[max(known) if known else min(SMEM_BYTES_PER_BLOCK)]

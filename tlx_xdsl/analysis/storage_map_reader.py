@@ -1,0 +1,213 @@
+"""From IR to the storage map.
+
+In front of storage-alias lowering and between its steps the map is complete: specs, overlap trees or the numbers that
+stand for them, plain allocations, barriers. Behind it a shared region is one allocation with views, and where in a
+view the buffers lie is part of the code that indexes them: the map shows the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, i8, i32
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
+from tlx_xdsl.analysis.overlap_tree import Group, Slot
+from tlx_xdsl.analysis.storage_map import Array, Memory, Region, Span, StorageMap, next_start
+from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
+from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
+from tlx_xdsl.dialects.base.operation import num_ctas_of
+from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
+from tlx_xdsl.dialects.tt import FuncOp
+from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, WarpSpecializePartitionsOp
+from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr, layout_of
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp, columns_of
+from tlx_xdsl.layouts.conversion.shared import buffer_rank
+from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.shared import required_alignment
+from tlx_xdsl.text.diagnostics import error_at, source_location
+
+
+def storage_maps(module: ModuleOp, capability: int | None = None, *, strict: bool = False) -> list[StorageMap]:
+    """The map of every function of `module` that allocates something.
+
+    `capability` is the target's compute capability, such as 90; that of the module by default, else 90.
+    Raises CompilationError, located in the kernel, for an overlap tree that can't be laid out, and for clusters whose
+    thread blocks share tensors (`num_ctas` above 1).
+    """
+    if capability is None:
+        target = module.attributes.get("ttg.target")
+        digits = target.data.removeprefix("cuda:") if isinstance(target, StringAttr) else ""
+        capability = int(digits) if digits.isdigit() else 90
+    shared = {region.spec: region for region in storage_regions(module, strict=strict)}
+    maps: list[StorageMap] = []
+    for function in module.walk():
+        if not isinstance(function, FuncOp):
+            continue
+        regions = _Reader(function, shared, strict).read()
+        if regions:
+            place = source_location(function.location)
+            maps.append(StorageMap(function.sym_name.data, place, function, capability, tuple(regions)))
+    return maps
+
+
+class _Reader:
+    """Reads the regions of one function."""
+
+    def __init__(self, function: FuncOp, shared: Mapping[StorageAliasSpecOp, StorageRegion], strict: bool):
+        self.function = function
+        self.shared = shared
+        self.strict = strict
+        self.ends: dict[Memory, int] = {"smem": 0, "tmem": 0}
+        ops = list(function.walk())
+        self.order = {op: number for number, op in enumerate(ops)}
+        holders = [op for op in ops if isinstance(op, WarpSpecializePartitionsOp)]
+        self.allocations = [op for op in ops if isinstance(op, StorageAliasSpecOp | LocalAllocOp | TMEMAllocOp)]
+        self.captures = [set(holder.explicit_captures) for holder in holders]
+
+    def read(self) -> list[Region]:
+        """The regions in program order."""
+        regions: list[Region] = []
+        for op in self.allocations:
+            if (num_ctas_of(op) or 1) > 1:
+                raise error_at(op, "the storage map knows no clusters whose blocks share tensors (num_ctas above 1)")
+            if not isinstance(op, StorageAliasSpecOp):
+                regions.append(self._plain(op, len(regions)))
+            elif self.shared[op].allocations:
+                regions.append(self._shared(self.shared[op], len(regions)))
+        return regions
+
+    def _plain(self, op: LocalAllocOp | TMEMAllocOp, number: int) -> Region:
+        memory: Memory = "smem" if isinstance(op, LocalAllocOp) else "tmem"
+        views = sorted(_views(op), key=self.order.__getitem__)
+        type_ = memdesc_type(op.result.type)
+        count, unit, alignment = _measures(op, type_)
+        if _is_one_buffer(type_):
+            count, unit = 1, count * unit
+        if isinstance(op, LocalAllocOp) and op.alignment is not None:
+            alignment = max(alignment, op.alignment.value.data)
+        name = op.result.name_hint or f"allocation {number}"
+        arrays = [_view(view, index, alignment) for index, view in enumerate(views)]
+        if not views:
+            arrays = [_array(name, op, type_, Slot(0, unit, 1), count, unit, alignment)]
+        return self._region(name, memory, op, count * unit, alignment, arrays, [op.result, *_results(views)])
+
+    def _shared(self, region: StorageRegion, number: int) -> Region:
+        spec = region.spec
+        memory: Memory = "smem" if spec.storage.data.value == "smem" else "tmem"
+        leaves = [leaf_of(index, op) for index, op in enumerate(region.allocations)]
+        slots, size = _slots(region, self.strict)
+        arrays: list[Array] = []
+        for index, (op, leaf) in enumerate(zip(region.allocations, leaves, strict=True)):
+            type_ = memdesc_type(op.result.type)
+            arrays.append(_array(leaf.name, op, type_, slots[index], leaf.count, leaf.unit, leaf.alignment))
+        name = spec.result.name_hint or f"allocation {number}"
+        trees = tuple(read_trees(spec, region.allocations, region.overlaps, leaves)) if region.overlaps else ()
+        strides = {slot.stride for slot in slots.values()}
+        related = len(strides) == 1 and (bool(trees) or region.allocations[0].is_placed)
+        groups = len(arrays[0].buffers) // arrays[0].group_size if related else 1
+        stride = slots[0].stride if groups > 1 else size
+        return self._region(
+            name, memory, spec, size, region.alignment, arrays, _results(region.allocations), trees, groups, stride
+        )
+
+    def _region(
+        self,
+        name: str,
+        memory: Memory,
+        op: Operation,
+        size: int,
+        alignment: int,
+        arrays: Sequence[Array],
+        values: Sequence[SSAValue],
+        trees: tuple[Group, ...] = (),
+        groups: int = 1,
+        stride: int | None = None,
+    ) -> Region:
+        start = next_start(memory, self.ends[memory], alignment)
+        self.ends[memory] = start + size
+        captured = frozenset(number for number, held in enumerate(self.captures) if not held.isdisjoint(values))
+        place = source_location(op.location)
+        return Region(
+            name, memory, place, op, start, size, alignment, groups, stride or size, tuple(arrays), trees, captured
+        )
+
+
+def _slots(region: StorageRegion, strict: bool) -> tuple[Mapping[int, Slot], int]:
+    """The place of every allocation of `region`, from its tree or from what stands on the operations; its size."""
+    if not region.overlaps and any(op.is_placed for op in region.allocations):
+        slots = {
+            number: Slot(
+                0 if op.buffer_offset is None else op.buffer_offset.value.data,
+                0 if op.bytes_between_buffers is None else op.bytes_between_buffers.value.data,
+                1 if op.group_size is None else op.group_size.value.data,
+            )
+            for number, op in enumerate(region.allocations)
+        }
+        return slots, region.length or 0
+    placement = region.place(strict=strict)
+    return placement.slots, placement.total
+
+
+def _measures(op: Operation, type_: MemDescType) -> tuple[int, int, int]:
+    """Buffers of an allocation, the size of one, and what its address must be a multiple of."""
+    layout = layout_of(type_.encoding)
+    if isinstance(layout, SharedLayout):
+        unit = type_.bytes_of_trailing(len(type_.shape) - 1)
+        return type_.shape[0], unit, required_alignment(layout, type_.element_bits)
+    if isinstance(type_.memory_space, SharedMemorySpaceAttr):
+        raise error_at(op, f"a buffer in shared memory needs a shared layout, found {type_.encoding}")
+    count = type_.shape[0] if len(type_.shape) > 2 else 1
+    return count, columns_of(type_) // count, 1
+
+
+def _is_one_buffer(type_: MemDescType) -> bool:
+    """Whether a plain allocation in shared memory is a tile, and not an array of them."""
+    layout = layout_of(type_.encoding)
+    return isinstance(layout, SharedLayout) and buffer_rank(layout) == len(type_.shape)
+
+
+def _array(name: str, op: Operation, type_: MemDescType, slot: Slot, count: int, unit: int, alignment: int) -> Array:
+    value = op.results[0]
+    ops = accesses(value)
+    starts = [i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * unit for i in range(count)]
+    return Array(
+        name,
+        "barriers" if any(user.name == "ttng.init_barrier" for user in ops) else "buffers",
+        _type_text(type_, count),
+        source_location(op.location),
+        unit,
+        alignment,
+        slot.group_size,
+        tuple(Span(start, start + unit) for start in starts),
+        uses_by_task(ops),
+    )
+
+
+def _type_text(type_: MemDescType, count: int) -> str:
+    shape = type_.shape[1:] if len(type_.shape) > 2 or type_.shape[:1] == (count,) else type_.shape
+    return "x".join([*map(str, shape), str(type_.element_type)])
+
+
+def _views(allocation: LocalAllocOp | TMEMAllocOp) -> list[Operation]:
+    """What lowering has made of the arrays of a shared region; nothing for an allocation that is its own array."""
+    if memdesc_type(allocation.result.type).element_type not in (i8, i32):
+        return []
+    users = [use.operation for use in allocation.result.uses]
+    return users if all(isinstance(op, LocalAliasOp | MemDescReinterpretOp) for op in users) else []
+
+
+def _view(op: Operation, number: int, alignment: int) -> Array:
+    value = op.results[0]
+    type_ = memdesc_type(value.type)
+    count, unit, _ = _measures(op, type_)
+    name = value.name_hint or f"view {number}"
+    array = _array(name, op, type_, Slot(0, unit, 1), count, unit, alignment)
+    return replace(array, role="view", buffers=(Span(0, count * unit),))
+
+
+def _results(ops: Sequence[Operation]) -> list[SSAValue]:
+    return [result for op in ops for result in op.results]

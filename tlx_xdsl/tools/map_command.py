@@ -1,0 +1,89 @@
+"""`tlx map FILE.py:KERNEL` or `tlx map FILE.mlir`: which memory every buffer of a kernel has."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import ParseError
+
+from tlx_xdsl.analysis.storage_budget import check_budget
+from tlx_xdsl.analysis.storage_map import StorageMap
+from tlx_xdsl.analysis.storage_map_reader import storage_maps
+from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.runtime.compilation import frontend_module
+from tlx_xdsl.runtime.targets import capability_of
+from tlx_xdsl.text.diagnostics import parse_error
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.storage_map_svg import map_as_svg
+from tlx_xdsl.tools.storage_map_text import map_as_json, map_as_text
+
+FORMATS = ("text", "json", "svg")
+_MLIR = (".mlir", ".ttir", ".ttgir")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument(
+        "kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir, .ttir or .ttgir"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="what to write (text; svg or json by the name of -o)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write to, instead of standard output")
+    parser.add_argument("--strict", action="store_true", help="lay out as storage-alias lowering does with strict")
+    compile_command.add_kernel_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, and, when the map is written, for one that can't fit its target.
+    """
+    maps = storage_maps(*_module(args), strict=args.strict)
+    if not maps:
+        raise CompilationError("nothing here allocates shared or tensor memory", SourceLocation(args.kernel, 0))
+    text = _render(maps, _format(args))
+    if args.output is None:
+        print(text)
+    else:
+        Path(args.output).parent.mkdir(parents=True, exist_ok=True)
+        Path(args.output).write_text(text + "\n", encoding="utf-8")
+    for each in maps:
+        check_budget(each)
+
+
+def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
+    """The module to map, and the compute capability that the command line asks for."""
+    path = Path(args.kernel)
+    if path.suffix not in _MLIR:
+        kernel, specialization = compile_command.kernel_of(args)
+        module, capability = frontend_module(kernel.source, specialization), capability_of(specialization.target)
+    else:
+        try:
+            module = parse_module(path.read_text(encoding="utf-8"), filename=args.kernel)
+        except ParseError as error:
+            raise parse_error(error) from error
+        capability = None if args.target is None else capability_of(args.target)
+    verify_module(module)
+    return module, capability
+
+
+def _format(args: argparse.Namespace) -> str:
+    if args.format is not None:
+        return args.format
+    suffix = Path(args.output or "").suffix.removeprefix(".")
+    return suffix if suffix in FORMATS else "text"
+
+
+def _render(maps: list[StorageMap], format_: str) -> str:
+    if format_ == "json":
+        return json.dumps([map_as_json(each) for each in maps], indent=2)
+    if format_ == "text":
+        return "\n\n".join(map(map_as_text, maps))
+    if len(maps) > 1:
+        names = ", ".join(each.kernel for each in maps)
+        raise CompilationError(f"--format svg: a picture shows one function, this module has {names}")
+    return map_as_svg(maps[0])

@@ -1,0 +1,192 @@
+"""The storage map as a picture: one row for every array, bytes or columns from left to right, a colour for each task.
+
+A buffer is a box with a band of colour for each task that uses it. Dashed lines separate the groups of buffers of a
+region, hatched is what no buffer takes, and the red line is the limit of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import get_args
+
+from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
+
+# Pixels.
+WIDTH, LEFT, RIGHT = 1100, 210, 30
+ROW, GAP, BAR = 24, 5, 8
+CHARACTER = 6.6
+"""Width of a letter of 11 pixels, on the wide side: a label that might not fit is left out."""
+
+# Okabe and Ito's colours, which people with any colour vision tell apart, made lighter to carry black text.
+COLOURS = ("#a6d8f3", "#f6c98f", "#8fd6bf", "#e6b6d0", "#f6ee9c", "#8fbfe0", "#eaae8a", "#cccccc")
+_STYLE = (
+    "text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:#222}"
+    ".title{font-size:16px;font-weight:bold}.memory{font-size:13px;font-weight:bold}.faint{fill:#666}.limit{fill:#c00000}"
+)
+_HATCH = (
+    '<defs><pattern id="unused" width="6" height="6" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">'
+    '<rect width="6" height="6" fill="#ffffff"/><rect width="2" height="6" fill="#b0b0b0"/></pattern></defs>'
+)
+
+
+def map_as_svg(map_: StorageMap) -> str:
+    """The map as the text of an SVG file."""
+    return _Picture(map_).draw()
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Bytes or columns to pixels."""
+
+    length: int
+
+    def x(self, position: int) -> float:
+        """Where a byte or column begins."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * position / self.length
+
+    def box(self, span: Span, offset: int) -> tuple[float, float]:
+        """Left end and width of a span of the region at `offset`; the smallest is still seen."""
+        left = self.x(offset + span.start)
+        return left, max(self.x(offset + span.end) - left, 1.5)
+
+
+class _Picture:
+    def __init__(self, map_: StorageMap):
+        self.map = map_
+        self.colours: Mapping[str, str] = {
+            task: COLOURS[number % len(COLOURS)] for number, task in enumerate(map_.tasks)
+        }
+        self.parts: list[str] = []
+        self.y = 0.0
+
+    def draw(self) -> str:
+        """Everything, from top to bottom."""
+        self._title()
+        for memory in get_args(Memory):
+            if self.map.of(memory):
+                self._memory(memory)
+        height = self.y + 12
+        frame = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {frame}>'
+        background = f'<rect width="{WIDTH}" height="{height:.0f}" fill="#ffffff"/>'
+        return "\n".join([head, f"<style>{_STYLE}</style>", _HATCH, background, *self.parts, "</svg>"])
+
+    # --- parts of the picture ------------------------------------------------------------------------------------
+
+    def _title(self) -> None:
+        totals = [
+            f"{self.map.used(memory):,} of {self.map.limit(memory):,} {UNITS[memory]} of {NAMES[memory]}"
+            for memory in get_args(Memory)
+            if self.map.of(memory)
+        ]
+        self._text(12, 26, f"{self.map.kernel} on sm_{self.map.capability}: {'; '.join(totals)}", "title")
+        x = 12.0
+        for task, colour in self.colours.items():
+            self._rect(x, 40, 14, 14, colour)
+            self._text(x + 19, 51, task)
+            x += 40 + CHARACTER * len(task)
+        self._rect(x, 40, 14, 14, "url(#unused)")
+        self._text(x + 19, 51, "unused")
+        self.y = 70
+
+    def _memory(self, memory: Memory) -> None:
+        regions, limit = self.map.of(memory), self.map.limit(memory)
+        axis = _Axis(max(self.map.used(memory), limit))
+        self._text(12, self.y + 14, f"{NAMES[memory]}, {UNITS[memory]}", "memory")
+        top = self.y + 22
+        self._ticks(axis, limit, top)
+        self.y = top + 20
+        barriers = [region for region in regions if region.arrays[0].role == "barriers"]
+        for region in regions:
+            if region not in barriers:
+                self._region(axis, region)
+        if barriers:
+            self._barriers(axis, barriers)
+        x = axis.x(limit)
+        self._text(x, top + 10, f"limit {limit:,}", "limit", "end" if x > WIDTH - RIGHT - 40 else "middle")
+        self._line(x, top + 14, x, self.y, 'stroke="#c00000" stroke-width="1.5"')
+        self.y += 14
+
+    def _ticks(self, axis: _Axis, limit: int, top: float) -> None:
+        step = 1
+        while axis.length / step > 12:
+            step *= 2
+        for position in range(0, axis.length + 1, step):
+            x = axis.x(position)
+            self._line(x, top + 14, x, top + 18, 'stroke="#666666"')
+            if abs(x - axis.x(limit)) > 100:
+                self._text(x, top + 10, f"{position:,}", "faint", "middle")
+
+    def _region(self, axis: _Axis, region: Region) -> None:
+        top = self.y
+        if region.is_shared or len(region.arrays) > 1:
+            left, width = axis.box(Span(0, region.size), region.start)
+            self._text(12, self.y + 9, f"{region.name}: {region.size:,} {UNITS[region.memory]}")
+            self._rect(left, self.y, width, BAR, "#e4e4e4")
+            self._gaps(axis, region, self.y, BAR)
+            self.y += BAR + GAP
+        for array in region.arrays:
+            self._row(axis, region, array, indent=14 if region.is_shared else 0)
+        for group in range(1, region.groups):
+            x = axis.x(region.start + group * region.stride)
+            self._line(x, top, x, self.y - GAP, 'stroke="#222222" stroke-dasharray="4 3"')
+        self.y += GAP
+
+    def _row(self, axis: _Axis, region: Region, array: Array, indent: int) -> None:
+        plural = f" {len(array.buffers)} x" if len(array.buffers) > 1 else ""
+        self._text(12 + indent, self.y + 15, f"{array.name}:{plural} {array.type}")
+        colours = [self.colours[task] for task in _tasks([array])] or ["#f0f0f0"]
+        for index, span in enumerate(array.buffers):
+            label = array.name if array.role == "view" else f"{array.name}[{index}]"
+            hint = f"{label}: {span.start:,} to {span.end:,} of {region.name}, {span.size:,} {UNITS[region.memory]}"
+            left, width = axis.box(span, region.start)
+            self._bands(left, width, colours, hint)
+            if width > CHARACTER * len(label) + 2:
+                self._text(left + width / 2, self.y + ROW / 2 + 4, label, anchor="middle")
+        self.y += ROW + GAP
+
+    def _bands(self, left: float, width: float, colours: Sequence[str], hint: str) -> None:
+        self.parts.append(f"<g><title>{escape(hint)}</title>")
+        for number, colour in enumerate(colours):
+            band = ROW / len(colours)
+            self._rect(left, self.y + number * band, width, band, colour, stroke="none")
+        self._rect(left, self.y, width, ROW, "none")
+        self.parts.append("</g>")
+
+    def _gaps(self, axis: _Axis, region: Region, y: float, height: float) -> None:
+        for gap in region.padding:
+            left, width = axis.box(gap, region.start)
+            self._rect(left, y, width, height, "url(#unused)")
+
+    def _barriers(self, axis: _Axis, regions: Sequence[Region]) -> None:
+        """All barriers in one row: alone each would be a hair on a line of its own."""
+        arrays = [array for region in regions for array in region.arrays]
+        count = sum(len(array.buffers) for array in arrays)
+        self._text(12, self.y + 15, f"barriers: {count} in {len(arrays)} arrays")
+        colours = [self.colours[task] for task in _tasks(arrays)]
+        for region in regions:
+            left, width = axis.box(Span(0, region.size), region.start)
+            self._bands(left, width, colours, f"{region.name}: {region.size} B at {region.start:,}")
+        self.y += ROW + GAP
+
+    # --- SVG -----------------------------------------------------------------------------------------------------
+
+    def _rect(self, x: float, y: float, width: float, height: float, fill: str, stroke: str = "#444444") -> None:
+        size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+        self.parts.append(f'<rect {size} fill="{fill}" stroke="{stroke}" stroke-width="0.8"/>')
+
+    def _line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        self.parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {style}/>')
+
+    def _text(self, x: float, y: float, text: str, class_: str = "", anchor: str = "start") -> None:
+        kind = f' class="{class_}"' if class_ else ""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{kind} text-anchor="{anchor}">{escape(text)}</text>')
+
+
+def _tasks(arrays: Sequence[Array]) -> Iterator[str]:
+    """The tasks that use some of `arrays`, each once; code outside of tasks where there is nothing else."""
+    tasks = dict.fromkeys(use.task for array in arrays for use in array.uses)
+    inside = [task for task in tasks if task != "kernel"]
+    return iter(inside or tasks)

@@ -1,0 +1,186 @@
+"""The storage map as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from typing import Any, get_args
+
+from tlx_xdsl.analysis.buffer_users import Uses
+from tlx_xdsl.analysis.storage_budget import certain
+from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
+from tlx_xdsl.errors import SourceLocation
+
+FORMAT = 1
+"""Version of the JSON: it changes when a key changes its name or its meaning."""
+
+
+def map_as_text(map_: StorageMap) -> str:
+    """The map for people: per memory a line for every buffer, then the lines of Python that use each array."""
+    where = "" if map_.place is None else f" ({_short(map_.place)})"
+    lines = [f"{map_.kernel}{where} for sm_{map_.capability}"]
+    for memory in get_args(Memory):
+        if map_.of(memory):
+            lines += ["", *_memory(map_, memory)]
+    if any(region.memory == "smem" for region in map_.regions):
+        lines += ["", "not counted: what stock Triton adds (captures of tasks, scratch memory)"]
+    return "\n".join(lines)
+
+
+def _memory(map_: StorageMap, memory: Memory) -> list[str]:
+    used, limit, unit = map_.used(memory), map_.limit(memory), UNITS[memory]
+    rest = f"{limit - used:,} free" if used <= limit else f"{used - limit:,} too many"
+    lines = [f"{NAMES[memory]}: {used:,} of {limit:,} {unit}, {rest}"]
+    for region in map_.of(memory):
+        if not _is_barriers(region):
+            lines += ["", _heading(region, unit), *_table(_buffer_rows(region))]
+    if rows := _barrier_rows(map_.of(memory)):
+        lines += ["", f"  barriers, places in all of {NAMES[memory]}", *_table(rows)]
+    lines += ["", "  used by", *_table(_use_rows(map_.of(memory)))]
+    return lines
+
+
+def _heading(region: Region, unit: str) -> str:
+    facts = [f"{region.size:,} {unit} from {region.start:,}", f"aligned to {region.alignment:,}"]
+    if region.groups > 1:
+        facts.append(f"{region.groups} groups of buffers, {region.stride:,} apart")
+    if padding := sum(gap.size for gap in region.padding):
+        facts.append(f"{padding:,} unused")
+    where = "" if region.place is None else f" ({_short(region.place)})"
+    return f"  {region.name}{where}: {', '.join(facts)}"
+
+
+def _buffer_rows(region: Region) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("start", "end", "size", "buffer", "type", "shares memory with")]
+    for array in region.arrays:
+        spans: Iterable[tuple[str, Span]] = (
+            (f"{array.name}[{index}]", span) for index, span in enumerate(array.buffers)
+        )
+        if array.role == "view":
+            spans = [(array.name, array.buffers[0])]
+        for name, span in spans:
+            sharers = ", ".join(_indexed(other, indices) for other, indices in region.sharers(array, span))
+            rows.append((f"{span.start:,}", f"{span.end:,}", f"{span.size:,}", name, array.type, sharers or "-"))
+    rows += [(f"{gap.start:,}", f"{gap.end:,}", f"{gap.size:,}", "(unused)", "", "") for gap in region.padding]
+    return rows
+
+
+def _is_barriers(region: Region) -> bool:
+    return not region.is_shared and region.arrays[0].role == "barriers"
+
+
+def _barrier_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
+    """A line for every array of barriers: nobody looks for one barrier among others."""
+    rows: list[tuple[str, ...]] = [("start", "end", "size", "barriers")]
+    for region in regions:
+        if _is_barriers(region):
+            end, array = region.start + region.size, region.arrays[0]
+            name = _indexed(array, range(len(array.buffers)))
+            rows.append((f"{region.start:,}", f"{end:,}", f"{region.size:,}", name))
+    return rows if len(rows) > 1 else []
+
+
+def _indexed(array: Array, indices: Sequence[int]) -> str:
+    """`a[0..5]` for several indices in a row, `a[0,2]` for others."""
+    if array.role == "view":
+        return array.name
+    if len(indices) > 2 and indices[-1] - indices[0] == len(indices) - 1:
+        return f"{array.name}[{indices[0]}..{indices[-1]}]"
+    return f"{array.name}[{','.join(map(str, indices))}]"
+
+
+def _use_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("array", "task", "lines")]
+    for region in regions:
+        for array in region.arrays:
+            rows += [
+                (array.name if number == 0 else "", uses.task, _lines(uses)) for number, uses in enumerate(array.uses)
+            ] or [(array.name, "nobody", "")]
+    return rows
+
+
+def _lines(uses: Uses) -> str:
+    return f"{PurePath(uses.file).name}:{','.join(map(str, uses.lines))}" if uses.lines else ""
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns of equal width; numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    numeric = [all(row[column].replace(",", "").isdigit() for row in rows[1:]) for column in range(len(rows[0]))]
+    return [
+        "    "
+        + "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _short(place: SourceLocation) -> str:
+    return f"{PurePath(place.filename).name}:{place.line}"
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def map_as_json(map_: StorageMap) -> dict[str, Any]:
+    """The map for programs; docs/storage-aliasing.md explains the keys."""
+    return {
+        "format": FORMAT,
+        "kernel": map_.kernel,
+        "place": _place(map_.place),
+        "target": f"sm_{map_.capability}",
+        "tasks": list(map_.tasks),
+        "memories": {memory: _memory_json(map_, memory) for memory in get_args(Memory)},
+    }
+
+
+def _memory_json(map_: StorageMap, memory: Memory) -> dict[str, Any]:
+    return {
+        "unit": UNITS[memory],
+        "used": map_.used(memory),
+        "certain": certain(map_, memory),
+        "limit": map_.limit(memory),
+        "regions": [_region_json(region) for region in map_.of(memory)],
+    }
+
+
+def _region_json(region: Region) -> dict[str, Any]:
+    return {
+        "name": region.name,
+        "place": _place(region.place),
+        "start": region.start,
+        "size": region.size,
+        "alignment": region.alignment,
+        "groups": region.groups,
+        "stride": region.stride,
+        "padding": [[gap.start, gap.end] for gap in region.padding],
+        "arrays": [_array_json(region, array) for array in region.arrays],
+    }
+
+
+def _array_json(region: Region, array: Array) -> dict[str, Any]:
+    return {
+        "name": array.name,
+        "role": array.role,
+        "type": array.type,
+        "place": _place(array.place),
+        "buffer_size": array.unit,
+        "alignment": array.alignment,
+        "group_size": array.group_size,
+        "buffers": [
+            {
+                "index": index,
+                "start": span.start,
+                "end": span.end,
+                "shares_with": [f"{other.name}[{i}]" for other, found in region.sharers(array, span) for i in found],
+            }
+            for index, span in enumerate(array.buffers)
+        ],
+        "uses": [{"task": uses.task, "file": uses.file, "lines": list(uses.lines)} for uses in array.uses],
+    }
+
+
+def _place(place: SourceLocation | None) -> str | None:
+    return None if place is None else f"{place.filename}:{place.line}"
