@@ -84,7 +84,8 @@ def compile_text(
     ttir = print_module(module)
     clock.lap("print")
     plain = is_plain(module)
-    run_pipeline(module, pipeline_for(module), make_context(), lambda done, module: finish(done.name, module))
+    passes = pipeline_for(module, whole_views=profile is not None and profile.views_fill_allocations)
+    run_pipeline(module, passes, make_context(), lambda done, module: finish(done.name, module))
     if plain:
         _drop_launch_attributes(module)
     ttgir = print_module(module, profile=profile)

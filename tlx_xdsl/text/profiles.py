@@ -68,6 +68,9 @@ class Profile:
     tmem_subslice_n: bool
     """The offset of a `ttng.tmem_subslice`: `N` (3.6 to 3.8) or `offset` (3.9)."""
 
+    views_fill_allocations: bool
+    """A `ttg.memdesc_reinterpret` must have as many bits as its source (3.8), not just no more."""
+
     @property
     def name(self) -> str:
         """The version as text, such as `3.9`."""
@@ -95,6 +98,7 @@ def _profile(version: Version) -> Profile:
         cache_policy_as_keywords=version < (3, 9),
         pointer_space_as_number=version < (3, 9),
         tmem_subslice_n=version < (3, 9),
+        views_fill_allocations=version == (3, 8),
     )
 
 

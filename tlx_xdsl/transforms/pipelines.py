@@ -18,15 +18,18 @@ from tlx_xdsl.transforms.tritongpu.expand_negf import ExpandNegfPass
 from tlx_xdsl.transforms.tritongpu.fixup import TritonTLXFixupPass
 
 
-def ttgir_pipeline() -> tuple[ModulePass, ...]:
-    """The passes from the frontend's module to TTGIR for stock Triton, in order."""
+def ttgir_pipeline(*, whole_views: bool = False) -> tuple[ModulePass, ...]:
+    """The passes from the frontend's module to TTGIR for stock Triton, in order.
+
+    `whole_views` is for Triton 3.8 (`text.profiles.Profile.views_fill_allocations`).
+    """
     return (
         # Refuse what can't work while the user's constructs are still there to point at.
         TritonTLXFixupPass(),
         # Buffers that share a region become views of one allocation; sizes and offsets are settled here.
         StorageAliasLoweringPass(),
         # Stock Triton knows no tlx.local_alias.
-        RewriteLocalAliasPass(),
+        RewriteLocalAliasPass(whole_views=whole_views),
         # Stock Triton 3.6 and 3.7 do not lower arith.negf.
         ExpandNegfPass(),
         # Layouts for every tensor, by the warps of its region; conversions at the borders.
@@ -56,9 +59,9 @@ def is_plain(module: ModuleOp) -> bool:
     return True
 
 
-def pipeline_for(module: ModuleOp) -> tuple[ModulePass, ...]:
+def pipeline_for(module: ModuleOp, *, whole_views: bool = False) -> tuple[ModulePass, ...]:
     """The passes that a module of the frontend needs before stock Triton gets it: for plain Triton hardly any."""
-    return (ExpandNegfPass(),) if is_plain(module) else ttgir_pipeline()
+    return (ExpandNegfPass(),) if is_plain(module) else ttgir_pipeline(whole_views=whole_views)
 
 
 def run_pipeline(

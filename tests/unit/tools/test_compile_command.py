@@ -19,11 +19,8 @@ STORAGE_BYTES = 147_456
 """Ring and C of the example at 128x256x64, fp16, 3 stages: max(A and B, C) = max(3 * 2 * 64*64*2 + 3 * 64*256*2,
 2 * 64*256*2) bytes. Nothing is added: the parts are multiples of each other's alignment."""
 
-views_smaller_than_their_allocation = pytest.mark.xfail(
-    (installed_triton_version() or "").startswith("3.8"),
-    reason="Triton 3.8 alone refuses a ttg.memdesc_reinterpret whose result is smaller than its source",
-    strict=True,
-)
+VIEWS_FILL_ALLOCATIONS = (installed_triton_version() or "").startswith("3.8")
+"""Triton 3.8 alone refuses a view that is smaller than its allocation: the ring grows to whole tiles of B and C."""
 
 
 def align(size: int, alignment: int) -> int:
@@ -94,7 +91,6 @@ def test_every_operation_is_located_in_the_example(tmp_path):
 
 
 @pytest.mark.backend
-@views_smaller_than_their_allocation
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 def test_the_example_compiles_to_a_cubin(tmp_path, capsys, dtype):
     types = [f"a_desc=tensordesc<{dtype}[64, 64]>", f"b_desc=tensordesc<{dtype}[64, 256]>"]
@@ -114,16 +110,22 @@ def test_the_example_compiles_to_a_cubin(tmp_path, capsys, dtype):
 
 
 @pytest.mark.backend
-@views_smaller_than_their_allocation
-def test_shared_memory_is_what_the_aliasing_promises(tmp_path):
+def test_shared_memory_is_what_the_aliasing_promises(tmp_path, capfd):
     compile_example(tmp_path, "-q")
     assert max(3 * 2 * 64 * 64 * 2 + 3 * 64 * 256 * 2, 2 * 64 * 256 * 2) == STORAGE_BYTES
-    assert json.loads((tmp_path / "matmul.json").read_text())["shared"] == expected_shared_bytes()
     assert expected_shared_bytes() - STORAGE_BYTES == 208
+    shared = json.loads((tmp_path / "matmul.json").read_text())["shared"]
+    if VIEWS_FILL_ALLOCATIONS:
+        # 3.8 keeps its captures in other places than its neighbours, and needs no more for them.
+        grown = align(STORAGE_BYTES, 64 * 256 * 2)
+        assert grown == STORAGE_BYTES + 16384
+        assert "grows by 16384 bytes, from 147456 to 163840" in capfd.readouterr().err
+        assert grown < shared <= grown + 208
+    else:
+        assert shared == expected_shared_bytes()
 
 
 @pytest.mark.backend
-@views_smaller_than_their_allocation
 def test_line_information_points_into_the_example(tmp_path):
     compile_example(tmp_path, "--emit", "ptx", "-q")
     ptx = (tmp_path / "matmul.ptx").read_text()

@@ -203,33 +203,6 @@ def test_places_between_buffers_are_refused(numbers: tuple[str, str], message: s
     check_error(SIZED_SPEC + placed, [ALLOCATION], f"kernel.py:2:1: error: {message}")
 
 
-ON_THE_WHOLE_ARRAY = {
-    "tlx.local_alias": '%u = tlx.local_alias %a : !x2 -> !x1 loc("kernel.py":8:1)\n',
-    "ttg.memdesc_reinterpret": '%u = ttg.memdesc_reinterpret %a : !x2 -> !x1 loc("kernel.py":8:1)\n',
-    "arith.select": '%c = arith.constant true\n%u = arith.select %c, %a, %x : !x2 loc("kernel.py":8:1)\n',
-    "ttg.local_dealloc": 'ttg.local_dealloc %a : !x2 loc("kernel.py":8:1)\n',
-    "scf.for": "%r = scf.for %k = %i to %i step %i iter_args(%y = %a) -> (!x2) : i32 {\nscf.yield %y : !x2\n"
-    '} loc("kernel.py":8:1)\n',
-    # In a partition the array has another name, and is the same.
-    "ttg.memdesc_trans": "ttg.warp_specialize(%a)\ndefault {\nttg.warp_yield\n}\npartition0(%p: !x2) num_warps(4) {\n"
-    '%u = ttg.memdesc_trans %p {order = array<i32: 0, 2, 1>} : !x2 -> !x2 loc("kernel.py":8:1)\n'
-    "ttg.warp_return\n} : (!x2) -> ()\n",
-}
-
-
-@pytest.mark.parametrize("name", ON_THE_WHOLE_ARRAY)
-def test_uses_that_cannot_be_rewritten_are_refused(name: str):
-    """When the buffers moved; an array that stays where it was may be used in any way."""
-    use = ON_THE_WHOLE_ARRAY[name]
-    check_error(
-        SIZED_SPEC + PLACED_A + use,
-        [ALLOCATION],
-        "kernel.py:8:1: error: the buffers of a lie apart, behind other buffers of their storage_alias_spec, "
-        f"and '{name}' on the whole array cannot be rewritten yet",
-    )
-    run(parse(SIZED_SPEC + A + use), ALLOCATION)
-
-
 @pytest.mark.parametrize(
     ("alias", "message"),
     [

@@ -29,31 +29,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.ttg import (
-    LocalAllocOp,
-    MemDescIndexOp,
-    SharedMemorySpaceAttr,
-    WarpSpecializePartitionsOp,
-)
+from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
-from tlx_xdsl.dialects.ttg.ops import memdesc_type
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
+from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
 
 LARGEST_ROW = 1024
 """Bytes in a row of the backing allocation. Any power of two would do; this one divides the sizes of most tiles."""
@@ -69,12 +63,11 @@ class StorageAliasAllocationPass(ModulePass):
     name = "tlx-storage-alias-allocation"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Allocate every region of the module."""
-        for region in storage_regions(op):
-            _allocate(region)
+        """Allocate every region of the module, then follow what is in them."""
+        rewrite_indices(op, [place for region in storage_regions(op) for place in _allocate(region)])
 
 
-def _allocate(region: StorageRegion) -> None:
+def _allocate(region: StorageRegion) -> list[ArrayPlace]:
     spec = region.spec
     if (length := region.length) is None:
         raise error_at(spec, "storage_alias_spec has no shape set; run tlx-storage-alias-size-definition first")
@@ -89,9 +82,9 @@ def _allocate(region: StorageRegion) -> None:
     else:
         backing = insert_before(spec, _bytes(length, region.alignment))
     backing.result.name_hint = spec.result.name_hint
-    for op, places in zip(region.allocations, maps, strict=True):
-        _replace_by_alias(op, backing.result, places)
+    arrays = [_replace_by_alias(op, backing.result, map_) for op, map_ in zip(region.allocations, maps, strict=True)]
     Rewriter.erase_op(spec)
+    return arrays
 
 
 def _bytes(size: int, alignment: int) -> LocalAllocOp:
@@ -111,63 +104,6 @@ def _columns(rows: int, count: int) -> TMEMAllocOp:
     return TMEMAllocOp(operands=[None], result_types=[type_, None])
 
 
-def _replace_by_alias(op: StorageAliasLocalAllocOp, backing: SSAValue, places: IndexMap) -> None:
-    type_ = memdesc_type(op.result.type)
-    slots = places(type_.shape[0] - 1) + 1
-    alias_type = type_.with_shape((slots, *type_.shape[1:]))
-    alias = replace(op, LocalAliasOp(operands=[backing], result_types=[alias_type]))
-    if not places.is_identity:
-        _redirect(alias.result, places)
-
-
-def _redirect(buffers: SSAValue, places: IndexMap) -> None:
-    """Apply `places` to every index into `buffers`, in partitions that capture it too."""
-    pending = [buffers]
-    for value in pending:
-        for use in list(value.uses):
-            op = use.operation
-            if isinstance(op, MemDescIndexOp):
-                op.operands[1] = _physical_index(op, places)
-            elif isinstance(op, WarpSpecializePartitionsOp):
-                for region in op.partition_regions:
-                    argument = region.blocks[0].args[use.index]
-                    retype(argument, value.type)
-                    pending.append(argument)
-            else:
-                name = buffers.name_hint or "this array"
-                raise error_at(
-                    op,
-                    f"the buffers of {name} lie apart, behind other buffers of their storage_alias_spec, "
-                    f"and '{op.name}' on the whole array cannot be rewritten yet",
-                )
-
-
-def _physical_index(op: MemDescIndexOp, places: IndexMap) -> SSAValue:
-    """The index that `op` must use instead of its own."""
-
-    def emit(new_op: IRDLOperation) -> SSAValue:
-        return insert_before(op, new_op).results[0]
-
-    def constant(value: int) -> SSAValue:
-        result = emit(ConstantOp(IntegerAttr(value, i32)))
-        result.name_hint = f"c{value}_i32"
-        return result
-
-    index = op.index
-    if (known := _known_index(index.owner)) is not None:
-        return constant(places(known))
-    if places.group_size > 1:
-        size = constant(places.group_size)
-        group, member = emit(DivUIOp(index, size)), emit(RemUIOp(index, size))
-        index = emit(AddiOp(emit(MuliOp(group, constant(places.group_stride))), member))
-    elif places.group_stride > 1:
-        index = emit(MuliOp(index, constant(places.group_stride)))
-    if places.offset:
-        index = emit(AddiOp(index, constant(places.offset)))
-    return index
-
-
-def _known_index(owner: object) -> int | None:
-    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
+def _replace_by_alias(op: StorageAliasLocalAllocOp, backing: SSAValue, places: IndexMap) -> ArrayPlace:
+    alias = replace(op, LocalAliasOp(operands=[backing], result_types=[op.result.type]))
+    return array_place(alias.result, places)

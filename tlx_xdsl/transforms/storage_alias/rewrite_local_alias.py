@@ -30,6 +30,7 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import replace
+from tlx_xdsl.transforms.storage_alias.whole_views import rewrite_whole
 
 Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp
 
@@ -40,15 +41,25 @@ class RewriteLocalAliasPass(ModulePass):
 
     name = "tlx-rewrite-local-alias"
 
+    whole_views: bool = False
+    """Make every view as large as its allocation, which Triton 3.8 demands."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Find the allocation behind every alias of the module, then replace the aliases."""
         aliases = [inner for inner in op.walk() if isinstance(inner, LocalAliasOp)]
         allocations: dict[SSAValue, Allocation] = {}
+        views: dict[Allocation, list[LocalAliasOp]] = {}
         for alias in aliases:
-            allocations[alias.result] = _allocation(alias, allocations)
-        for alias in aliases:
-            source = allocations[alias.result].result
-            replace(alias, MemDescReinterpretOp(operands=[source], result_types=[alias.result.type]))
+            allocation = _allocation(alias, allocations)
+            allocations[alias.result] = allocation
+            views.setdefault(allocation, []).append(alias)
+        for allocation, its_views in views.items():
+            if self.whole_views:
+                rewrite_whole(allocation, its_views)
+                continue
+            for alias in its_views:
+                result_types = [alias.result.type]
+                replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=result_types))
 
 
 def _allocation(alias: LocalAliasOp, known: dict[SSAValue, Allocation]) -> Allocation:

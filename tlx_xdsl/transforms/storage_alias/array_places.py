@@ -1,0 +1,219 @@
+"""Where every array of a module lies: the places of its allocations, followed wherever an array can go.
+
+Within a function an array has many names (`analysis/carried_values.py`), and views of it. A call takes it into
+another function; one that is called with arrays at different places exists once for each combination of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.carried_values import CarriedValues, visible
+from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
+from tlx_xdsl.dialects.ttg import MemDescIndexOp
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.storage_alias.array_views import (
+    ArrayPlace,
+    View,
+    ViewOp,
+    allocated_at,
+    cannot_see,
+    name_of,
+    view_through,
+)
+
+
+@dataclass
+class FunctionPlaces:
+    """The arrays of a function that do not lie densely, for one combination of places of its arguments."""
+
+    func: FuncOp
+    entry: Mapping[SSAValue, ArrayPlace | None]
+    """Where the arrays that are its arguments lie."""
+    values: CarriedValues
+    by_class: dict[SSAValue, ArrayPlace] = field(default_factory=dict[SSAValue, ArrayPlace])
+    """By the representative of the array's class."""
+    views: dict[ViewOp, View] = field(default_factory=dict[ViewOp, View])
+    """What becomes of the views of these arrays."""
+    calls: dict[CallOp, FunctionPlaces] = field(default_factory=dict[CallOp, "FunctionPlaces"])
+    """The function that each call must call."""
+    results: tuple[ArrayPlace | None, ...] | None = None
+    """Where the arrays that it returns lie; None while that is being found out."""
+
+    def place(self, value: SSAValue) -> ArrayPlace | None:
+        """Where the buffers of an array lie; None when they are one after the other."""
+        return self.by_class.get(self.values.representative(value))
+
+
+class ModulePlaces:
+    """The places of the arrays of a module, found from `roots`, the places of its allocations.
+
+    Raises CompilationError where an array is used in a way that its place does not allow.
+    """
+
+    def __init__(self, module: ModuleOp, roots: Mapping[SSAValue, ArrayPlace]):
+        self.functions: list[FunctionPlaces] = []
+        """Every function that the module must have, those first that call others."""
+        self._roots = dict(roots)
+        self._by_name = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        self._calls = {func: [op for op in func.walk() if isinstance(op, CallOp)] for func in self._by_name.values()}
+        self._solved: set[FuncOp] = set()
+        self._known: dict[tuple[str, tuple[ArrayPlace | None, ...]], FunctionPlaces] = {}
+        self._roots_in: dict[Operation | None, list[SSAValue]] = {}
+        for root in roots:
+            self._roots_in.setdefault(_function_around(root), []).append(root)
+        self._find_all()
+
+    def _find_all(self) -> None:
+        for root in self._roots_in.get(None, []):
+            raise error_at(root, "a storage_alias_local_alloc must stand in a function")
+        called = {_callee(call) for calls in self._calls.values() for call in calls}
+        # Callers know where arguments lie, so they come first; what only calls itself is left for the end.
+        for func in sorted(self._by_name.values(), key=lambda func: func.sym_name.data in called):
+            if func not in self._solved:
+                self._function(func, (None,) * len(func.function_type.inputs))
+
+    def _function(self, func: FuncOp, arguments: tuple[ArrayPlace | None, ...]) -> FunctionPlaces:
+        """`func` for arguments that lie at `arguments`."""
+        key = (func.sym_name.data, arguments)
+        if key in self._known:
+            return self._known[key]
+        roots = self._roots_in.get(func, [])
+        if func in self._solved:
+            func, roots = self._clone(func, roots)
+        self._solved.add(func)
+        entry: dict[SSAValue, ArrayPlace | None] = dict(
+            zip(func.body.blocks[0].args if func.body.blocks else (), arguments, strict=True)
+        )
+        found = FunctionPlaces(func, entry, CarriedValues.of(func, MemDescType))
+        self._known[key] = found
+        self.functions.append(found)
+        self._solve(found, roots)
+        return found
+
+    def _clone(self, func: FuncOp, roots: Sequence[SSAValue]) -> tuple[FuncOp, list[SSAValue]]:
+        mapping: dict[SSAValue, SSAValue] = {}
+        clone = func.clone(mapping)
+        number = 1
+        while (name := f"{func.sym_name.data}_{number}") in self._by_name:
+            number += 1
+        clone.sym_name = StringAttr(name)
+        self._by_name[name] = clone
+        self._calls[clone] = [op for op in clone.walk() if isinstance(op, CallOp)]
+        block = func.parent_block()
+        assert block is not None, "functions stand in the module"
+        block.insert_op_after(clone, func)
+        for root in roots:
+            self._roots[mapping[root]] = self._roots[root]
+        return clone, [mapping[root] for root in roots]
+
+    # --- in a function ---------------------------------------------------------------------------------------------
+
+    def _solve(self, found: FunctionPlaces, roots: Sequence[SSAValue]) -> None:
+        for root in roots:
+            self._arrive(found, root, self._roots[root])
+        for argument, place in found.entry.items():
+            self._arrive(found, argument, place)
+        for call in self._calls[found.func]:
+            self._call(found, call)
+        self._check_sources(found)
+        for call, callee in found.calls.items():
+            if tuple(found.place(argument) for argument in call.arguments) != tuple(callee.entry.values()):
+                raise error_at(call, "the place of an array that this call takes depends on what it returns")
+        found.results = tuple(found.place(value) for value in returned(found.func))
+
+    def _arrive(self, found: FunctionPlaces, value: SSAValue, place: ArrayPlace | None) -> None:
+        """Note that `value` lies at `place`, and follow it; whether other values agree is checked at the end."""
+        pending = [(value, place)]
+        while pending:
+            value, place = pending.pop()
+            first = found.values.representative(value)
+            if place is None or first in found.by_class:
+                continue
+            found.by_class[first] = place
+            for name in found.values.members(value):
+                for use in name.uses:
+                    if (view := self._use(found, use.operation, place)) is not None:
+                        pending.append((use.operation.results[0], view.place))
+
+    def _use(self, found: FunctionPlaces, op: Operation, place: ArrayPlace) -> View | None:
+        if isinstance(op, ViewOp):
+            found.views[op] = view = view_through(op, place)
+            return view
+        if not (isinstance(op, MemDescIndexOp | CallOp) or op in found.values.carriers):
+            raise cannot_see(visible(op), place, "needs the whole array in one piece")
+        return None
+
+    def _call(self, found: FunctionPlaces, call: CallOp) -> None:
+        func = self._by_name.get(_callee(call))
+        arguments = tuple(found.place(argument) for argument in call.arguments)
+        if func is None or len(func.function_type.inputs) != len(arguments):
+            if (moved := next((place for place in arguments if place is not None), None)) is not None:
+                raise cannot_see(call, moved, f"cannot be followed: '@{_callee(call)}' is no such function")
+            return
+        callee = self._function(func, arguments)
+        if callee.results is None:
+            if any(isinstance(value.type, MemDescType) for value in (*call.arguments, *call.res)):
+                raise error_at(call, f"the arrays of a recursive call of '@{_callee(call)}' cannot be followed")
+            return
+        found.calls[call] = callee
+        for result, place in zip(call.res, callee.results, strict=True):
+            self._arrive(found, result, place)
+
+    def _check_sources(self, found: FunctionPlaces) -> None:
+        """Check that all values that can arrive in a class lie at its place."""
+        for first, place in found.by_class.items():
+            for value in found.values.members(first):
+                if value not in found.values.arrivals and (other := self._source(found, value)) != place:
+                    raise _conflict(found, value, other, place)
+
+    def _source(self, found: FunctionPlaces, value: SSAValue) -> ArrayPlace | None:
+        """Where a value lies that is not carried to where it is defined."""
+        if value in found.entry:
+            return found.entry[value]
+        op = value.owner
+        if isinstance(op, ViewOp):
+            view = found.views.get(op)
+            return self._roots.get(value) if view is None else view.place
+        if isinstance(op, CallOp) and op in found.calls:
+            return dict(zip(op.res, found.calls[op].results or (), strict=True)).get(value)  # pyright: ignore
+        return self._roots.get(value)
+
+
+def _conflict(found: FunctionPlaces, value: SSAValue, other: ArrayPlace | None, place: ArrayPlace) -> Exception:
+    carrier = found.values.carrier_of(value)
+    taker = "this value" if carrier is None else f"'{carrier.name}'"
+    origin = value if other is None else other.origin
+    mine, others = place.formula, "i" if other is None else other.formula
+    if other is not None and mine == others:
+        mine, others = f"{mine} of {place.slots}", f"{others} of {other.slots}"
+    return error_at(
+        carrier or value,
+        f"{taker} may get either of two arrays whose buffers lie differently: buffer i of {place.name} is number "
+        f"{mine} of its region, that of {name_of(origin)} is number {others}",
+        [allocated_at(place.origin), allocated_at(origin)],
+    )
+
+
+def _callee(call: CallOp) -> str:
+    return call.callee.string_value()
+
+
+def _function_around(value: SSAValue) -> Operation | None:
+    op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    while op is not None and not isinstance(op, FuncOp):
+        op = op.parent_op()
+    return op
+
+
+def returned(func: FuncOp) -> Iterator[SSAValue]:
+    """The values of a `tt.return`; all of them lie at the same places."""
+    for block in func.body.blocks:
+        if isinstance(block.last_op, ReturnOp):
+            yield from block.last_op.srcs
+            return

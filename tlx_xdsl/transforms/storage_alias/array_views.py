@@ -1,0 +1,223 @@
+"""Views of an array of buffers that do not lie one after the other: where the buffers of the view lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.overlap_tree import IndexMap
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
+from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescReshapeOp, MemDescSubsliceOp, MemDescTransOp
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.ttng.tmem import columns_of
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLinearLayout, SwizzledSharedLayout
+from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.transforms.storage_alias.view_maps import places_of_regrouping, places_of_slice
+
+ViewOp: TypeAlias = (
+    MemDescReinterpretOp
+    | LocalAliasOp
+    | MemDescTransOp
+    | MemDescReshapeOp
+    | MemDescSubsliceOp
+    | TMEMSubSliceOp
+    | RequireLayoutOp
+)
+"""Operations that see a whole array and move no data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlace:
+    """Where the buffers of an array lie."""
+
+    places: IndexMap
+    slots: int
+    """Buffers that the type of the array must count for all of them to be inside."""
+    origin: SSAValue = field(compare=False)
+    """The allocation, for messages."""
+
+    @property
+    def name(self) -> str:
+        """What messages call the array."""
+        return name_of(self.origin)
+
+    @property
+    def formula(self) -> str:
+        """Where buffer i lies, counted in buffers from the start of the region."""
+        places = self.places
+        if places.group_size > 1:
+            text = f"i / {places.group_size} * {places.group_stride} + i % {places.group_size}"
+        else:
+            text = "i" if places.group_stride == 1 else f"i * {places.group_stride}"
+        return f"{text} + {places.offset}" if places.offset else text
+
+
+def name_of(value: SSAValue) -> str:
+    """What messages call an array."""
+    return value.name_hint or "an array without a name"
+
+
+def allocated_at(value: SSAValue) -> str:
+    """A note that says where an array comes from."""
+    place = source_location(location_of(value))
+    return f"{name_of(value)} is allocated at {'an unknown place' if place is None else place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Memory in one piece that a view must begin with: buffer `index` of the source, or of the source regrouped."""
+
+    index: int
+    regrouped: MemDescType | None
+    """The array that has the view as its buffer; None when the view lies in a buffer of the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a view of an array has to become."""
+
+    place: ArrayPlace | None
+    """Where the buffers of the view lie; None when they are one after the other from where the view begins."""
+    piece: Piece | None = None
+
+
+DENSE = View(None)
+
+
+def view_through(op: ViewOp, place: ArrayPlace) -> View:
+    """What `op` becomes when the buffers of its source lie at `place`.
+
+    Raises CompilationError when no index can reach what it sees.
+    """
+    source, result = memdesc_type(op.src.type), memdesc_type(op.results[0].type)
+    if isinstance(op, MemDescReinterpretOp | LocalAliasOp) and (view := _in_one_piece(source, result, place)):
+        return view
+    places = _places_through(op, source, result, place.places) if _is_array(result) else None
+    if places is None:
+        raise cannot_see(op, place, "cannot see them that way")
+    return View(ArrayPlace(places, _slots_through(op, source, result, place, places), place.origin))
+
+
+def cannot_see(op: Operation, place: ArrayPlace, why: str) -> Exception:
+    """The error at `op` that uses an array at `place` as only an array in one piece can be used."""
+    return error_at(
+        op,
+        f"the buffers of {place.name} do not lie one after the other from the start of their storage_alias_spec "
+        f"(buffer i is number {place.formula}), and '{op.name}' {why}",
+        [allocated_at(place.origin)],
+    )
+
+
+def with_slots(type_: MemDescType, slots: int) -> MemDescType:
+    """The type of an array with `slots` buffers; a part of an array is one of all slots."""
+    alloc_shape = type_.alloc_shape if len(type_.alloc_shape) == len(type_.shape) else type_.shape
+    return MemDescType.get(
+        (slots, *type_.shape[1:]),
+        type_.element_type,
+        type_.encoding,
+        type_.memory_space,
+        mutable=type_.is_mutable,
+        alloc_shape=(slots, *alloc_shape[1:]),
+    )
+
+
+def buffer_type(array: MemDescType) -> MemDescType:
+    """The type of one buffer of an array."""
+    return array.with_shape(array.shape[1:])
+
+
+def all_of_first_dimension(op: MemDescSubsliceOp | TMEMSubSliceOp) -> None:
+    """Let `op` begin with its source's first buffer: the map of its indices says which buffers it sees."""
+    if isinstance(op, TMEMSubSliceOp):
+        if op.dim.value.data == 0:
+            op.offset = IntegerAttr(0, i32)
+        return
+    _, *others = op.offsets.get_values()
+    op.offsets = type(op.offsets).from_list(i32, [0, *others])
+
+
+# --- places ---------------------------------------------------------------------------------------------------------
+
+
+def _places_through(op: ViewOp, source: MemDescType, result: MemDescType, places: IndexMap) -> IndexMap | None:
+    count = result.shape[0]
+    match op:
+        case MemDescSubsliceOp():
+            return places_of_slice(places, next(iter(op.offsets.get_values())), count)
+        case TMEMSubSliceOp():
+            return places_of_slice(places, 0 if op.dim.value.data else op.offset.value.data, count)
+        case MemDescTransOp():
+            return places if next(iter(op.order.get_values())) == 0 else None
+        case RequireLayoutOp():
+            return places
+        case _:
+            if source.alloc_shape[1:] != source.shape[1:]:
+                # The memory of what was cut out of larger buffers has gaps of its own.
+                return None
+            unit, new_unit = _size(buffer_type(source)), _size(buffer_type(result))
+            if unit != new_unit and not (_is_gapless(source) and _is_gapless(result)):
+                return None
+            return places_of_regrouping(places, unit, new_unit, count)
+
+
+def _slots_through(op: ViewOp, source: MemDescType, result: MemDescType, place: ArrayPlace, places: IndexMap) -> int:
+    if isinstance(op, MemDescSubsliceOp | TMEMSubSliceOp):
+        return place.slots
+    needed = places(result.shape[0] - 1) + 1
+    unit, new_unit = _size(buffer_type(source)), _size(buffer_type(result))
+    # What sees the whole array sees all of its slots: some versions of stock Triton want views of one size.
+    whole = source.shape[0] * unit == result.shape[0] * new_unit and not place.slots * unit % new_unit
+    return place.slots * unit // new_unit if whole else needed
+
+
+def _in_one_piece(source: MemDescType, result: MemDescType, place: ArrayPlace) -> View | None:
+    """The view `result` of `source` as one of memory in one piece, if it is that and must or should be."""
+    places, unit, size = place.places, _size(buffer_type(source)), _size(result)
+    contiguous = places.group_size == places.group_stride or size <= places.group_size * unit
+    gapless = _is_gapless(source) and _is_gapless(result) and source.alloc_shape[1:] == source.shape[1:]
+    if not (contiguous and gapless):
+        return None
+    if not places.offset:
+        return DENSE
+    if size <= unit:
+        return View(None, Piece(places.offset, None))
+    if _is_array(result) or places.offset * unit % size:
+        return None
+    index = places.offset * unit // size
+    return View(None, Piece(index, result.with_shape((index + 1, *result.shape))))
+
+
+def _size(type_: MemDescType) -> int:
+    """Bytes of a buffer in shared memory, columns of one in tensor memory."""
+    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
+        return columns_of(type_)
+    return type_.bytes_of_trailing(len(type_.shape))
+
+
+def _is_gapless(type_: MemDescType) -> bool:
+    """Whether the size says all about the memory that a buffer takes."""
+    layout = type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None
+    if isinstance(layout, NvmmaSharedLayout):
+        return not layout.fp4_padded
+    return not isinstance(layout, PaddedSharedLayout)
+
+
+def _is_array(type_: MemDescType) -> bool:
+    """Whether the first dimension counts buffers; in a buffer the layout covers every dimension."""
+    match type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None:
+        case NvmmaSharedLayout() as layout:
+            rank = layout.rank
+        case SwizzledSharedLayout() as layout:
+            rank = len(layout.order)
+        case SharedLinearLayout() | PaddedSharedLayout() as layout:
+            rank = len(layout.offset[0]) if layout.offset else 0
+        case _:
+            # Tensor memory, or a placeholder for a layout in it.
+            rank = 2
+    return len(type_.shape) > rank

@@ -1,0 +1,158 @@
+"""Give every index into an array the number of the slot where its buffer really lies.
+
+The buffers of an array that shares a region may lie apart, or behind other buffers (`IndexMap`). Then the type of
+the array counts all slots up to the last buffer, under every name that the array has: results and block arguments of
+control flow, captures of partitions, arguments and results of calls, views. And each `ttg.memdesc_index` gets its
+index mapped; a constant one stays a constant. What cannot be rewritten is a located error.
+
+An index is taken as not negative, as in Python's `buffers[i]` with `0 <= i < number of buffers`: a division of a
+negative one would round the wrong way. Constants are checked.
+
+Before, with one buffer of another array between the buffers of `%a`:
+```mlir
+%r = scf.for %k = ... iter_args(%x = %a) -> (!ttg.memdesc<2x64x64xf32, ...>) {
+  %x_k = ttg.memdesc_index %x[%k] : !ttg.memdesc<2x64x64xf32, ...> -> !ttg.memdesc<64x64xf32, ...>
+```
+After:
+```mlir
+%r = scf.for %k = ... iter_args(%x = %a) -> (!ttg.memdesc<3x64x64xf32, ...>) {
+  %c2_i32 = arith.constant 2 : i32
+  %0 = arith.muli %k, %c2_i32 : i32
+  %x_k = ttg.memdesc_index %x[%0] : !ttg.memdesc<3x64x64xf32, ...> -> !ttg.memdesc<64x64xf32, ...>
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
+from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, SymbolRefAttr, i32
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation
+
+from tlx_xdsl.analysis.overlap_tree import IndexMap
+from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp, MemDescSubsliceOp
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, ModulePlaces, returned
+from tlx_xdsl.transforms.storage_alias.array_views import (
+    ArrayPlace,
+    Piece,
+    ViewOp,
+    all_of_first_dimension,
+    allocated_at,
+    buffer_type,
+    with_slots,
+)
+
+
+def array_place(array: SSAValue, places: IndexMap, slots: int | None = None) -> ArrayPlace:
+    """The place of `array`, whose type counts its own buffers, in a region where buffer i lies at `places(i)`.
+
+    `slots` buffers of its size are in the region; without it the type will count as many as it needs.
+    """
+    return ArrayPlace(places, places(memdesc_type(array.type).shape[0] - 1) + 1 if slots is None else slots, array)
+
+
+def rewrite_indices(module: ModuleOp, arrays: Sequence[ArrayPlace]) -> None:
+    """Rewrite what uses `arrays`, by the place of each; their types, and those of all their names, count the slots.
+
+    Raises CompilationError, before anything is changed, where a use does not follow the buffers.
+    """
+    moved = {array.origin: array for array in arrays if not _is_dense(array)}
+    if not moved:
+        return
+    for function in ModulePlaces(module, moved).functions:
+        _rewrite(function)
+
+
+def _is_dense(array: ArrayPlace) -> bool:
+    return array.places.is_identity and array.slots == memdesc_type(array.origin.type).shape[0]
+
+
+def _rewrite(function: FunctionPlaces) -> None:
+    for first, place in function.by_class.items():
+        for value in function.values.members(first):
+            for use in list(value.uses):
+                if isinstance(use.operation, MemDescIndexOp):
+                    use.operation.operands[1] = _physical_index(use.operation, place)
+            retype(value, with_slots(memdesc_type(value.type), place.slots))
+    for op, view in function.views.items():
+        if view.piece is not None:
+            _begin_with(op, view.piece)
+        elif isinstance(op, MemDescSubsliceOp | TMEMSubSliceOp):
+            all_of_first_dimension(op)
+    for call, callee in function.calls.items():
+        call.callee = SymbolRefAttr(callee.func.sym_name.data)
+    _update_signature(function)
+
+
+def _update_signature(function: FunctionPlaces) -> None:
+    func = function.func
+    if func.body.blocks:
+        inputs = [argument.type for argument in func.body.blocks[0].args]
+        func.function_type = FunctionType.from_lists(inputs, [value.type for value in returned(func)])
+
+
+def _begin_with(op: ViewOp, piece: Piece) -> None:
+    """Replace a view that begins behind the start of the region by one of the buffer that it begins with."""
+    source = op.src
+    if piece.regrouped is not None:
+        array = MemDescReinterpretOp(operands=[source], result_types=[piece.regrouped])
+        source = insert_before(op, array).result
+    index = _constant(op, piece.index)
+    buffer = MemDescIndexOp(operands=[source, index], result_types=[buffer_type(memdesc_type(source.type))])
+    if piece.regrouped is not None:
+        replace(op, buffer)
+        return
+    insert_before(op, buffer)
+    replace(op, MemDescReinterpretOp(operands=[buffer.result], result_types=[op.results[0].type]))
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+def _physical_index(op: MemDescIndexOp, place: ArrayPlace) -> SSAValue:
+    """The index that `op` must use instead of its own."""
+
+    def emit(new_op: IRDLOperation) -> SSAValue:
+        return insert_before(op, new_op).results[0]
+
+    index, places = op.index, place.places
+    if (known := _known_index(index)) is not None:
+        return index if places.is_identity else _constant(op, places(_checked(op, known, place)))
+    if places.group_size > 1:
+        size = _constant(op, places.group_size)
+        group, member = emit(DivUIOp(index, size)), emit(RemUIOp(index, size))
+        index = emit(AddiOp(emit(MuliOp(group, _constant(op, places.group_stride))), member))
+    elif places.group_stride > 1:
+        index = emit(MuliOp(index, _constant(op, places.group_stride)))
+    if places.offset:
+        index = emit(AddiOp(index, _constant(op, places.offset)))
+    return index
+
+
+def _constant(anchor: IRDLOperation, value: int) -> SSAValue:
+    result = insert_before(anchor, ConstantOp(IntegerAttr(value, i32))).result
+    result.name_hint = f"c{value}_i32"
+    return result
+
+
+def _checked(op: MemDescIndexOp, index: int, place: ArrayPlace) -> int:
+    """`index`, which is one of the array's buffers: the slot behind them is somebody else's."""
+    count = memdesc_type(op.src.type).shape[0]
+    if not 0 <= index < count:
+        raise error_at(
+            op, f"buffer {index} of {place.name} does not exist, it has {count}", [allocated_at(place.origin)]
+        )
+    return index
+
+
+def _known_index(index: SSAValue) -> int | None:
+    op = index.owner
+    if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None
