@@ -1,0 +1,282 @@
+"""Storage aliasing as a whole: random programs are lowered, then run for the addresses of their buffers.
+
+What is checked is what the user was promised, on the IR that leaves the passes: buffers of a distinct group never
+overlap, those of a shared group only at the same index, nothing lies outside of the allocation or off its alignment,
+an explicit size is kept or refused, and every path to a buffer ends at the address that the storage map states.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
+from math import prod
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from tests.unit.transforms.storage_machine import Machine, View, allocated, bits_of
+from tests.unit.transforms.storage_programs import (
+    PATHS,
+    SMEM,
+    TMEM,
+    Buffers,
+    Node,
+    Program,
+    Storage,
+    programs,
+    relation,
+    strict_layout,
+    text_of,
+)
+from tlx_xdsl.dialects.tlx import StorageAliasLocalAllocOp
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.transforms.storage_alias.allocation import StorageAliasAllocationPass
+from tlx_xdsl.transforms.storage_alias.offset_calculation import BufferOffsetCalculationPass
+from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
+from tlx_xdsl.transforms.storage_alias.size_definition import StorageAliasSizeDefinitionPass
+
+FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
+
+
+def examples(full: int, ci: int) -> settings:
+    """The same examples in every run."""
+    return settings(max_examples=full if FULL else ci, derandomize=True, database=None)
+
+
+Place = tuple[int, int, int]
+"""Offset, stride from one group of buffers to the next, and buffers in a group: the storage map of a leaf."""
+
+
+@dataclass
+class Lowered:
+    """A program after the passes."""
+
+    program: Program
+    places: list[Place]
+    """What stands on the allocations between the passes; by leaf."""
+    module: ModuleOp
+
+    def addresses(self) -> dict[int, list[int]]:
+        """The place of every buffer of every leaf; every path of the program has been checked to lead there."""
+        leaves = self.program.leaves
+        machine = Machine(self.module, SIZES[self.program.storage.name])
+        found: dict[int, dict[int, int]] = {leaf.number: {} for leaf in leaves}
+        for run in range(2 * max(leaf.count for leaf in leaves)):
+            indices = [run // 2 % leaf.count for leaf in leaves]
+            for access in machine.main([*indices, run % 2]):
+                constant = access.path.rpartition(" ")[2]
+                index = int(constant) if constant.isdigit() else indices[access.leaf]
+                stated = self.stated(access.leaf, index)
+                assert access.view.address == stated, f"{access.path}: buffer {index} of leaf {access.leaf}"
+                found[access.leaf][index] = access.view.address
+                self.check_allocation(access.view, leaves[access.leaf])
+        return {number: [by_index[i] for i in sorted(by_index)] for number, by_index in found.items()}
+
+    def stated(self, leaf: int, index: int) -> int:
+        """The address of a buffer by the formula of the storage map."""
+        offset, stride, group_size = self.places[leaf]
+        unit = self.program.leaves[leaf].tile.unit
+        return index // group_size * stride + offset + index % group_size * unit
+
+    def check_allocation(self, view: View, leaf: Buffers) -> None:
+        self.total = SIZES[self.program.storage.name](allocated(view))
+        if self.program.storage is SMEM:
+            alignment = view.allocation.properties["alignment"]
+            assert isinstance(alignment, IntegerAttr)
+            assert alignment.value.data % leaf.tile.alignment == 0
+
+
+@cache
+def smem_bytes(type_: MemDescType) -> int:
+    return prod(type_.shape) * bits_of(type_) // 8
+
+
+@cache
+def tmem_columns(type_: MemDescType) -> int:
+    """32-bit columns of arrays of 128 rows."""
+    (stride,) = re.findall(r"colStride = (\d+)", str(type_.encoding))
+    *count, rows, width = type_.shape
+    assert rows == 128
+    return prod(count) * -(-width * bits_of(type_) * int(stride) // 32)
+
+
+SIZES = {"smem": smem_bytes, "tmem": tmem_columns}
+BYTES_PER_UNIT = {"smem": 1, "tmem": 128 * 4}
+
+
+def lower(program: Program, size: int | None = None, *, strict: bool = False, accesses: bool = True) -> Lowered:
+    """Run the passes on `program`, with an explicit `size` in bytes or columns. Raises what they raise."""
+    explicit = None if size is None else size * BYTES_PER_UNIT[program.storage.name]
+    module = parse_module(text_of(program, explicit, accesses=accesses))
+    module.verify()
+    for step in (StorageAliasSizeDefinitionPass(strict=strict), BufferOffsetCalculationPass(strict=strict)):
+        step.apply(Context(), module)
+    allocations = [op for op in module.walk() if isinstance(op, StorageAliasLocalAllocOp)]
+    places = [place_of(op, leaf) for op, leaf in zip(allocations, program.leaves, strict=True)]
+    for step in (StorageAliasAllocationPass(), RewriteLocalAliasPass()):
+        step.apply(Context(), module)
+        module.verify()
+    return Lowered(program, places, module)
+
+
+def place_of(op: StorageAliasLocalAllocOp, leaf: Buffers) -> Place:
+    facts = (op.buffer_offset, op.bytes_between_buffers, op.group_size)
+    if all(fact is None for fact in facts):
+        return 0, leaf.tile.unit, 1
+    offset, stride, group_size = (fact.value.data for fact in facts if fact is not None)
+    assert group_size == leaf.group_size
+    return offset, stride, group_size
+
+
+def total_of(program: Program) -> int:
+    """The size that the passes compute; programs that tensor memory has no room for are left out."""
+    try:
+        lowered = lower(program, accesses=False)
+    except CompilationError as error:
+        assume("columns of tensor memory" not in str(error))
+        raise
+    sizes = [
+        SIZES[program.storage.name](op.results[0].type)
+        for op in lowered.module.walk()
+        if op.name in ("ttg.local_alloc", "ttng.tmem_alloc") and isinstance(op.results[0].type, MemDescType)
+    ]
+    (size,) = sizes
+    return size
+
+
+# --- what is promised -----------------------------------------------------------------------------------------------
+
+
+def check_promises(lowered: Lowered, size: int | None) -> None:
+    """Everything that holds for every program, declared in order or padded."""
+    program, addresses = lowered.program, lowered.addresses()
+    for leaf in program.leaves:
+        assert len(addresses[leaf.number]) == leaf.count
+        check_leaf(leaf, addresses[leaf.number], lowered)
+    ends = [max(addresses[leaf.number]) + leaf.tile.unit for leaf in program.leaves]
+    assert lowered.total == (max(ends) if size is None else size)
+    if program.has_tree:
+        for one, other in combinations(program.leaves, 2):
+            check_pair(program.tree, one, other, addresses)
+        for group in program.tree.groups():
+            check_shared_start(group, addresses)
+
+
+def check_leaf(leaf: Buffers, addresses: Sequence[int], lowered: Lowered) -> None:
+    unit, alignment = leaf.tile.unit, leaf.tile.alignment
+    for index, address in enumerate(addresses):
+        assert 0 <= address <= lowered.total - unit
+        # A group of buffers is aligned; in it, as in an array that stands in no tree, buffers are packed.
+        starts_a_group = index == 0 or (lowered.program.has_tree and index % leaf.group_size == 0)
+        if starts_a_group or unit % alignment == 0:
+            assert address % alignment == 0
+    assert all(after - before >= unit for before, after in pairwise(addresses))
+
+
+def check_pair(tree: Node, one: Buffers, other: Buffers, addresses: dict[int, list[int]]) -> None:
+    kind = relation(tree, one, other)
+    for i, start in enumerate(addresses[one.number]):
+        for j, second in enumerate(addresses[other.number]):
+            if start < second + other.tile.unit and second < start + one.tile.unit:
+                assert kind == "shared", f"leaves {one.number}[{i}] and {other.number}[{j}] overlap"
+                assert i // one.group_size == j // other.group_size
+
+
+def check_shared_start(group: Node, addresses: dict[int, list[int]]) -> None:
+    """The members of a shared group begin together."""
+    if group.kind == "shared":
+        starts = {
+            min(addresses[leaf.number][0] for leaf in (child.leaves() if isinstance(child, Node) else [child]))
+            for child in group.children
+        }
+        assert len(starts) == 1
+
+
+STORAGES: Sequence[Storage] = (SMEM, TMEM)
+any_program = st.sampled_from(STORAGES).flatmap(lambda storage: programs(storage, tuple(PATHS)))
+
+
+@examples(5000, 200)
+@given(any_program, st.sampled_from(["computed", "computed", "exact", "larger"]), st.integers(1, 70000))
+def test_promises(program: Program, sizing: str, excess: int):
+    least = total_of(program)
+    if program.storage is TMEM:
+        excess = min(excess % 100, 512 - least)
+    size = None if sizing == "computed" else least + (excess if sizing == "larger" else 0)
+    event(f"{program.storage.name}, {program.tree.depth} groups deep")
+    event(f"size {sizing}")
+    for path in set(program.paths):
+        event(f"path {path}")
+    check_promises(lower(program, size), size)
+
+
+TOO_SMALL = ("is too small for computed shape", "not enough space for distinct allocations")
+
+
+@examples(1000, 50)
+@given(any_program, st.integers(1, 3000))
+def test_a_size_that_is_too_small_is_refused(program: Program, missing: int):
+    size = total_of(program) - (missing if program.storage is SMEM else 1 + missing % 20)
+    assume(size > 0)
+    with pytest.raises(CompilationError) as caught:
+        lower(program, size, accesses=False)
+    assert any(message in str(caught.value) for message in TOO_SMALL)
+    assert str(caught.value).startswith("kernel.py:")
+
+
+@examples(2000, 100)
+@given(any_program)
+def test_strict_keeps_the_declared_layout_or_says_why_not(program: Program):
+    assume(program.has_tree)
+    expected = strict_refusal(program)
+    total_of(program)
+    event("refused" if expected else "kept")
+    if expected is not None:
+        with pytest.raises(CompilationError) as caught:
+            lower(program, strict=True)
+        assert expected in str(caught.value)
+        return
+    lowered = lower(program, strict=True)
+    check_promises(lowered, None)
+    offsets, size, alignment = strict_layout(program)
+    stride = -(-size // alignment) * alignment
+    assert lowered.places == [(offsets[leaf.number], stride, leaf.group_size) for leaf in program.leaves]
+
+
+def strict_refusal(program: Program) -> str | None:
+    """A part of the error that `strict` owes to `program`; None if its declared layout is expressible."""
+    for group in program.tree.groups():
+        if any(isinstance(child, Node) and child.kind == group.kind for child in group.children):
+            return "nested reuse_groups must have a different group_kind than their parent"
+    offsets, size, alignment = strict_layout(program)
+    stride = -(-size // alignment) * alignment
+    for leaf in program.leaves:
+        if (program.groups > 1 and stride % leaf.tile.unit) or offsets[leaf.number] % leaf.tile.unit:
+            return "must be a multiple of the original buffer size"
+    return None
+
+
+def test_the_examples_cover_what_they_should():
+    """Every path, group sizes on leaves of different size, and trees of three groups and more."""
+    seen: list[Program] = []
+
+    @settings(max_examples=200, derandomize=True, database=None)
+    @given(any_program)
+    def collect(program: Program) -> None:
+        seen.append(program)
+
+    collect()
+    assert {path for program in seen for path in program.paths} == set(PATHS)
+    assert {program.storage.name for program in seen} == {storage.name for storage in STORAGES}
+    assert sum(program.tree.depth >= 3 for program in seen) >= 50
+    mixed = [program for program in seen if len({leaf.group_size for leaf in program.leaves}) > 1]
+    assert len(mixed) >= 50
