@@ -129,6 +129,8 @@ def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
     assert main(["map", GEMM, "--constexpr", "NUM_STAGES=5"]) == 1
     told = capsys.readouterr()
     assert "245,864 of 232,448 B, 13,416 too many" in told.out
+    assert main(["compile", GEMM, "--emit", "ttgir", "-o", "-", "--constexpr", "NUM_STAGES=5"]) == 1
+    assert capsys.readouterr().err == told.err
     assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448\n", told.err)
     assert "note: 245,760 B: storage for a, b, c at" in told.err
 
