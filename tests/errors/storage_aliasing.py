@@ -76,5 +76,68 @@ def kernel():
 """,
             "Put everything that is to be said into one tree; groups nest.",
         ),
+        Entry(
+            "Two trees that are live together",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64,), tl.float32, 2, reuse=spec)
+    b = tlx.local_alloc((64,), tl.float32, 2, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a))
+    spec.set_buffer_overlap(tlx.reuse_group(b))  # error
+    tlx.local_store(a[0], tl.zeros([64], tl.float32))
+    tlx.local_store(b[0], tlx.local_load(a[0]))
+    tlx.local_store(a[0], tlx.local_load(b[0]))
+""",
+            "Several trees may have one region only when the buffers of one are dead before those of the next are "
+            "used. Here one tree says what is meant: `tlx.reuse_group(a, b, group_type=tlx.reuse_group_type.distinct)`.",
+        ),
+        Entry(
+            "Groups of buffers that do not pair up",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64, 64), tl.float32, 2, reuse=spec)
+    b = tlx.local_alloc((64, 64), tl.float16, 4, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a, b))  # error
+""",
+            "Buffer i of one array shares memory with buffer i of the other, so there must be equally many. "
+            "`tlx.reuse_group(b, group_size=2)` makes two buffers of `b` count as one.",
+        ),
+        Entry(
+            "A buffer that is left out of the tree",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    b = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)  # error
+    spec.set_buffer_overlap(tlx.reuse_group(a))
+""",
+            "Where it would lie is not said. Put it into the tree, or give it a region of its own.",
+        ),
+        Entry(
+            "A buffer twice in a tree",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec()
+    a = tlx.local_alloc((64, 64), tl.float16, 2, reuse=spec)
+    spec.set_buffer_overlap(tlx.reuse_group(a, a))  # error
+""",
+            "A buffer has one place.",
+        ),
+        Entry(
+            "Shared memory from tensor memory",
+            """
+@tlx_xdsl.jit
+def kernel():
+    spec = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
+    a = tlx.local_alloc((128, 64), tl.float32, 1, tlx.storage_kind.tmem, reuse=spec)  # error
+""",
+            "Give the spec the storage of the buffers: `tlx.storage_alias_spec(storage=tlx.storage_kind.tmem)`.",
+        ),
     ),
 )

@@ -82,7 +82,10 @@ class StorageRegion:
         """
         leaves = self._leaves()
         unit = self.bytes_per_unit
-        size = self.spec.explicit_bytes if self.length is None else self.length * unit
+        size = self.spec.explicit_bytes
+        # Where there are several trees, the settled size may be that of another one, and is nothing to spread over.
+        if self.length is not None and (size is not None or len(self.overlaps) < 2):
+            size = self.length * unit
         at: Operation = self.spec
         parts: list[Placement] = []
         try:

@@ -39,9 +39,15 @@ def _loader(module: str, name: str) -> Callable[[], type[ModulePass]]:
     return load
 
 
+def _alias(name: str, of: str) -> Callable[[], type[ModulePass]]:
+    load = _loader(*_HOMES[of])
+    # xDSL compares the name in a pipeline with that of the class.
+    return lambda: type(load().__name__, (load(),), {"name": name})
+
+
 ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     **{name: _loader(module, class_name) for name, (module, class_name) in _HOMES.items()},
-    **{alias: _loader(*_HOMES[name]) for alias, name in _ALIASES.items()},
+    **{alias: _alias(alias, name) for alias, name in _ALIASES.items()},
 }
 """Every pass of ours, also by its older names."""
 

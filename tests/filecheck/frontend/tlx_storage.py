@@ -69,7 +69,7 @@ def chosen(BLOCK: tl.constexpr):
 @tlx_xdsl.jit
 def reuse():
     a = tlx.local_alloc((64, 64), tl.float32, 2)
-    # REUSE: tlx_storage.py:{{[0-9]+}}:9: remark: this allocation begins at the first byte of the reused one
+    # REUSE: tlx_storage.py:{{[0-9]+}}:9: remark: these buffers begin at the first byte of
     # REUSE: %b = tlx.local_alias %a : !ttg.memdesc<2x64x64xf32, #{{.*}}, #smem, mutable> -> !ttg.memdesc<4x64x64xf16, #{{.*}}, #smem, mutable>
     b = tlx.local_alloc((64, 64), tl.float16, 4, reuse=a)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
@@ -28,7 +28,7 @@ from tlx_xdsl.frontend.values import (
 )
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
-from tlx_xdsl.text.diagnostics import report_remark
+from tlx_xdsl.text.diagnostics import report_remark, source_location
 
 
 def class_name(value: Value) -> str:
@@ -95,15 +95,27 @@ def _allocate(call: Call, type_: MemDescType, reuse: BufferedTensor | StorageAli
         return call.emit(dialect.StorageAliasLocalAllocOp(operands=[reuse.ssa], result_types=[type_])).result
     if reuse is not None:
         alias = call.emit(dialect.LocalAliasOp(operands=[reuse.ssa], result_types=[type_]))
-        report_remark(
-            alias,
-            "this allocation begins at the first byte of the reused one; a storage_alias_spec lets the compiler "
-            "compute sizes and offsets",
-        )
+        _advise_a_spec(alias, reuse.ssa, "tmem" if type_.memory_space == TMEM else "smem")
         return alias.result
     if type_.memory_space == TMEM:
         return call.emit(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])).result
     return call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+
+
+def _advise_a_spec(alias: dialect.LocalAliasOp, reused: SSAValue, storage: str) -> None:
+    """Say what to write instead of the reuse of another allocation."""
+    name = f"'{reused.name_hint}'" if reused.name_hint else "the reused buffers"
+    place = None if isinstance(reused.owner, Block) else source_location(reused.owner.location)
+    where = "" if place is None else f", allocated at {place}"
+    report_remark(
+        alias,
+        f"these buffers begin at the first byte of {name}; a storage_alias_spec lets the compiler compute sizes and "
+        "offsets",
+        [
+            f"write 'spec = tlx.storage_alias_spec(storage=tlx.storage_kind.{storage})' and give 'reuse=spec' to both "
+            f"allocations: to this one and to {name}{where}",
+        ],
+    )
 
 
 def _checked_reuse(call: Call, storage: tlx.storage_kind) -> BufferedTensor | StorageAliasSpec | None:

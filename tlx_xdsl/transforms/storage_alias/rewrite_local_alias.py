@@ -30,6 +30,7 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import replace
+from tlx_xdsl.transforms.storage_alias.index_rewriting import rewrite_indices
 from tlx_xdsl.transforms.storage_alias.whole_views import rewrite_whole
 
 Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp
@@ -53,10 +54,11 @@ class RewriteLocalAliasPass(ModulePass):
             allocation = _allocation(alias, allocations)
             allocations[alias.result] = allocation
             views.setdefault(allocation, []).append(alias)
+        if self.whole_views:
+            places = [place for source, its_views in views.items() for place in rewrite_whole(source, its_views)]
+            rewrite_indices(op, places)
+            return
         for allocation, its_views in views.items():
-            if self.whole_views:
-                rewrite_whole(allocation, its_views)
-                continue
             for alias in its_views:
                 result_types = [alias.result.type]
                 replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=result_types))

@@ -12,14 +12,13 @@ from math import lcm, prod
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import SSAValue
 
+from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.dialects.tlx import LocalAliasOp
 from tlx_xdsl.dialects.ttg import (
     LocalAllocOp,
     MemDescIndexOp,
     MemDescReinterpretOp,
-    WarpSpecializePartitionsOp,
 )
 from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -29,43 +28,47 @@ from tlx_xdsl.dialects.ttng.tmem import COLUMNS, ROWS, columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryLayout
 from tlx_xdsl.text.diagnostics import error_at, report_remark
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
+from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place
+
+DENSE_PLACES = IndexMap(1, 1, 0)
+"""Buffers stay where they are when an array gets more of them."""
 
 
-def rewrite_whole(allocation: LocalAllocOp | TMEMAllocOp, aliases: Sequence[LocalAliasOp]) -> None:
-    """Turn `aliases` of `allocation` into views of all of its memory.
+def rewrite_whole(allocation: LocalAllocOp | TMEMAllocOp, aliases: Sequence[LocalAliasOp]) -> list[ArrayPlace]:
+    """Turn `aliases` of `allocation` into views of all of its memory, once `rewrite_indices` has got the result.
 
-    Raises CompilationError when an operation would see an array grow that it uses as a whole, and when tensor memory
-    is too small for what the allocation must grow to.
+    Raises CompilationError when tensor memory is too small for what the allocation must grow to.
     """
     views = [_as_array(memdesc_type(alias.result.type)) for alias in aliases]
-    size = _grow(allocation, lcm(*(_logical_bits(view.shape[1:], view) for view in views)))
+    size, grown = _grown(allocation, lcm(*(_logical_bits(view.shape[1:], view) for view in views)))
+    places = [grown]
     for alias, view in zip(aliases, views, strict=True):
-        whole = view.with_shape((size // _logical_bits(view.shape[1:], view), *view.shape[1:]))
+        array = MemDescReinterpretOp(operands=[allocation.result], result_types=[view])
         if len(memdesc_type(alias.result.type).shape) == len(view.shape):
-            reinterpreted = replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=[whole]))
-            _let_carriers_know(reinterpreted.result)
-            continue
-        # A single buffer is the first one of an array.
-        array = insert_before(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=[whole]))
-        zero = insert_before(alias, ConstantOp(IntegerAttr(0, i32)))
-        replace(alias, MemDescIndexOp(operands=[array.result, zero.result], result_types=[alias.result.type]))
+            replace(alias, array)
+        else:
+            # A single buffer is the first one of an array.
+            insert_before(alias, array)
+            zero = insert_before(alias, ConstantOp(IntegerAttr(0, i32)))
+            replace(alias, MemDescIndexOp(operands=[array.result, zero.result], result_types=[alias.result.type]))
+        places.append(array_place(array.result, DENSE_PLACES, size // _logical_bits(view.shape[1:], view)))
+    return places
 
 
-def _grow(allocation: LocalAllocOp | TMEMAllocOp, step: int) -> int:
-    """Make the allocation a multiple of `step` bits; the bits that it has then."""
+def _grown(allocation: LocalAllocOp | TMEMAllocOp, step: int) -> tuple[int, ArrayPlace]:
+    """The bits of the allocation, and the buffers in it, when it is made a multiple of `step` bits."""
     type_ = _as_array(memdesc_type(allocation.result.type))
     buffer = _logical_bits(type_.shape[1:], type_)
     size = type_.shape[0] * buffer
     if size % step == 0:
-        return size
+        return size, array_place(allocation.result, DENSE_PLACES)
     whole = lcm(step, buffer)
     grown = -(-size // whole) * whole
     new_type = type_.with_shape((grown // buffer, *type_.shape[1:]))
     if len(memdesc_type(allocation.result.type).shape) != len(new_type.shape):
         raise error_at(allocation, f"Triton 3.8 needs {grown // 8} bytes here for the views of this single buffer")
-    retype(allocation.result, new_type)
-    _let_carriers_know(allocation.result)
     unit, per_unit = ("bytes", 8)
     if isinstance(type_.memory_space, TensorMemorySpaceAttr):
         unit, per_unit = ("columns of tensor memory", 32)
@@ -78,7 +81,7 @@ def _grow(allocation: LocalAllocOp | TMEMAllocOp, step: int) -> int:
         f"this allocation grows by {(grown - size) // per_unit} {unit}, from {size // per_unit} to "
         f"{grown // per_unit}: Triton 3.8 takes only views that are as large as their allocation",
     )
-    return grown
+    return grown, array_place(allocation.result, DENSE_PLACES, new_type.shape[0])
 
 
 def _as_array(type_: MemDescType) -> MemDescType:
@@ -95,24 +98,3 @@ def _logical_bits(shape: Sequence[int], type_: MemDescType) -> int:
         return prod(shape) * type_.element_bits
     stride = layout.col_stride if isinstance(layout, TensorMemoryLayout) else 1
     return prod(shape[:-2]) * -(-shape[-2] // ROWS) * shape[-1] * type_.element_bits * stride
-
-
-def _let_carriers_know(array: SSAValue) -> None:
-    """Give what carries `array` its type; indexing it needs nothing."""
-    pending = [array]
-    for value in pending:
-        for use in list(value.uses):
-            op = use.operation
-            if isinstance(op, MemDescIndexOp | MemDescReinterpretOp | LocalAliasOp):
-                continue
-            if not isinstance(op, WarpSpecializePartitionsOp):
-                name = array.name_hint or "this array"
-                raise error_at(
-                    op,
-                    f"under Triton 3.8 the array {name} grows to the size of its allocation, and '{op.name}' on the "
-                    "whole array cannot be rewritten",
-                )
-            for region in op.partition_regions:
-                argument = region.blocks[0].args[use.index]
-                retype(argument, value.type)
-                pending.append(argument)
