@@ -149,6 +149,19 @@ def all_of_first_dimension(op: MemDescSubsliceOp | TMEMSubSliceOp) -> None:
     op.offsets = type(op.offsets).from_list(i32, [0, *others])
 
 
+def slice_of_buffer(
+    op: MemDescSubsliceOp | TMEMSubSliceOp, buffer: SSAValue, type_: MemDescType
+) -> MemDescSubsliceOp | TMEMSubSliceOp:
+    """The part of one buffer that `op` cuts out of all buffers of an array."""
+    if isinstance(op, TMEMSubSliceOp):
+        properties = {"offset": op.offset, "dim": IntegerAttr(op.dim.value.data - 1, i32)}
+        return TMEMSubSliceOp(operands=[buffer], properties=properties, result_types=[type_])
+    _, *offsets = op.offsets.get_values()
+    return MemDescSubsliceOp(
+        operands=[buffer], properties={"offsets": type(op.offsets).from_list(i32, offsets)}, result_types=[type_]
+    )
+
+
 # --- places ---------------------------------------------------------------------------------------------------------
 
 
