@@ -179,7 +179,7 @@ class Machine:
                 index = integer(operands[1])
                 assert 0 <= index < source.type_.shape[0], f"index {index} into {source.type_}"
                 # The first dimension counts buffers, wherever a permutation put the others.
-                address = source.address + index * self.size_of(type_)
+                address = source.address + index * self.size_of(whole_buffer(source.type_))
                 return View(source.allocation, address, type_, source.corner, source.strides[1:])
             case "ttg.memdesc_trans":
                 order = numbers(op, "order")
@@ -212,6 +212,12 @@ INTEGER_OPS: dict[str, Callable[[int, int], int]] = {
     "arith.shrui": operator.rshift,
     "arith.xori": operator.xor,
 }
+
+
+def whole_buffer(array: MemDescType) -> MemDescType:
+    """The buffer that a buffer of `array` is a part of."""
+    rank = len(array.shape) - 1
+    return array.with_shape(array.alloc_shape[-rank:] if array.alloc_shape != array.shape else array.shape[1:])
 
 
 def integer(value: Value) -> int:
