@@ -98,7 +98,7 @@ def over_allocations(tiles: list[tuple[int, int]]) -> list[float]:
         groups = rng.randint(1, 3)
         root = random_tree(rng, tiles, groups)
         least = optimum(root, groups)
-        got = place(root).total_bytes
+        got = place(root).total
         assert got >= least
         percents.append(100 * (got - least) / least)
     return sorted(percents)
