@@ -91,7 +91,7 @@ def kernel():
     tlx.local_store(a[0], tlx.local_load(b[0]))
 """,
             "Several trees may have one region only when the buffers of one are dead before those of the next are "
-            "used. Here one tree says what is meant: `tlx.reuse_group(a, b, group_type=tlx.reuse_group_type.distinct)`.",
+            "used. Here one tree says it: `tlx.reuse_group(a, b, group_type=tlx.reuse_group_type.distinct)`.",
         ),
         Entry(
             "Groups of buffers that do not pair up",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.dialects import cf, scf
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import Operation, SSAValue
 
+from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -27,59 +27,26 @@ class Uses:
     """Ascending, counted from 1; of code in a helper function these are the helper's lines."""
 
 
-def accesses(buffer: SSAValue) -> list[Operation]:
-    """The operations that may access `buffer`, in no particular order; views and branches are looked through."""
+def accesses(buffer: SSAValue, carried: CarriedValues) -> list[Operation]:
+    """The operations that may access `buffer`, in no particular order, also through views and where it is carried to.
+
+    `carried` are the buffers of the function. Of two buffers that branches mix, each is taken to reach all that
+    either does.
+    """
     pending, seen = [buffer], {buffer}
     found: dict[Operation, None] = {}
     for value in pending:
         for use in value.uses:
-            following = list(_flows_to(use))
-            if not following and not isinstance(use.operation, ReuseGroupOp):
-                found[use.operation] = None
-            for other in following:
-                if other not in seen:
-                    seen.add(other)
-                    pending.append(other)
+            op = use.operation
+            if op in carried.carriers:
+                following = [name for name in carried.members(value) if name in carried.arrivals]
+            else:
+                following = [result for result in op.results if isinstance(result.type, MemDescType)]
+                if not following and not isinstance(op, ReuseGroupOp):
+                    found[op] = None
+            pending += [name for name in following if name not in seen]
+            seen.update(following)
     return list(found)
-
-
-def _flows_to(use: Use) -> Iterator[SSAValue]:
-    """The values that are the used buffer, or a view of it, or may be it on one way through the code."""
-    op, index = use.operation, use.index
-    match op:
-        case WarpSpecializePartitionsOp():
-            for region in op.partition_regions:
-                yield region.blocks[0].args[index]
-        case scf.ForOp():
-            yield op.body.block.args[index - 2]
-            yield op.results[index - 3]
-        case scf.WhileOp():
-            yield op.before_region.block.args[index]
-        case scf.ConditionOp() if isinstance(loop := op.parent_op(), scf.WhileOp):
-            yield loop.after_region.block.args[index - 1]
-            yield loop.results[index - 1]
-        case scf.YieldOp():
-            yield from _yielded_to(op.parent_op(), index)
-        case cf.BranchOp():
-            yield op.successor.args[index]
-        case cf.ConditionalBranchOp():
-            then = len(op.then_arguments)
-            yield (op.then_block.args[index - 1] if index <= then else op.else_block.args[index - 1 - then])
-        case _:
-            yield from (result for result in op.results if isinstance(result.type, MemDescType))
-
-
-def _yielded_to(parent: Operation | None, index: int) -> Iterator[SSAValue]:
-    match parent:
-        case scf.ForOp():
-            yield parent.body.block.args[index + 1]
-            yield parent.results[index]
-        case scf.WhileOp():
-            yield parent.before_region.block.args[index]
-        case Operation():
-            yield parent.results[index]
-        case None:
-            return
 
 
 def task_of(op: Operation) -> str:

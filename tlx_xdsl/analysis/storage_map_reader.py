@@ -14,16 +14,18 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
-from tlx_xdsl.analysis.overlap_tree import Group, Slot
-from tlx_xdsl.analysis.storage_map import Array, Memory, Region, Span, StorageMap, next_start
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
+from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
 from tlx_xdsl.dialects.base.operation import num_ctas_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr, layout_of
+from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp, columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
@@ -63,6 +65,7 @@ class _Reader:
         self.strict = strict
         self.ends: dict[Memory, int] = {"smem": 0, "tmem": 0}
         ops = list(function.walk())
+        self.carried = CarriedValues.of(function, MemDescType)
         self.order = {op: number for number, op in enumerate(ops)}
         holders = [op for op in ops if isinstance(op, WarpSpecializePartitionsOp)]
         self.allocations = [op for op in ops if isinstance(op, StorageAliasSpecOp | LocalAllocOp | TMEMAllocOp)]
@@ -83,27 +86,24 @@ class _Reader:
     def _plain(self, op: LocalAllocOp | TMEMAllocOp, number: int) -> Region:
         memory: Memory = "smem" if isinstance(op, LocalAllocOp) else "tmem"
         views = sorted(_views(op), key=self.order.__getitem__)
-        type_ = memdesc_type(op.result.type)
-        count, unit, alignment = _measures(op, type_)
-        if _is_one_buffer(type_):
-            count, unit = 1, count * unit
+        leaf = _leaf(op, f"allocation {number}")
+        length, alignment = leaf.count * leaf.unit, leaf.alignment
         if isinstance(op, LocalAllocOp) and op.alignment is not None:
             alignment = max(alignment, op.alignment.value.data)
-        name = op.result.name_hint or f"allocation {number}"
-        arrays = [_view(view, index, alignment) for index, view in enumerate(views)]
+        arrays = [self._view(view, f"view {index}") for index, view in enumerate(views)]
         if not views:
-            arrays = [_array(name, op, type_, Slot(0, unit, 1), count, unit, alignment)]
-        return self._region(name, memory, op, count * unit, alignment, arrays, [op.result, *_results(views)])
+            arrays = [self._array(op, replace(leaf, alignment=alignment), Slot(0, leaf.unit, 1))]
+        return self._region(leaf.name, memory, op, length, alignment, arrays, [op.result, *_results(views)])
 
     def _shared(self, region: StorageRegion, number: int) -> Region:
         spec = region.spec
         memory: Memory = "smem" if spec.storage.data.value == "smem" else "tmem"
         leaves = [leaf_of(index, op) for index, op in enumerate(region.allocations)]
         slots, size = _slots(region, self.strict)
-        arrays: list[Array] = []
-        for index, (op, leaf) in enumerate(zip(region.allocations, leaves, strict=True)):
-            type_ = memdesc_type(op.result.type)
-            arrays.append(_array(leaf.name, op, type_, slots[index], leaf.count, leaf.unit, leaf.alignment))
+        arrays = [
+            self._array(op, leaf, slots[index])
+            for index, (op, leaf) in enumerate(zip(region.allocations, leaves, strict=True))
+        ]
         name = spec.result.name_hint or f"allocation {number}"
         trees = tuple(read_trees(spec, region.allocations, region.overlaps, leaves)) if region.overlaps else ()
         strides = {slot.stride for slot in slots.values()}
@@ -113,6 +113,30 @@ class _Reader:
         return self._region(
             name, memory, spec, size, region.alignment, arrays, _results(region.allocations), trees, groups, stride
         )
+
+    def _array(self, op: Operation, leaf: Leaf, slot: Slot) -> Array:
+        value = op.results[0]
+        ops = accesses(value, self.carried)
+        starts = [
+            i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * leaf.unit
+            for i in range(leaf.count)
+        ]
+        return Array(
+            leaf.name,
+            "barriers" if any(user.name == "ttng.init_barrier" for user in ops) else "buffers",
+            _type_text(memdesc_type(value.type), leaf.count),
+            source_location(op.location),
+            leaf.unit,
+            leaf.alignment,
+            slot.group_size,
+            tuple(Span(start, start + leaf.unit) for start in starts),
+            uses_by_task(ops),
+        )
+
+    def _view(self, op: Operation, name: str) -> Array:
+        leaf = _leaf(op, name)
+        array = self._array(op, leaf, Slot(0, leaf.unit, 1))
+        return replace(array, role="view", buffers=(Span(0, leaf.count * leaf.unit),))
 
     def _region(
         self,
@@ -152,43 +176,26 @@ def _slots(region: StorageRegion, strict: bool) -> tuple[Mapping[int, Slot], int
     return placement.slots, placement.total
 
 
-def _measures(op: Operation, type_: MemDescType) -> tuple[int, int, int]:
-    """Buffers of an allocation, the size of one, and what its address must be a multiple of."""
-    layout = layout_of(type_.encoding)
-    if isinstance(layout, SharedLayout):
-        unit = type_.bytes_of_trailing(len(type_.shape) - 1)
-        return type_.shape[0], unit, required_alignment(layout, type_.element_bits)
-    if isinstance(type_.memory_space, SharedMemorySpaceAttr):
-        raise error_at(op, f"a buffer in shared memory needs a shared layout, found {type_.encoding}")
-    count = type_.shape[0] if len(type_.shape) > 2 else 1
-    return count, columns_of(type_) // count, 1
-
-
-def _is_one_buffer(type_: MemDescType) -> bool:
-    """Whether a plain allocation in shared memory is a tile, and not an array of them."""
-    layout = layout_of(type_.encoding)
-    return isinstance(layout, SharedLayout) and buffer_rank(layout) == len(type_.shape)
-
-
-def _array(name: str, op: Operation, type_: MemDescType, slot: Slot, count: int, unit: int, alignment: int) -> Array:
+def _leaf(op: Operation, name: str) -> Leaf:
+    """A plain allocation, or a view of one, as an array of buffers; `name` is for one that has none."""
     value = op.results[0]
-    ops = accesses(value)
-    starts = [i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * unit for i in range(count)]
-    return Array(
-        name,
-        "barriers" if any(user.name == "ttng.init_barrier" for user in ops) else "buffers",
-        _type_text(type_, count),
-        source_location(op.location),
-        unit,
-        alignment,
-        slot.group_size,
-        tuple(Span(start, start + unit) for start in starts),
-        uses_by_task(ops),
-    )
+    type_ = memdesc_type(value.type)
+    name = value.name_hint or name
+    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
+        count = type_.shape[0] if len(type_.shape) > 2 else 1
+        return Leaf(0, name, count, columns_of(type_) // count, 1)
+    layout = layout_of(type_.encoding)
+    alignment = STOCK_ALIGNMENT
+    count = type_.shape[0]
+    if isinstance(layout, SharedLayout):
+        alignment = required_alignment(layout, type_.element_bits)
+        # A tile, and not an array of them.
+        count = 1 if buffer_rank(layout) == len(type_.shape) else count
+    return Leaf(0, name, count, type_.bytes_of_trailing(len(type_.shape)) // count, alignment)
 
 
 def _type_text(type_: MemDescType, count: int) -> str:
-    shape = type_.shape[1:] if len(type_.shape) > 2 or type_.shape[:1] == (count,) else type_.shape
+    shape = type_.shape[1:] if type_.shape[:1] == (count,) else type_.shape
     return "x".join([*map(str, shape), str(type_.element_type)])
 
 
@@ -198,15 +205,6 @@ def _views(allocation: LocalAllocOp | TMEMAllocOp) -> list[Operation]:
         return []
     users = [use.operation for use in allocation.result.uses]
     return users if all(isinstance(op, LocalAliasOp | MemDescReinterpretOp) for op in users) else []
-
-
-def _view(op: Operation, number: int, alignment: int) -> Array:
-    value = op.results[0]
-    type_ = memdesc_type(value.type)
-    count, unit, _ = _measures(op, type_)
-    name = value.name_hint or f"view {number}"
-    array = _array(name, op, type_, Slot(0, unit, 1), count, unit, alignment)
-    return replace(array, role="view", buffers=(Span(0, count * unit),))
 
 
 def _results(ops: Sequence[Operation]) -> list[SSAValue]:

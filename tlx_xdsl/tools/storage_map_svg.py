@@ -16,7 +16,7 @@ from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, S
 # Pixels.
 WIDTH, LEFT, RIGHT = 1100, 210, 30
 ROW, GAP, BAR = 24, 5, 8
-CHARACTER = 6.6
+CHARACTER = 6.2
 """Width of a letter of 11 pixels, on the wide side: a label that might not fit is left out."""
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, made lighter to carry black text.
@@ -55,9 +55,9 @@ class _Axis:
 class _Picture:
     def __init__(self, map_: StorageMap):
         self.map = map_
-        self.colours: Mapping[str, str] = {
-            task: COLOURS[number % len(COLOURS)] for number, task in enumerate(map_.tasks)
-        }
+        drawn = {task for region in map_.regions for array in region.arrays for task in _tasks([array])}
+        tasks = [task for task in map_.tasks if task in drawn]
+        self.colours: Mapping[str, str] = {task: COLOURS[i % len(COLOURS)] for i, task in enumerate(tasks)}
         self.parts: list[str] = []
         self.y = 0.0
 
@@ -115,8 +115,9 @@ class _Picture:
             step *= 2
         for position in range(0, axis.length + 1, step):
             x = axis.x(position)
-            self._line(x, top + 14, x, top + 18, 'stroke="#666666"')
+            # The limit has a label there.
             if abs(x - axis.x(limit)) > 100:
+                self._line(x, top + 14, x, top + 18, 'stroke="#666666"')
                 self._text(x, top + 10, f"{position:,}", "faint", "middle")
 
     def _region(self, axis: _Axis, region: Region) -> None:

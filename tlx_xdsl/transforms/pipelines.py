@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
 from tlx_xdsl.transforms.nvidia.named_barriers import LowerNamedBarriersPass
+from tlx_xdsl.transforms.storage_alias.budget import StorageBudgetPass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
@@ -26,6 +27,8 @@ def ttgir_pipeline(*, whole_views: bool = False) -> tuple[ModulePass, ...]:
     return (
         # Refuse what can't work while the user's constructs are still there to point at.
         TritonTLXFixupPass(),
+        # What can't fit the target is told with who takes how much, while the user's buffers are still there.
+        StorageBudgetPass(),
         # Buffers that share a region become views of one allocation; sizes and offsets are settled here.
         StorageAliasLoweringPass(),
         # Stock Triton knows no tlx.local_alias.

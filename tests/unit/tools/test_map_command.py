@@ -129,6 +129,8 @@ def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
     assert main(["map", GEMM, "--constexpr", "NUM_STAGES=5"]) == 1
     told = capsys.readouterr()
     assert "245,864 of 232,448 B, 13,416 too many" in told.out
+    assert main(["compile", GEMM, "--emit", "ttgir", "-o", "-", "--constexpr", "NUM_STAGES=5"]) == 1
+    assert capsys.readouterr().err == told.err
     assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448\n", told.err)
     assert "note: 245,760 B: storage for a, b, c at" in told.err
 
@@ -144,6 +146,34 @@ def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
 def test_wrong_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str):
     assert main(["map", *arguments]) == 1
     assert capsys.readouterr().err.strip() == message
+
+
+def test_a_picture_of_padding_and_of_code_outside_of_tasks(tmp_path: Path):
+    path = tmp_path / "padded.mlir"
+    a, b, spec = (
+        "!ttg.memdesc<2x256xi8, #line, #ttg.shared_memory, mutable>",
+        "!ttg.memdesc<2x64xi8, #line, #ttg.shared_memory, mutable>",
+        "!tlx.storage_alias_spec<smem>",
+    )
+    path.write_text(
+        "#line = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n"
+        f"tt.func @f() {{ %s = tlx.storage_alias_spec storage = smem : {spec}\n"
+        f"%a = tlx.storage_alias_local_alloc %s : {spec} -> {a}\n"
+        f"%b = tlx.storage_alias_local_alloc %s : {spec} -> {b}\n"
+        f"%g = tlx.reuse_group(%a, %b) group_kind = distinct : ({a}, {b}) -> !tlx.reuse_group<distinct>\n"
+        f"tlx.set_buffer_overlap(%s, %g) : ({spec}, !tlx.reuse_group<distinct>) -> ()\n"
+        f"ttg.local_dealloc %a : {a}\n"
+        f"ttg.warp_specialize(%b) default {{ ttg.warp_yield }} partition0(%c: {b}) num_warps(4) "
+        f"{{ ttg.local_dealloc %c : {b} ttg.warp_return }} : ({b}) -> () tt.return }}"
+    )
+    assert main(["map", str(path), "-o", str(tmp_path / "map.svg")]) == 0
+    picture = ET.parse(tmp_path / "map.svg").getroot()
+    texts = [text.text for text in picture.iter(f"{SVG}text")]
+    assert {"kernel", "partition0"} <= set(texts)
+    # Groups of 512 bytes with 320 in use; nothing lies behind the last one. The other box is the legend's.
+    hatched = [box for box in picture.iter(f"{SVG}rect") if box.get("fill") == "url(#unused)"]
+    assert len(hatched) == 1 + 1
+    assert len([line for line in picture.iter(f"{SVG}line") if "stroke-dasharray" in line.attrib]) == 1
 
 
 def test_ir_without_buffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

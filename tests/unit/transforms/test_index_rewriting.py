@@ -319,8 +319,8 @@ def parse(body: str, functions: str = "") -> ModuleOp:
     return module
 
 
-def lowered(module: ModuleOp) -> ModuleOp:
-    for step in (StorageAliasAllocationPass(), RewriteLocalAliasPass()):
+def lowered(module: ModuleOp, *, whole_views: bool = False) -> ModuleOp:
+    for step in (StorageAliasAllocationPass(), RewriteLocalAliasPass(whole_views=whole_views)):
         step.apply(Context(), module)
         module.verify()
     return module
@@ -345,16 +345,18 @@ REFUSED: Mapping[str, list[IndexMap]] = {
 }
 
 
+@pytest.mark.parametrize("whole_views", [False, True])
 @pytest.mark.parametrize("map_", MAPS, ids=str)
 @pytest.mark.parametrize("name", PATHS)
-def test_every_index_reaches_its_buffer(name: str, map_: IndexMap):
+def test_every_index_reaches_its_buffer(name: str, map_: IndexMap, whole_views: bool):
+    """Also where the arrays get more buffers afterwards, to be as large as their allocation."""
     path = PATHS[name]
     text = SPEC + placed(map_) + path.body
     if map_ in REFUSED.get(name, []):
         with pytest.raises(CompilationError, match="cannot see them that way"):
             lowered(parse(text, path.functions))
         return
-    module = lowered(parse(text, path.functions))
+    module = lowered(parse(text, path.functions), whole_views=whole_views)
     assert all(in_one_piece(path, map_, index) for index in range(path.count))
     assert [reached(module, index) for index in range(path.count)] == [
         expected(path, map_, index) for index in range(path.count)

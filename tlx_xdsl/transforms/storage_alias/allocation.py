@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i32
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -37,23 +37,11 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
-from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
-from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.dialects.ttng import TMEMAllocOp
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
-from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
+from tlx_xdsl.transforms.storage_alias.backing import allocate_bytes, allocate_columns
 from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
-
-LARGEST_ROW = 1024
-"""Bytes in a row of the backing allocation. Any power of two would do; this one divides the sizes of most tiles."""
-
-LARGEST_BLOCK = 256
-"""Columns of a block of the backing allocation: no more than an accumulator has (PTX ISA, "tcgen05.mma")."""
 
 
 @dataclass(frozen=True)
@@ -78,30 +66,13 @@ def _allocate(region: StorageRegion) -> list[ArrayPlace]:
         )
     maps = [region.index_map(number) for number in range(len(region.allocations))]
     if region.in_tensor_memory:
-        backing = insert_before(spec, _columns(region.rows, length))
+        backing = insert_before(spec, allocate_columns(region.rows, length))
     else:
-        backing = insert_before(spec, _bytes(length, region.alignment))
+        backing = insert_before(spec, allocate_bytes(length, region.alignment))
     backing.result.name_hint = spec.result.name_hint
     arrays = [_replace_by_alias(op, backing.result, map_) for op, map_ in zip(region.allocations, maps, strict=True)]
     Rewriter.erase_op(spec)
     return arrays
-
-
-def _bytes(size: int, alignment: int) -> LocalAllocOp:
-    # Stock Triton wants powers of two in the dimensions of the layout; rows are buffers, and their number is free.
-    row = min(LARGEST_ROW, size & -size)
-    type_ = MemDescType.get(
-        (size // row, row), i8, layout_attr(unswizzled_layout(1)), SharedMemorySpaceAttr(), mutable=True
-    )
-    return LocalAllocOp(operands=[None], properties={"alignment": IntegerAttr(alignment, i32)}, result_types=[type_])
-
-
-def _columns(rows: int, count: int) -> TMEMAllocOp:
-    # As for bytes: a block has a power of two columns, the number of blocks is free.
-    block = min(LARGEST_BLOCK, count & -count)
-    layout = layout_attr(TensorMemoryLayout(rows, block, 1))
-    type_ = MemDescType.get((count // block, rows, block), i32, layout, TensorMemorySpaceAttr(), mutable=True)
-    return TMEMAllocOp(operands=[None], result_types=[type_, None])
 
 
 def _replace_by_alias(op: StorageAliasLocalAllocOp, backing: SSAValue, places: IndexMap) -> ArrayPlace:

@@ -142,10 +142,10 @@ class ModulePlaces:
                         pending.append((use.operation.results[0], view.place))
 
     def _use(self, found: FunctionPlaces, op: Operation, place: ArrayPlace) -> View | None:
-        if isinstance(op, ViewOp):
+        if isinstance(op, ViewOp) and op.results[0] not in self._roots:
             found.views[op] = view = view_through(op, place)
             return view
-        if not (isinstance(op, MemDescIndexOp | CallOp) or op in found.values.carriers):
+        if not (isinstance(op, ViewOp | MemDescIndexOp | CallOp) or op in found.values.carriers):
             raise cannot_see(visible(op), place, "needs the whole array in one piece")
         return None
 

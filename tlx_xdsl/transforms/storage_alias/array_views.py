@@ -16,7 +16,8 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLinearLayout, SwizzledSharedLayout
+from tlx_xdsl.layouts.conversion.shared import buffer_rank
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.storage_alias.view_maps import places_of_regrouping, places_of_slice
 
@@ -106,6 +107,12 @@ def view_through(op: ViewOp, place: ArrayPlace) -> View:
 
 def cannot_see(op: Operation, place: ArrayPlace, why: str) -> Exception:
     """The error at `op` that uses an array at `place` as only an array in one piece can be used."""
+    if place.places.is_identity:
+        return error_at(
+            op,
+            f"under Triton 3.8 the array {place.name} grows to the size of its allocation, and '{op.name}' {why}",
+            [allocated_at(place.origin)],
+        )
     return error_at(
         op,
         f"the buffers of {place.name} do not lie one after the other from the start of their storage_alias_spec "
@@ -140,6 +147,19 @@ def all_of_first_dimension(op: MemDescSubsliceOp | TMEMSubSliceOp) -> None:
         return
     _, *others = op.offsets.get_values()
     op.offsets = type(op.offsets).from_list(i32, [0, *others])
+
+
+def slice_of_buffer(
+    op: MemDescSubsliceOp | TMEMSubSliceOp, buffer: SSAValue, type_: MemDescType
+) -> MemDescSubsliceOp | TMEMSubSliceOp:
+    """The part of one buffer that `op` cuts out of all buffers of an array."""
+    if isinstance(op, TMEMSubSliceOp):
+        properties = {"offset": op.offset, "dim": IntegerAttr(op.dim.value.data - 1, i32)}
+        return TMEMSubSliceOp(operands=[buffer], properties=properties, result_types=[type_])
+    _, *offsets = op.offsets.get_values()
+    return MemDescSubsliceOp(
+        operands=[buffer], properties={"offsets": type(op.offsets).from_list(i32, offsets)}, result_types=[type_]
+    )
 
 
 # --- places ---------------------------------------------------------------------------------------------------------
@@ -184,7 +204,9 @@ def _in_one_piece(source: MemDescType, result: MemDescType, place: ArrayPlace) -
     if not (contiguous and gapless):
         return None
     if not places.offset:
-        return DENSE
+        # An array of more slots than its buffers take is seen with all of them, if it is seen as a whole.
+        whole = _is_array(result) and size == source.shape[0] * unit
+        return None if whole and place.slots > source.shape[0] else DENSE
     if size <= unit:
         return View(None, Piece(places.offset, None))
     if _is_array(result) or places.offset * unit % size:
@@ -210,14 +232,6 @@ def _is_gapless(type_: MemDescType) -> bool:
 
 def _is_array(type_: MemDescType) -> bool:
     """Whether the first dimension counts buffers; in a buffer the layout covers every dimension."""
-    match type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None:
-        case NvmmaSharedLayout() as layout:
-            rank = layout.rank
-        case SwizzledSharedLayout() as layout:
-            rank = len(layout.order)
-        case SharedLinearLayout() | PaddedSharedLayout() as layout:
-            rank = len(layout.offset[0]) if layout.offset else 0
-        case _:
-            # Tensor memory, or a placeholder for a layout in it.
-            rank = 2
-    return len(type_.shape) > rank
+    layout = type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None
+    # Tensor memory has rows and columns, also under a placeholder for a layout in it.
+    return len(type_.shape) > (buffer_rank(layout) if isinstance(layout, SharedLayout) else 2)

@@ -30,9 +30,16 @@ from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, SymbolRefAttr, i32
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation
+from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp, MemDescSubsliceOp
+from tlx_xdsl.dialects.ttg import (
+    MemDescIndexOp,
+    MemDescReinterpretOp,
+    MemDescReshapeOp,
+    MemDescSubsliceOp,
+    MemDescTransOp,
+)
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.text.diagnostics import error_at
@@ -45,6 +52,7 @@ from tlx_xdsl.transforms.storage_alias.array_views import (
     all_of_first_dimension,
     allocated_at,
     buffer_type,
+    slice_of_buffer,
     with_slots,
 )
 
@@ -85,6 +93,10 @@ def _rewrite(function: FunctionPlaces) -> None:
             _begin_with(op, view.piece)
         elif isinstance(op, MemDescSubsliceOp | TMEMSubSliceOp):
             all_of_first_dimension(op)
+            _slice_buffers(op)
+        elif isinstance(op, MemDescTransOp | MemDescReshapeOp):
+            # Stock Triton has these for a buffer only, and dies of an array whose dimensions are no powers of two.
+            replace(op, MemDescReinterpretOp(operands=[op.src], result_types=[op.result.type]))
     for call, callee in function.calls.items():
         call.callee = SymbolRefAttr(callee.func.sym_name.data)
     _update_signature(function)
@@ -110,6 +122,20 @@ def _begin_with(op: ViewOp, piece: Piece) -> None:
         return
     insert_before(op, buffer)
     replace(op, MemDescReinterpretOp(operands=[buffer.result], result_types=[op.results[0].type]))
+
+
+def _slice_buffers(op: MemDescSubsliceOp | TMEMSubSliceOp) -> None:
+    """Let an index into parts of all buffers be a part of one: stock Triton indexes arrays of whole buffers only."""
+    source, part = memdesc_type(op.src.type), memdesc_type(op.result.type)
+    if part.shape[1:] == source.shape[1:] or source.alloc_shape != source.shape:
+        return
+    for use in list(op.result.uses):
+        index = use.operation
+        if isinstance(index, MemDescIndexOp) and index.result.type.alloc_shape == source.shape[1:]:
+            buffer = MemDescIndexOp(operands=[op.src, index.index], result_types=[buffer_type(source)])
+            replace(index, slice_of_buffer(op, insert_before(index, buffer).result, index.result.type))
+    if op.result.first_use is None:
+        Rewriter.erase_op(op)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ After:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -30,9 +29,8 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import replace
-from tlx_xdsl.transforms.storage_alias.whole_views import rewrite_whole
-
-Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp
+from tlx_xdsl.transforms.storage_alias.index_rewriting import rewrite_indices
+from tlx_xdsl.transforms.storage_alias.whole_views import Allocation, view_whole
 
 
 @dataclass(frozen=True)
@@ -53,13 +51,13 @@ class RewriteLocalAliasPass(ModulePass):
             allocation = _allocation(alias, allocations)
             allocations[alias.result] = allocation
             views.setdefault(allocation, []).append(alias)
-        for allocation, its_views in views.items():
-            if self.whole_views:
-                rewrite_whole(allocation, its_views)
-                continue
-            for alias in its_views:
-                result_types = [alias.result.type]
-                replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=result_types))
+        if self.whole_views:
+            arrays = [array for allocation, its_views in views.items() for array in view_whole(allocation, its_views)]
+            rewrite_indices(op, arrays)
+            return
+        for alias in aliases:
+            source, types = allocations[alias.result].result, [alias.result.type]
+            replace(alias, MemDescReinterpretOp(operands=[source], result_types=types))
 
 
 def _allocation(alias: LocalAliasOp, known: dict[SSAValue, Allocation]) -> Allocation:

@@ -9,76 +9,101 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import lcm, prod
+from typing import TypeAlias
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, i32
-from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.dialects.tlx import LocalAliasOp
-from tlx_xdsl.dialects.ttg import (
-    LocalAllocOp,
-    MemDescIndexOp,
-    MemDescReinterpretOp,
-    WarpSpecializePartitionsOp,
-)
+from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescIndexOp, MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.dialects.ttng.tmem import COLUMNS, ROWS, columns_of
+from tlx_xdsl.dialects.ttng.tmem import COLUMNS, ROWS, rows_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryLayout
+from tlx_xdsl.layouts.shared import required_alignment
 from tlx_xdsl.text.diagnostics import error_at, report_remark
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
+from tlx_xdsl.transforms.storage_alias.backing import allocate_bytes, allocate_columns
+from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place
+
+Allocation: TypeAlias = LocalAllocOp | TMEMAllocOp
+
+_DENSE = IndexMap(1, 1, 0)
 
 
-def rewrite_whole(allocation: LocalAllocOp | TMEMAllocOp, aliases: Sequence[LocalAliasOp]) -> None:
-    """Turn `aliases` of `allocation` into views of all of its memory.
+def view_whole(allocation: Allocation, aliases: Sequence[LocalAliasOp]) -> list[ArrayPlace]:
+    """Turn `aliases` of `allocation` into views, and say how many buffers each must get (`rewrite_indices`).
 
-    Raises CompilationError when an operation would see an array grow that it uses as a whole, and when tensor memory
-    is too small for what the allocation must grow to.
+    Raises CompilationError when tensor memory is too small for what the allocation must grow to.
     """
-    views = [_as_array(memdesc_type(alias.result.type)) for alias in aliases]
-    size = _grow(allocation, lcm(*(_logical_bits(view.shape[1:], view) for view in views)))
-    for alias, view in zip(aliases, views, strict=True):
-        whole = view.with_shape((size // _logical_bits(view.shape[1:], view), *view.shape[1:]))
-        if len(memdesc_type(alias.result.type).shape) == len(view.shape):
-            reinterpreted = replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=[whole]))
-            _let_carriers_know(reinterpreted.result)
-            continue
-        # A single buffer is the first one of an array.
-        array = insert_before(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=[whole]))
-        zero = insert_before(alias, ConstantOp(IntegerAttr(0, i32)))
-        replace(alias, MemDescIndexOp(operands=[array.result, zero.result], result_types=[alias.result.type]))
+    size = _bits(allocation.result.type)
+    step = lcm(*(_bits_of_buffer(alias.result.type) for alias in aliases))
+    if size % step:
+        step = lcm(step, _bits_of_buffer(allocation.result.type))
+        grown = -(-size // step) * step
+        allocation, own = _grown(allocation, size, grown)
+        aliases, size = [*own, *aliases], grown
+    return [place for alias in aliases for place in _view(alias, allocation, size)]
 
 
-def _grow(allocation: LocalAllocOp | TMEMAllocOp, step: int) -> int:
-    """Make the allocation a multiple of `step` bits; the bits that it has then."""
-    type_ = _as_array(memdesc_type(allocation.result.type))
-    buffer = _logical_bits(type_.shape[1:], type_)
-    size = type_.shape[0] * buffer
-    if size % step == 0:
-        return size
-    whole = lcm(step, buffer)
-    grown = -(-size // whole) * whole
-    new_type = type_.with_shape((grown // buffer, *type_.shape[1:]))
-    if len(memdesc_type(allocation.result.type).shape) != len(new_type.shape):
-        raise error_at(allocation, f"Triton 3.8 needs {grown // 8} bytes here for the views of this single buffer")
-    retype(allocation.result, new_type)
-    _let_carriers_know(allocation.result)
-    unit, per_unit = ("bytes", 8)
-    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
-        unit, per_unit = ("columns of tensor memory", 32)
-        if (columns := columns_of(new_type)) > COLUMNS:
+def _view(alias: LocalAliasOp, allocation: Allocation, size: int) -> list[ArrayPlace]:
+    """Replace an alias by a view of `size` bits."""
+    type_ = alias.result.type
+    view, slots = _as_array(type_), size // _bits_of_buffer(type_)
+    if view == type_:
+        array = replace(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=[view]))
+        return [array_place(array.result, _DENSE, slots)]
+    # A single buffer is the first one of an array.
+    whole = view.with_shape((slots, *view.shape[1:]))
+    array = insert_before(alias, MemDescReinterpretOp(operands=[allocation.result], result_types=[whole]))
+    zero = insert_before(alias, ConstantOp(IntegerAttr(0, i32)))
+    replace(alias, MemDescIndexOp(operands=[array.result, zero.result], result_types=[type_]))
+    return []
+
+
+def _grown(allocation: Allocation, size: int, grown: int) -> tuple[Allocation, list[LocalAliasOp]]:
+    """A larger allocation in the place of `allocation`, and an alias that is what the old one was if that is used."""
+    type_ = allocation.result.type
+    if isinstance(allocation, TMEMAllocOp):
+        unit, bits = "columns of tensor memory", 32
+        if grown // bits > COLUMNS:
             raise error_at(
-                allocation, f"takes {columns} columns of tensor memory under Triton 3.8, there are {COLUMNS}"
+                allocation, f"takes {grown // bits} columns of tensor memory under Triton 3.8, there are {COLUMNS}"
             )
+        backing: Allocation = allocate_columns(rows_of(type_), grown // bits)
+    else:
+        unit, bits = "bytes", 8
+        backing = allocate_bytes(grown // bits, _alignment(allocation))
     report_remark(
         allocation,
-        f"this allocation grows by {(grown - size) // per_unit} {unit}, from {size // per_unit} to "
-        f"{grown // per_unit}: Triton 3.8 takes only views that are as large as their allocation",
+        f"this allocation grows by {(grown - size) // bits} {unit}, from {size // bits} to {grown // bits}: "
+        "Triton 3.8 takes only views that are as large as their allocation",
     )
-    return grown
+    insert_before(allocation, backing)
+    backing.result.name_hint = allocation.result.name_hint
+    own: list[LocalAliasOp] = []
+    for use in list(allocation.result.uses):
+        if isinstance(use.operation, LocalAliasOp):
+            use.operation.operands[use.index] = backing.result
+    if allocation.result.first_use is not None:
+        own = [replace(allocation, LocalAliasOp(operands=[backing.result], result_types=[type_]))]
+    else:
+        Rewriter.erase_op(allocation)
+    return backing, own
+
+
+def _alignment(allocation: LocalAllocOp) -> int:
+    if allocation.alignment is not None:
+        return allocation.alignment.value.data
+    type_ = memdesc_type(allocation.result.type)
+    layout = layout_of(type_.encoding)
+    return required_alignment(layout, type_.element_bits) if isinstance(layout, SharedLayout) else 16
 
 
 def _as_array(type_: MemDescType) -> MemDescType:
@@ -88,31 +113,20 @@ def _as_array(type_: MemDescType) -> MemDescType:
     return type_ if len(type_.shape) > rank else type_.with_shape((1, *type_.shape))
 
 
-def _logical_bits(shape: Sequence[int], type_: MemDescType) -> int:
-    """Bits of a buffer as Triton 3.8 counts them: in tensor memory those of one row, where 128 rows share a block."""
-    layout = layout_of(type_.encoding)
+def _bits(type_: MemDescType) -> int:
+    """Bits of an allocation as Triton 3.8 counts them."""
+    return _as_array(type_).shape[0] * _bits_of_buffer(type_)
+
+
+def _bits_of_buffer(type_: MemDescType) -> int:
+    """Bits of one buffer as Triton 3.8 counts them: in tensor memory those of one row, of 128 or fewer.
+
+    Found by asking Triton 3.8.0: a view of 64 rows counts as one of 128, unpacked elements count their gaps, and a
+    column that is half used counts half.
+    """
+    *outer, rows, columns = (1, *_as_array(type_).shape[1:])
     if not isinstance(type_.memory_space, TensorMemorySpaceAttr):
-        return prod(shape) * type_.element_bits
+        return prod(outer) * rows * columns * type_.element_bits
+    layout = layout_of(type_.encoding)
     stride = layout.col_stride if isinstance(layout, TensorMemoryLayout) else 1
-    return prod(shape[:-2]) * -(-shape[-2] // ROWS) * shape[-1] * type_.element_bits * stride
-
-
-def _let_carriers_know(array: SSAValue) -> None:
-    """Give what carries `array` its type; indexing it needs nothing."""
-    pending = [array]
-    for value in pending:
-        for use in list(value.uses):
-            op = use.operation
-            if isinstance(op, MemDescIndexOp | MemDescReinterpretOp | LocalAliasOp):
-                continue
-            if not isinstance(op, WarpSpecializePartitionsOp):
-                name = array.name_hint or "this array"
-                raise error_at(
-                    op,
-                    f"under Triton 3.8 the array {name} grows to the size of its allocation, and '{op.name}' on the "
-                    "whole array cannot be rewritten",
-                )
-            for region in op.partition_regions:
-                argument = region.blocks[0].args[use.index]
-                retype(argument, value.type)
-                pending.append(argument)
+    return prod(outer) * -(-rows // ROWS) * columns * type_.element_bits * stride

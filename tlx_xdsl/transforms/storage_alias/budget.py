@@ -1,0 +1,33 @@
+"""`tlx-storage-budget`: refuse kernels whose buffers can't fit the memory of their target. Changes nothing.
+
+Without it the driver would refuse the launch, and say neither why nor where. An allocation is counted as the storage
+map does; clusters whose blocks share tensors are left to the driver.
+
+Example: `kernel.py:36:15: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448`, and a note for each of
+the largest allocations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.analysis.storage_budget import check_budget
+from tlx_xdsl.analysis.storage_map_reader import storage_maps
+from tlx_xdsl.dialects.base.operation import module_integer
+
+
+@dataclass(frozen=True)
+class StorageBudgetPass(ModulePass):
+    """Report every function that is over budget: as an error, or as a warning when stock Triton may make it fit."""
+
+    name = "tlx-storage-budget"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Check the functions of a module that says for which target it is."""
+        if "ttg.target" in op.attributes and (module_integer(op, "ttg.num-ctas") or 1) == 1:
+            for map_ in storage_maps(op):
+                check_budget(map_)
