@@ -21,6 +21,9 @@ TILES = [(16384, 1024), (8192, 1024), (4096, 1024), (2048, 1024), (512, 512), (2
 ODD_TILES = [*TILES, (8, 16), (96, 16), (192, 16), (24, 16), (1000, 128)]
 """And some whose sizes are no powers of two: padding to whole buffers costs the most here."""
 
+COLUMNS = [(128, 1), (64, 1), (32, 1), (16, 1), (8, 1), (1, 1)]
+"""Columns of buffers in tensor memory."""
+
 
 def random_tree(rng: random.Random, tiles: list[tuple[int, int]], groups: int) -> Group:
     """A tree of two to six leaves in one to three groups of buffers, up to four reuse_groups deep."""
@@ -122,4 +125,10 @@ def test_tiles_of_kernels():
 def test_tiles_of_odd_sizes():
     percents = over_allocations(ODD_TILES)
     report("odd sizes", percents)
+    assert median(percents) == 0
+
+
+def test_columns_of_tensor_memory():
+    percents = over_allocations(COLUMNS)
+    report("columns", percents)
     assert median(percents) == 0
