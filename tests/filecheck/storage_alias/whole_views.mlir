@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s --split-input-file -p tlx-rewrite-local-alias{whole_views=true} 2>&1 | filecheck %s
+// RUN: not tlx-opt %s --split-input-file -p tlx-rewrite-local-alias{whole_views=true} 2>&1 | filecheck %s
 
 // Triton 3.8 takes only views that are as large as their allocation.
 
