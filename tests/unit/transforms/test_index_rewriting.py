@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
+from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
@@ -22,6 +23,7 @@ from tlx_xdsl.dialects.ttng.tmem import columns_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.transforms.rewriting import insert_before
 from tlx_xdsl.transforms.storage_alias.allocation import StorageAliasAllocationPass
 from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
@@ -592,3 +594,25 @@ def test_indices_in_tensor_memory(name: str, map_: IndexMap):
         run.function(module.body.block.first_op, [0, index, 1])
         column = map_(index * unit // 128) * 128 + index * unit % 128
         assert run.reached == ([column, column + 64] if types.endswith("!t_i") else [column])
+
+
+# --- stock Triton ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.backend
+def test_stock_triton_accepts_every_path():
+    """Of arrays that moved; it dies of a transposed, reshaped or sliced array of buffers, which these are not now."""
+    from tests.corpus.stock import reprint_in_subprocess
+
+    version = installed_triton_version()
+    assert version is not None
+    profile = profile_for(version)
+    # A later pass lowers this one.
+    paths = {name: path for name, path in PATHS.items() if name != "tlx.require_layout"}
+    texts: list[str] = []
+    for name, path in paths.items():
+        map_ = next(map_ for map_ in MAPS[::-1] if map_ not in REFUSED.get(name, []))
+        module = parse(SPEC + placed(map_) + path.body, path.functions)
+        texts.append(print_module(lowered(module, whole_views=profile.views_fill_allocations), profile=profile))
+    for name, text, answer in zip(paths, texts, reprint_in_subprocess(texts), strict=True):
+        assert answer.text is not None, f"{name}: {answer.error}\n{text}"

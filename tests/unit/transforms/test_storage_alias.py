@@ -290,6 +290,57 @@ def test_single_columns_lie_behind_the_slices():
     }  # fmt: skip
 
 
+def test_strict_does_not_pad_columns():
+    """P in slices of 16 columns behind a single column: padded to 16, or refused."""
+    body = (
+        TMEM_SPEC
+        + "%one = tlx.storage_alias_local_alloc %s : !tmem -> !row\n"
+        + '%p = tlx.storage_alias_local_alloc %s : !tmem -> !p loc("kernel.py":3:1)\n'
+        + "%slices = tlx.reuse_group(%p) group_kind = shared, group_size = 4 : (!p) -> !group\n"
+        + "%tree = tlx.reuse_group(%one, %slices) group_kind = distinct : (!row, !group) -> !distinct\n"
+        + 'tlx.set_buffer_overlap(%s, %tree) : (!tmem, !distinct) -> () loc("kernel.py":6:1)\n'
+    )
+    # P comes first where that saves columns: 64 + 1 in each group, which begins on a multiple of 16.
+    (spec,) = ops_of(run(parse(body), SIZE), StorageAliasSpecOp)
+    assert tuple(spec.buffer_shape.get_values()) == (128, 80 + 65)
+    check_error(
+        body,
+        [StorageAliasLoweringPass(strict=True)],
+        "kernel.py:6:1: error: units_between_buffer_groups (65) must be a multiple of the original buffer size (16)",
+    )
+
+
+def test_strict_wants_kinds_to_alternate():
+    body = SPEC + A + shared("t", "%a") + shared("u", "%t").replace("(!x2)", "(!group)") + overlap("u")
+    run(parse(body), LOWERING)
+    check_error(
+        body,
+        [StorageAliasLoweringPass(strict=True)],
+        "kernel.py:5:1: error: nested reuse_groups must have a different group_kind than their parent, both are shared",
+    )
+
+
+def test_every_leaf_has_the_same_number_of_groups():
+    body = SPEC + A + '%p = tlx.storage_alias_local_alloc %s : !spec -> !x8 loc("kernel.py":3:1)\n'
+    body += "%t = tlx.reuse_group(%a, %p) group_kind = shared : (!x2, !x8) -> !group\n" + overlap("t")
+    check_error(
+        body,
+        [LOWERING],
+        "kernel.py:5:1: error: all allocations of a reuse_group tree must have the same whole number of buffer groups "
+        "(buffers / group_size): a has 2 / 1 = 2, p has 8 / 1 = 8",
+    )
+
+
+def test_places_that_end_behind_the_region_are_refused():
+    check_error(
+        SIZED_SPEC.replace(": !spec", ': !spec loc("kernel.py":1:1)') + PLACED_A.replace("= 16384", "= 24576"),
+        [ALLOCATION],
+        "kernel.py:2:1: error: the last buffer ends 40960 bytes behind the start of its storage_alias_spec, "
+        "which has 32768",
+        ["the storage_alias_spec is at kernel.py:1:1"],
+    )
+
+
 def test_tiles_of_64_rows_alone_take_64_rows():
     half = TMEM_SPEC + "%a = tlx.storage_alias_local_alloc %s : !tmem -> !half\n"
     assert tuple(ops_of(run(parse(half), SIZE), StorageAliasSpecOp)[0].buffer_shape.get_values()) == (64, 128)

@@ -189,11 +189,10 @@ def _places_through(op: ViewOp, source: MemDescType, result: MemDescType, places
 def _slots_through(op: ViewOp, source: MemDescType, result: MemDescType, place: ArrayPlace, places: IndexMap) -> int:
     if isinstance(op, MemDescSubsliceOp | TMEMSubSliceOp):
         return place.slots
-    needed = places(result.shape[0] - 1) + 1
     unit, new_unit = _size(buffer_type(source)), _size(buffer_type(result))
-    # What sees the whole array sees all of its slots: some versions of stock Triton want views of one size.
-    whole = source.shape[0] * unit == result.shape[0] * new_unit and not place.slots * unit % new_unit
-    return place.slots * unit // new_unit if whole else needed
+    # A view of all slots has the size of the array, which Triton 3.8 asks for.
+    whole, rest = divmod(place.slots * unit, new_unit)
+    return places(result.shape[0] - 1) + 1 if rest else whole
 
 
 def _in_one_piece(source: MemDescType, result: MemDescType, place: ArrayPlace) -> View | None:
@@ -203,16 +202,19 @@ def _in_one_piece(source: MemDescType, result: MemDescType, place: ArrayPlace) -
     gapless = _is_gapless(source) and _is_gapless(result) and source.alloc_shape[1:] == source.shape[1:]
     if not (contiguous and gapless):
         return None
-    if not places.offset:
-        # An array of more slots than its buffers take is seen with all of them, if it is seen as a whole.
-        whole = _is_array(result) and size == source.shape[0] * unit
-        return None if whole and place.slots > source.shape[0] else DENSE
+    # Triton 3.8 wants views of one size, and gave a dense array more slots for that.
+    grown = places.is_identity and place.slots > source.shape[0]
+    if grown and _is_array(result):
+        return None
+    if not (places.offset or grown):
+        return DENSE
     if size <= unit:
         return View(None, Piece(places.offset, None))
     if _is_array(result) or places.offset * unit % size:
         return None
     index = places.offset * unit // size
-    return View(None, Piece(index, result.with_shape((index + 1, *result.shape))))
+    count = place.slots * unit // size if place.slots * unit % size == 0 else index + 1
+    return View(None, Piece(index, result.with_shape((count, *result.shape))))
 
 
 def _size(type_: MemDescType) -> int:
