@@ -8,22 +8,16 @@ an explicit size is kept or refused, and every path to a buffer ends at the addr
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, pairwise
-from math import prod
 
 import pytest
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
-from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
-from tests.unit.transforms.storage_machine import Machine, View, allocated, bits_of
+from tests.unit.transforms.storage_lowered import BYTES_PER_UNIT, SIZES, Lowered, lower, module_of
+from tests.unit.transforms.storage_machine import Machine
 from tests.unit.transforms.storage_paths import PATHS
-from tests.unit.transforms.storage_programs import text_of
 from tests.unit.transforms.storage_trees import (
     SMEM,
     TMEM,
@@ -35,15 +29,10 @@ from tests.unit.transforms.storage_trees import (
     relation,
     strict_layout,
 )
-from tlx_xdsl.dialects.tlx import StorageAliasLocalAllocOp
+from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import collected_diagnostics
-from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.transforms.storage_alias.allocation import StorageAliasAllocationPass
-from tlx_xdsl.transforms.storage_alias.offset_calculation import BufferOffsetCalculationPass
-from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
-from tlx_xdsl.transforms.storage_alias.size_definition import StorageAliasSizeDefinitionPass
 
 FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 
@@ -51,99 +40,6 @@ FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 def examples(full: int, ci: int) -> settings:
     """The same examples in every run."""
     return settings(max_examples=full if FULL else ci, derandomize=True, database=None)
-
-
-Place = tuple[int, int, int]
-"""Offset, stride from one group of buffers to the next, and buffers in a group: the storage map of a leaf."""
-
-
-@dataclass
-class Lowered:
-    """A program after the passes."""
-
-    program: Program
-    places: list[Place]
-    """What stands on the allocations between the passes; by leaf."""
-    module: ModuleOp
-
-    def addresses(self) -> dict[int, list[int]]:
-        """The place of every buffer of every leaf; every path of the program has been checked to lead there."""
-        leaves = self.program.leaves
-        machine = Machine(self.module, SIZES[self.program.storage.name])
-        found: dict[int, dict[int, int]] = {leaf.number: {} for leaf in leaves}
-        for run in range(2 * max(leaf.count for leaf in leaves)):
-            indices = [run // 2 % leaf.count for leaf in leaves]
-            for access in machine.main([*indices, run % 2]):
-                constant = access.path.rpartition(" ")[2]
-                index = int(constant) if constant.isdigit() else indices[access.leaf]
-                stated = self.stated(access.leaf, index)
-                assert access.view.address == stated, f"{access.path}: buffer {index} of leaf {access.leaf}"
-                found[access.leaf][index] = access.view.address
-                self.check_allocation(access.view, leaves[access.leaf])
-        return {number: [by_index[i] for i in sorted(by_index)] for number, by_index in found.items()}
-
-    def stated(self, leaf: int, index: int) -> int:
-        """The address of a buffer by the formula of the storage map."""
-        offset, stride, group_size = self.places[leaf]
-        unit = self.program.leaves[leaf].tile.unit
-        return index // group_size * stride + offset + index % group_size * unit
-
-    def check_allocation(self, view: View, leaf: Buffers) -> None:
-        self.total = SIZES[self.program.storage.name](allocated(view))
-        if self.program.storage is SMEM:
-            alignment = view.allocation.properties["alignment"]
-            assert isinstance(alignment, IntegerAttr)
-            assert alignment.value.data % leaf.tile.alignment == 0
-
-
-@cache
-def smem_bytes(type_: MemDescType) -> int:
-    return prod(type_.shape) * bits_of(type_) // 8
-
-
-@cache
-def tmem_columns(type_: MemDescType) -> int:
-    """32-bit columns of arrays of 128 rows."""
-    (stride,) = re.findall(r"colStride = (\d+)", str(type_.encoding))
-    *count, rows, width = type_.shape
-    assert rows == 128
-    return prod(count) * -(-width * bits_of(type_) * int(stride) // 32)
-
-
-SIZES = {"smem": smem_bytes, "tmem": tmem_columns}
-BYTES_PER_UNIT = {"smem": 1, "tmem": 128 * 4}
-
-
-def lower(
-    program: Program,
-    size: int | None = None,
-    *,
-    strict: bool = False,
-    accesses: bool = True,
-    whole_views: bool = False,
-    more: Sequence[str] = (),
-) -> Lowered:
-    """Run the passes on `program`, with an explicit `size` in bytes or columns. Raises what they raise."""
-    explicit = None if size is None else size * BYTES_PER_UNIT[program.storage.name]
-    module = parse_module(text_of(program, explicit, accesses=accesses, more=more))
-    module.verify()
-    for step in (StorageAliasSizeDefinitionPass(strict=strict), BufferOffsetCalculationPass(strict=strict)):
-        step.apply(Context(), module)
-    allocations = [op for op in module.walk() if isinstance(op, StorageAliasLocalAllocOp)]
-    places = [place_of(op, leaf) for op, leaf in zip(allocations, program.leaves, strict=True)]
-    for step in (StorageAliasAllocationPass(), RewriteLocalAliasPass(whole_views=whole_views)):
-        step.apply(Context(), module)
-        module.verify()
-    return Lowered(program, places, module)
-
-
-def place_of(op: StorageAliasLocalAllocOp, leaf: Buffers) -> Place:
-    facts = (op.buffer_offset, op.bytes_between_buffers, op.group_size)
-    if all(fact is None for fact in facts):
-        return 0, leaf.tile.unit, 1
-    offset, stride, group_size = (fact.value.data for fact in facts if fact is not None)
-    assert group_size == leaf.group_size
-    return offset, stride, group_size
 
 
 def total_of(program: Program) -> int:
@@ -210,6 +106,19 @@ def check_shared_start(group: Node, addresses: dict[int, list[int]]) -> None:
         assert len(starts) == 1
 
 
+def check_map(lowered: Lowered, size: int | None) -> None:
+    """What `tlx map` shows of the kernel before it is lowered."""
+    program, addresses = lowered.program, lowered.addresses()
+    (map_,) = storage_maps(module_of(program, size), 100)
+    (region,) = map_.regions
+    assert region.size == lowered.total
+    arrays = {array.name: array for array in region.arrays}
+    for leaf in program.leaves:
+        spans = arrays[f"b{leaf.number}"].buffers
+        assert [span.start for span in spans] == addresses[leaf.number]
+        assert all(span.size == leaf.tile.unit for span in spans)
+
+
 STORAGES: Sequence[Storage] = (SMEM, TMEM)
 any_program = st.sampled_from(STORAGES).flatmap(lambda storage: programs(storage, tuple(PATHS)))
 
@@ -225,7 +134,9 @@ def test_promises(program: Program, sizing: str, excess: int):
     event(f"size {sizing}")
     for path in set(program.paths):
         event(f"path {path}")
-    check_promises(lower(program, size), size)
+    lowered = lower(program, size)
+    check_promises(lowered, size)
+    check_map(lowered, size)
 
 
 TOO_SMALL = ("is too small for computed shape", "not enough space for distinct allocations")
