@@ -6,15 +6,15 @@ earlier ones that it must not overlap. Any placement can be pushed down into one
 `pytest -s` prints the distribution.
 """
 
-import os
 import random
 from itertools import permutations
 from math import lcm
 from statistics import mean, median
 
+from tests.unit import volume
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node, place
 
-COUNT = 1000 if os.environ.get("TLX_TEST_VOLUME") == "full" else 150
+COUNT = 1000 if volume.is_full() else 150
 MAX_LEAVES = 6
 TILES = [(16384, 1024), (8192, 1024), (4096, 1024), (2048, 1024), (512, 512), (256, 128), (256, 16), (128, 16)]
 """Bytes and alignment of the buffers that kernels allocate: swizzled tiles, and rows of numbers."""

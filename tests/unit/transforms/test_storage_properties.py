@@ -7,7 +7,6 @@ an explicit size is kept or refused, and every path to a buffer ends at the addr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
+from tests.unit import volume
 from tests.unit.transforms.storage_lowered import BYTES_PER_UNIT, SIZES, Lowered, lower, module_of
 from tests.unit.transforms.storage_machine import Machine
 from tests.unit.transforms.storage_paths import PATHS
@@ -34,12 +34,10 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
-FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
-
 
 def examples(full: int, ci: int) -> settings:
     """The same examples in every run."""
-    return settings(max_examples=full if FULL else ci, derandomize=True, database=None)
+    return settings(max_examples=full if volume.is_full() else ci, derandomize=True, database=None)
 
 
 def total_of(program: Program) -> int:
