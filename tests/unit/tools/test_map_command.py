@@ -118,7 +118,8 @@ def test_the_docs_advice_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("stage", ["ttir", "ttgir"])
 def test_ir_of_any_stage_is_mapped(tmp_path: Path, capsys: pytest.CaptureFixture[str], stage: str):
-    assert main(["compile", GEMM, "--emit", stage, "-o", str(tmp_path), "-q"]) == 0
+    # For Triton 3.8 the region is larger, since its views must fill it.
+    assert main(["compile", GEMM, "--emit", stage, "-o", str(tmp_path), "-q", "--triton-version", "3.9"]) == 0
     text = mapped(capsys, str(tmp_path / f"matmul.{stage}"))
     assert "147,528 of 232,448 B" in text
     # Behind lowering, what says where a buffer lies is the code that indexes its view.
