@@ -30,17 +30,12 @@ def assignments(statements: Sequence[ast.stmt]) -> list[ast.Name]:
     return [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
 
 
-def is_number(value: Value) -> bool:
-    """Whether `value` is a compile-time number."""
-    return isinstance(value, Constexpr) and isinstance(value.value, bool | int | float)
-
-
 def runtime(visitor: Visitor, node: ast.AST, value: Value) -> Value:
     """`value` as an assignment binds it: numbers become runtime scalars, also in tuples; the rest stays.
 
     As in Triton, only `name: tl.constexpr = ...` keeps a number at compile time.
     """
-    if is_number(value):
+    if semantic.is_number(value):
         return visitor.semantic(node, semantic.to_tensor, value)
     items = visitor.items_of(value)
     if items is None:
@@ -65,7 +60,7 @@ def carried(visitor: Visitor, value: Value, like: Value, misfit: Misfit) -> Valu
 
     Raises `misfit` of what does not fit, which may be an item of a tuple.
     """
-    if isinstance(like, Tensor) and isinstance(value, Constexpr) and is_number(value):
+    if isinstance(like, Tensor) and isinstance(value, Constexpr) and semantic.is_number(value):
         if not like.shape and not isinstance(like.dtype, pointer_type):
             return Tensor(visitor.builder.constant(value.value, ir_type(like.dtype)), like.dtype)
     elif isinstance(like, TupleValue):
@@ -105,7 +100,7 @@ def merged(visitor: Visitor, node: ast.AST, sides: Sequence[Value], misfit: Misf
     for side in sides:
         if isinstance(side, Tensor):
             return side
-    if all(is_number(side) for side in sides):
+    if all(semantic.is_number(side) for side in sides):
         return runtime(visitor, node, sides[0])
     tuples = [visitor.items_of(side) for side in sides]
     if all(items is not None and len(items) == len(tuples[0] or ()) for items in tuples):

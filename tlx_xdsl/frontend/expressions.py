@@ -17,7 +17,7 @@ from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import Argument, is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.language.core import dtype, int1, pointer_type
+from tlx_xdsl.language.core import dtype, pointer_type
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -273,8 +273,7 @@ def _bool_op(visitor: Visitor, node: ast.BoolOp) -> Value:
 
 def as_condition(visitor: Visitor, node: ast.AST, value: Value) -> Tensor:
     """`value` as a runtime int1."""
-    tensor: Tensor = visitor.semantic(node, semantic.to_tensor, value)
-    return visitor.semantic(node, semantic.cast, tensor, int1)
+    return visitor.semantic(node, semantic.as_condition, value)
 
 
 def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:

@@ -216,8 +216,6 @@ class Returns:
     """`kernel`: nothing, by `tt.return`. `function`: values, by `tt.return`. `inline`: into the caller's code."""
     depth: int
     """The builder's depth where the body starts: a return deeper than that stands in a region."""
-    done: bool = False
-    """Whether the walk has met a `return` on the body's straight line."""
     value: Value | None = None
     """What the first `return` returns: the others must be of its kind."""
     exit: Block | None = None
@@ -263,8 +261,6 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
         if returns.exit is None:
             returns.exit = builder.new_block([part.type for part in parts(value)])
         builder.insert(cf.BranchOp(returns.exit, *parts(value)))
-    else:
-        returns.done = True
 
 
 def finish(visitor: Visitor) -> Value:

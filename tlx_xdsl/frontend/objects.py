@@ -15,7 +15,7 @@ from tlx_xdsl.frontend.calls import bound_arguments, call_builtin
 from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.functions import Argument, bind_python, is_compile_time
-from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.source import KernelSource, says_constexpr
 from tlx_xdsl.frontend.values import (
     Aggregate,
     Constexpr,
@@ -165,7 +165,7 @@ def _make_aggregate(
     values: list[Value] = []
     for name in names:
         value = items[name]
-        if _is_constexpr_field(fields[name]):
+        if says_constexpr(fields[name]):
             if not is_compile_time(value):
                 raise visitor.error(
                     node, f"the field '{name}' of '{cls.__name__}' is a constexpr, found {value.describe()}"
@@ -174,12 +174,6 @@ def _make_aggregate(
             value = runtime(visitor, node, value)
         values.append(value)
     return Aggregate(shown, names, tuple(values))
-
-
-def _is_constexpr_field(annotation: Any) -> bool:
-    if isinstance(annotation, str):
-        return annotation.split(".")[-1] == "constexpr"
-    return getattr(annotation, "__name__", None) == "constexpr"
 
 
 # --- functions of Python that mean something for runtime values -----------------------------------------------------

@@ -120,7 +120,7 @@ class KernelSource:
                 raise self.error(self.tree, f"'{self.name}' can't take '**{name}': give each argument a name")
             variadic = parameter.kind is parameter.VAR_POSITIONAL
             result.append(
-                Parameter(name, _is_constexpr(parameter.annotation), parameter.default, nodes[name], variadic)
+                Parameter(name, says_constexpr(parameter.annotation), parameter.default, nodes[name], variadic)
             )
         return tuple(result)
 
@@ -144,7 +144,7 @@ class KernelSource:
     def is_constexpr_global(self, name: str) -> bool:
         """Whether the module declares `name: tl.constexpr = ...`."""
         annotations = self.fn.__globals__.get("__annotations__", {})
-        return _is_constexpr(annotations.get(name))
+        return says_constexpr(annotations.get(name))
 
     def location(self, node: ast.AST) -> SourceLocation:
         """Where `node` stands; columns count characters from 1."""
@@ -176,7 +176,7 @@ _EMPTY_CELL = CellType()
 """What the cell of a name that has no value yet compares equal to."""
 
 
-def _is_constexpr(annotation: Any) -> bool:
+def says_constexpr(annotation: Any) -> bool:
     """Whether an annotation says `constexpr`, as an object or (postponed) as text."""
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == "constexpr"

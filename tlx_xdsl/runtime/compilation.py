@@ -17,7 +17,7 @@ from tlx_xdsl.runtime.targets import capability_of
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.pipelines import is_plain, pipeline_for, run_pipeline
+from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module behind it."""
@@ -84,7 +84,8 @@ def compile_text(
     ttir = print_module(module)
     clock.lap("print")
     plain = is_plain(module)
-    passes = pipeline_for(module, whole_views=profile is not None and profile.views_fill_allocations)
+    whole_views = profile is not None and profile.views_fill_allocations
+    passes = plain_pipeline() if plain else ttgir_pipeline(whole_views=whole_views)
     run_pipeline(module, passes, make_context(), lambda done, module: finish(done.name, module))
     if plain:
         _drop_launch_attributes(module)

@@ -62,9 +62,9 @@ def is_plain(module: ModuleOp) -> bool:
     return True
 
 
-def pipeline_for(module: ModuleOp, *, whole_views: bool = False) -> tuple[ModulePass, ...]:
-    """The passes that a module of the frontend needs before stock Triton gets it: for plain Triton hardly any."""
-    return (ExpandNegfPass(),) if is_plain(module) else ttgir_pipeline(whole_views=whole_views)
+def plain_pipeline() -> tuple[ModulePass, ...]:
+    """The passes that plain Triton needs before stock Triton gets it."""
+    return (ExpandNegfPass(),)
 
 
 def run_pipeline(

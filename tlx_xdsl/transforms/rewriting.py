@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -17,6 +19,14 @@ def retype(value: SSAValue, type_: Attribute) -> None:
     the value; the type is no part of a value's identity.
     """
     value._type = type_  # pyright: ignore[reportPrivateUsage]
+
+
+def constant_integer(value: SSAValue) -> int | None:
+    """The number that `value` is when it is the result of an integer constant."""
+    op = value.owner
+    if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None
 
 
 def insert_before(anchor: Operation, op: OpT, *, located_at: Operation | None = None) -> OpT:

@@ -10,8 +10,8 @@ from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.layouts.distributed import WARP_SIZE
 
-WARP_SIZE = 32
 MAX_THREADS = 1024
 """Most threads of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 NAMED_BARRIERS = 16

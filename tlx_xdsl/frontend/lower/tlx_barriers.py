@@ -16,9 +16,9 @@ from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import SMEM, is_remote, number, one_barrier, remote_view
 from tlx_xdsl.frontend.values import Constexpr, MBarriers, Tensor, Value
 from tlx_xdsl.language.core import int1, int32
+from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.shared import unswizzled_layout
 
-WARP_SIZE = 32
 _MOST_BARRIERS = 227 * 1024 // 8
 """mbarriers of 8 bytes in the shared memory of a thread block (CUDA C++ programming guide, compute capability 9.0)."""
 

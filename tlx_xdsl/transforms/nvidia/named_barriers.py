@@ -31,7 +31,7 @@ from tlx_xdsl.dialects.nvvm import InlinePtxOp
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, replace
 
 _NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
 
@@ -57,19 +57,12 @@ class LowerNamedBarriersPass(ModulePass):
             (len(inner.num_warps) for inner in op.walk() if isinstance(inner, WarpSpecializeOp)), default=0
         )
         base = _TRITONS_OWN + partitions
-        ids = [_constant_id(use) for use in uses]
+        ids = [constant_integer(use.id) for use in uses]
         numbers = _numbers([known for known in ids if known is not None], dense=None not in ids)
         for use, known in zip(uses, ids, strict=True):
             if known is not None and base + numbers[known] >= NAMED_BARRIERS:
                 raise error_at(use, _too_many(partitions, sorted(numbers)))
             _lower(use, base, None if known is None else numbers[known])
-
-
-def _constant_id(op: _NamedBarrierOp) -> int | None:
-    owner = op.id.owner
-    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
 
 
 def _numbers(ids: Sequence[int], *, dense: bool) -> dict[int, int]:

@@ -43,7 +43,7 @@ from tlx_xdsl.dialects.ttg import (
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, replace, retype
 from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, ModulePlaces, returned
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
@@ -148,7 +148,7 @@ def _physical_index(op: MemDescIndexOp, place: ArrayPlace) -> SSAValue:
         return insert_before(op, new_op).results[0]
 
     index, places = op.index, place.places
-    if (known := _known_index(index)) is not None:
+    if (known := constant_integer(index)) is not None:
         return index if places.is_identity else _constant(op, places(_checked(op, known, place)))
     if places.group_size > 1:
         size = _constant(op, places.group_size)
@@ -175,10 +175,3 @@ def _checked(op: MemDescIndexOp, index: int, place: ArrayPlace) -> int:
             op, f"buffer {index} of {place.name} does not exist, it has {count}", [allocated_at(place.origin)]
         )
     return index
-
-
-def _known_index(index: SSAValue) -> int | None:
-    op = index.owner
-    if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None
