@@ -107,6 +107,21 @@ def tmem_address(
     return TmemAddress(place[BLOCK], place[ROW], start + column, bit)
 
 
+def tmem_addresses(
+    layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The row of every element, and its bit from the start of the row, as arrays of `shape`."""
+    import numpy as np
+
+    tiles, tile = _split(shape, 2)
+    linear = tensor_memory_to_linear(layout, tile, version)
+    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
+    place = _inverse(linear).apply_array(indices)
+    width = tmem_columns(layout, tile, element_bits, version) * TMEM_COLUMN_BITS
+    starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * width
+    return np.broadcast_to(place[ROW], shape), starts + place[COL] * element_bits
+
+
 def tmem_columns(layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
     """32-bit columns of tensor memory that one CTA's part of a buffer takes."""
     tiles, tile = _split(shape, 2)

@@ -1,0 +1,149 @@
+"""The arguments of a kernel: from arrays, numbers and tensor descriptors to the values of the function's arguments."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.interpreter.descriptor import Descriptor
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.numbers import dtype_of
+
+
+@dataclass(frozen=True, eq=False)
+class _Range:
+    """Bytes of this process's memory."""
+
+    start: int
+    end: int
+    name: str
+    owner: Any
+    """What keeps them alive."""
+
+
+def bind(function: tt.FuncOp, values: Sequence[Any], names: Sequence[str], memory: GlobalMemory) -> list[Any]:
+    """The values of the arguments of `function`; arrays are given addresses in `memory`, and written in place.
+
+    A value is a numpy array (or what numpy takes without a copy, such as a torch tensor on the CPU) for a pointer, a
+    number, or a tensor descriptor, with the fields of `tlx_xdsl.TensorDescriptor`. A descriptor also gives the
+    arguments behind it that hold its shape (i32) and strides (i64), where the function has them.
+    Raises TypeError for a value that does not fit its argument, and ValueError for a wrong number of them.
+    """
+    addresses = _place([_array_of(value) for value in values], names, memory)
+    types = list(function.function_type.inputs.data)
+    result: list[Any] = []
+    extents = sum(2 * len(value.shape) for value in values if _is_descriptor(value))
+    with_extents = len(types) == len(values) + extents
+    if not with_extents and len(types) != len(values):
+        raise ValueError(f"'{function.sym_name.data}' takes {len(types)} arguments, found {len(values)}")
+    for value, name, address in zip(values, names, addresses, strict=True):
+        type_ = types[len(result)]
+        result.append(_value(value, name, type_, address))
+        if _is_descriptor(value) and with_extents:
+            result.extend(np.int32(extent) for extent in value.shape)
+            result.extend(np.int64(stride) for stride in value.strides)
+    return result
+
+
+def _is_descriptor(value: Any) -> bool:
+    return hasattr(value, "block_shape")
+
+
+def _array_of(value: Any) -> NDArray[Any] | None:
+    """The memory that a value gives the kernel."""
+    if _is_descriptor(value):
+        value = value.base
+    if isinstance(value, bool | int | float | np.generic) or value is None:
+        return None
+    return np.asarray(value)
+
+
+def _value(value: Any, name: str, type_: Attribute, address: int | None) -> Any:
+    if isinstance(type_, TensorDescType):
+        if not _is_descriptor(value):
+            raise TypeError(f"'{name}' must be a TensorDescriptor, found {type(value).__name__}")
+        assert address is not None
+        block, dtype = tuple(int(size) for size in value.block_shape), dtype_of(type_.element_type)
+        if block != type_.shape:
+            raise TypeError(f"'{name}' has blocks of {list(block)} elements, the kernel takes {list(type_.shape)}")
+        if np.asarray(value.base).dtype.itemsize != dtype.itemsize:
+            raise TypeError(f"'{name}' has {np.asarray(value.base).dtype} elements, the kernel takes {dtype}")
+        shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
+        return Descriptor(address, shape, strides, block, dtype, getattr(value, "padding", "zero") == "nan")
+    if isinstance(type_, PointerType):
+        if value is None or (isinstance(value, int) and value == 0):
+            return np.int64(0)
+        if address is None or _is_descriptor(value):
+            raise TypeError(f"'{name}' must be an array, found {type(value).__name__}")
+        wanted = type_.pointee
+        if not isinstance(wanted, PointerType):
+            have, want = np.asarray(value).dtype, dtype_of(wanted)
+            if have.itemsize != want.itemsize or (have.kind == "f") != (want.kind == "f"):
+                raise TypeError(f"'{name}' is an array of {have}, the kernel takes {want}")
+        return np.int64(address)
+    if address is not None or value is None:
+        raise TypeError(f"'{name}' must be a number, found {type(value).__name__}")
+    dtype = dtype_of(type_)
+    if isinstance(type_, IntegerType) and dtype.kind == "i":
+        width = 8 * dtype.itemsize
+        number = int(value)
+        if not -(1 << (width - 1)) <= number < 1 << width:
+            raise TypeError(f"'{name}' is an i{width}, which cannot hold {number}")
+        return np.array(number % (1 << width), f"u{dtype.itemsize}").view(dtype)[()]
+    return dtype.type(value)
+
+
+def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: GlobalMemory) -> list[int | None]:
+    """The address of each array; arrays that share memory share it in the kernel, too.
+
+    Raises TypeError for an array that runs backwards.
+    """
+    ranges = [_range(array, name) for array, name in zip(arrays, names, strict=True)]
+    merged: list[_Range] = []
+    for range_ in sorted((range_ for range_ in ranges if range_ is not None), key=lambda range_: range_.start):
+        if merged and range_.start < merged[-1].end:
+            last = merged[-1]
+            owner = (last.owner, range_.owner)
+            merged[-1] = _Range(last.start, max(last.end, range_.end), f"{last.name}, {range_.name}", owner)
+        else:
+            merged.append(range_)
+    starts: Mapping[_Range, int] = {range_: memory.add(range_.name, _bytes(range_)) for range_ in merged}
+    addresses: list[int | None] = []
+    for range_ in ranges:
+        if range_ is None:
+            addresses.append(None)
+        else:
+            home = next(home for home in merged if home.start <= range_.start and range_.end <= home.end)
+            addresses.append(starts[home] + range_.start - home.start)
+    return addresses
+
+
+def _range(array: NDArray[Any] | None, name: str) -> _Range | None:
+    if array is None:
+        return None
+    if any(stride < 0 for stride in array.strides):
+        raise TypeError(f"'{name}' runs backwards along a dimension, which no kernel can see: pass a copy")
+    if not array.flags.writeable:
+        raise TypeError(f"'{name}' is read-only: pass a copy")
+    start = int(array.ctypes.data)
+    last = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
+    return _Range(start, start + last + array.itemsize if array.size else start, name, array)
+
+
+def _bytes(range_: _Range) -> NDArray[np.uint8]:
+    """The bytes of a range as an array, which keeps their owner alive."""
+    size = range_.end - range_.start
+    if not size:
+        return np.zeros(0, np.uint8)
+    held = (ctypes.c_uint8 * size).from_address(range_.start)
+    held._owner = range_.owner  # pyright: ignore[reportAttributeAccessIssue]
+    return np.frombuffer(held, np.uint8)

@@ -1,0 +1,71 @@
+"""From the type of a buffer to the places of its elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Attribute
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.layouts.address import shared_addresses, shared_bytes, tmem_addresses, tmem_columns
+from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryScalesLayout, TmemLayout
+from tlx_xdsl.layouts.shared import default_shared_layout, required_alignment
+
+TMEM_COLUMN_BYTES = 128 * 4
+"""Tensor memory is held column by column: 128 lanes of 4 bytes. So a slice of columns is one interval."""
+
+
+@dataclass(frozen=True)
+class BufferPlaces:
+    """Where the elements of a buffer lie, from its first byte on."""
+
+    offsets: NDArray[np.int64]
+    """Byte of each element, in the shape of the buffer."""
+    dtype: np.dtype[Any]
+    size: int
+    """Bytes that the buffer takes."""
+    alignment: int
+    """Bytes that its address is a multiple of."""
+
+
+@lru_cache(maxsize=1024)
+def buffer_places(type_: MemDescType) -> BufferPlaces:
+    """The places of a whole buffer of this type.
+
+    Raises ValueError when the layout does not fit the shape.
+    """
+    dtype = dtype_of(type_.element_type)
+    layout = _layout(type_)
+    shape = type_.shape
+    if isinstance(layout, SharedLayout):
+        offsets = np.broadcast_to(shared_addresses(layout, shape, type_.element_bits), shape)
+        size = shared_bytes(layout, shape, type_.element_bits)
+        return BufferPlaces(offsets, dtype, size, required_alignment(layout, type_.element_bits))
+    rows, bits = tmem_addresses(layout, shape, type_.element_bits)
+    offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8
+    size = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
+    return BufferPlaces(offsets, dtype, size, TMEM_COLUMN_BYTES)
+
+
+def _layout(type_: MemDescType) -> SharedLayout | TmemLayout:
+    """The layout of a buffer; where a placeholder stands for it, the one that it will get."""
+    encoding: Attribute = type_.encoding
+    while isinstance(encoding, UserLayoutAttr):
+        encoding = encoding.layout
+    if isinstance(encoding, LayoutAttr):
+        layout = encoding.data
+        if isinstance(layout, SharedLayout | TmemLayout):
+            return layout
+        raise ValueError(f"no buffer can have the layout {encoding}")
+    if isinstance(type_.memory_space, TensorMemorySpaceAttr):
+        # Nothing but scales is left without a layout.
+        return TensorMemoryScalesLayout()
+    return default_shared_layout(type_.shape, type_.element_bits)

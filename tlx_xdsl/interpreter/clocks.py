@@ -1,0 +1,52 @@
+"""Who knows what has happened: vector clocks over tasks and asynchronous engines.
+
+Every task and every queue of asynchronous operations is an agent with a number, and counts its steps. A clock holds,
+for each agent, the last step that is known to be over and visible. What another agent did at step s is ordered before
+us if our clock says at least s; memory accesses that are not ordered race, whichever way this schedule ran them
+(Lamport 1978; Mattern 1989). A second row says the same for the async proxy: what a thread wrote is visible to TMA and
+to the tensor cores only behind a proxy fence (PTX ISA, "Async proxy").
+"""
+
+from __future__ import annotations
+
+
+class Clock:
+    """What one agent knows of all the others."""
+
+    __slots__ = ("fenced", "seen")
+
+    def __init__(self, seen: dict[int, int] | None = None, fenced: dict[int, int] | None = None):
+        self.seen: dict[int, int] = {} if seen is None else seen
+        """Last step of each agent that is over and visible."""
+        self.fenced: dict[int, int] = {} if fenced is None else fenced
+        """Last step of each agent that is visible to the async proxy, too."""
+
+    def copy(self) -> Clock:
+        """The same knowledge, to be kept."""
+        return Clock(self.seen.copy(), self.fenced.copy())
+
+    def join(self, other: Clock) -> None:
+        """Learn all that `other` knows."""
+        _join(self.seen, other.seen)
+        _join(self.fenced, other.fenced)
+
+    def learn(self, agent: int, step: int) -> None:
+        """Learn that an asynchronous `agent` has finished `step`; what it wrote needs no proxy fence."""
+        if self.seen.get(agent, 0) < step:
+            self.seen[agent] = step
+        if self.fenced.get(agent, 0) < step:
+            self.fenced[agent] = step
+
+    def fence(self) -> None:
+        """Make all that is known visible to the async proxy."""
+        _join(self.fenced, self.seen)
+
+    def knows(self, agent: int, step: int) -> bool:
+        """Whether `step` of `agent` is over and visible."""
+        return self.seen.get(agent, 0) >= step
+
+
+def _join(mine: dict[int, int], other: dict[int, int]) -> None:
+    for agent, step in other.items():
+        if mine.get(agent, 0) < step:
+            mine[agent] = step

@@ -1,0 +1,95 @@
+"""Tensor descriptors, and the blocks of global memory that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.numbers import Array, is_float
+
+ALIGNMENT = 16
+"""Bytes that the address and the outer strides of a tensor map are multiples of (cuTensorMapEncodeTiled)."""
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor in global memory, and the shape of the blocks in which it is copied."""
+
+    address: int
+    shape: tuple[int, ...]
+    """Elements."""
+    strides: tuple[int, ...]
+    """Elements; the last one is 1."""
+    block: tuple[int, ...]
+    """Elements."""
+    dtype: np.dtype[Any]
+    pads_with_nan: bool = False
+
+    def check(self, op: Operation) -> None:
+        """Raise Fault for what TMA cannot address."""
+        size = self.dtype.itemsize
+        if self.address % ALIGNMENT:
+            raise fault_at(
+                op, f"misaligned TMA: the tensor's address is {self.address % ALIGNMENT} bytes behind a multiple of 16"
+            )
+        for dim, stride in enumerate(self.strides[:-1]):
+            if stride * size % ALIGNMENT:
+                raise fault_at(
+                    op, f"misaligned TMA: the stride of dimension {dim} is {stride * size} bytes, no multiple of 16"
+                )
+        if self.strides[-1] != 1:
+            raise fault_at(op, f"TMA needs a last stride of 1 element, found {self.strides[-1]}")
+
+    def load(self, op: Operation, memory: GlobalMemory, corner: Sequence[int]) -> Array:
+        """The block at `corner`; what is outside of the tensor is 0, or NaN where the descriptor says so."""
+        fill = np.nan if self.pads_with_nan and is_float(self.dtype) else 0
+        result = np.full(self.block, fill, self.dtype)
+        inside, source = self._window(op, memory, corner, "load")
+        if source is not None:
+            result[inside] = source
+        return result
+
+    def window(
+        self, op: Operation, memory: GlobalMemory, corner: Sequence[int]
+    ) -> tuple[tuple[slice, ...], Array] | None:
+        """The part of a block that is inside of the tensor, and its elements in memory; None where nothing is."""
+        inside, target = self._window(op, memory, corner, "store")
+        return None if target is None else (inside, target)
+
+    def store(self, op: Operation, memory: GlobalMemory, corner: Sequence[int], values: Array) -> None:
+        """Write a block; what is outside of the tensor is dropped."""
+        if (found := self.window(op, memory, corner)) is not None:
+            inside, target = found
+            target[...] = values.reshape(self.block)[inside]
+
+    def row(self, number: int) -> Descriptor:
+        """The descriptor of one row of a matrix, whose blocks have one row."""
+        return Descriptor(
+            self.address + number * self.strides[0] * self.dtype.itemsize,
+            (1, *self.shape[1:]), self.strides, (1, *self.block[1:]), self.dtype, self.pads_with_nan,
+        )  # fmt: skip
+
+    def _window(
+        self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str
+    ) -> tuple[tuple[slice, ...], Array | None]:
+        low = [max(-at, 0) for at in corner]
+        high = [min(size - at, part) for at, size, part in zip(corner, self.shape, self.block, strict=True)]
+        inside = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
+        if any(a >= b for a, b in zip(low, high, strict=True)):
+            return inside, None
+        firsts = [at + a for at, a in zip(corner, low, strict=True)]
+        counts = [b - a for a, b in zip(low, high, strict=True)]
+        size = self.dtype.itemsize
+        first = sum(at * stride for at, stride in zip(firsts, self.strides, strict=True))
+        last = first + sum((count - 1) * stride for count, stride in zip(counts, self.strides, strict=True))
+        data = memory.bytes_at(op, self.address + first * size, (last - first + 1) * size, verb)
+        view = np.lib.stride_tricks.as_strided(
+            data.view(self.dtype), counts, [stride * size for stride in self.strides]
+        )
+        return inside, view

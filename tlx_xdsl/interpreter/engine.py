@@ -1,0 +1,75 @@
+"""Asynchronous operations: what TMA, cp.async, wgmma and tcgen05 do while the tasks go on.
+
+A task issues a `Transfer` to a `Queue`. The scheduler completes it at some later time, and only then does it move its
+data. A queue is an agent of the clocks: transfer number s of the queue is its step s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.races import Actor
+
+
+@dataclass(eq=False, slots=True)
+class Transfer:
+    """An asynchronous operation in flight."""
+
+    queue: Queue
+    number: int
+    """Its place in the queue, from 1."""
+    op: Operation
+    what: str
+    """How to tell it, such as `the TMA load of the default task`."""
+    finish: Callable[[Transfer], None]
+    """Move the data and tell who waits for it."""
+    serial: int = 0
+    """Its place among all transfers of the cluster."""
+
+    def complete(self) -> None:
+        """Take effect."""
+        self.queue.pending.remove(self)
+        self.finish(self)
+
+
+@dataclass(eq=False, slots=True)
+class Queue:
+    """The asynchronous operations of one kind that one task has issued, or that report to one barrier."""
+
+    agent: int
+    kind: str
+    owner: str
+    """The task whose operations they are."""
+    in_order: bool
+    """Whether they take effect in the order in which they were issued."""
+    issued: int = 0
+    waited: int = 0
+    """Its task has waited for all transfers up to this number."""
+    last: Operation | None = None
+    """What issued the last transfer."""
+    pending: list[Transfer] = field(default_factory=list[Transfer])
+
+    @property
+    def done(self) -> int:
+        """All transfers up to this number have taken effect."""
+        return min((transfer.number for transfer in self.pending), default=self.issued + 1) - 1
+
+    @property
+    def ready(self) -> list[Transfer]:
+        """The transfers that may take effect next."""
+        return self.pending[:1] if self.in_order else self.pending
+
+    def actor(self, op: Operation) -> Actor:
+        """Who makes the accesses of the transfer that is issued next."""
+        return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True)
+
+    def knowledge(self, clock: Clock) -> Clock:
+        """What is over when the next transfer begins: what its task knows, and its predecessors where order holds."""
+        known = clock.copy()
+        if self.in_order:
+            known.learn(self.agent, self.issued)
+        return known

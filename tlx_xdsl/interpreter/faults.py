@@ -1,0 +1,36 @@
+"""What the interpreter reports: faults end a run, warnings do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.text.diagnostics import error_at, source_location
+
+
+class Fault(CompilationError):
+    """A kernel did something wrong while it ran: located like every error, at the line that did it."""
+
+
+class Deadlock(Fault):
+    """Every task waits for something that nobody can bring about any more."""
+
+
+def fault_at(
+    where: LocationAttr | SSAValue | Operation,
+    message: str,
+    notes: Sequence[str] = (),
+    kind: type[Fault] = Fault,
+) -> Fault:
+    """The fault `message` of an operation, with its source line where that can be read."""
+    told = error_at(where, message, notes)
+    return kind(told.message, told.location, source_line=told.source_line, notes=told.notes)
+
+
+def place(op: Operation) -> str:
+    """`file:line:col` of an operation, or its name where nobody knows the place."""
+    found = source_location(op.location)
+    return f"'{op.name}'" if found is None else str(found)

@@ -1,0 +1,163 @@
+"""Global memory: the caller's arrays at made-up addresses, with gaps between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.faults import Fault, fault_at
+from tlx_xdsl.interpreter.numbers import Array, poison
+
+FIRST = 1 << 20
+"""The lowest address that is used; below it are null and its neighbours."""
+ALIGNMENT = 256
+"""Bytes that buffers are aligned to (as by cudaMalloc)."""
+GAP = 1 << 16
+"""Bytes between two buffers that belong to nobody, so that an index that runs off its buffer is found."""
+
+
+@dataclass(slots=True)
+class Buffer:
+    """A range of addresses."""
+
+    name: str
+    start: int
+    bytes: NDArray[np.uint8]
+
+    @property
+    def end(self) -> int:
+        """The address behind it."""
+        return self.start + len(self.bytes)
+
+
+class GlobalMemory:
+    """The arrays that a kernel may reach by pointers and descriptors."""
+
+    def __init__(self) -> None:
+        self._buffers: list[Buffer] = []
+        self._starts: list[int] = []
+        self._next = FIRST
+
+    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0) -> int:
+        """Give the flat bytes `data` an address, `skew` bytes behind an aligned one; writes go to them."""
+        start = self._next + skew
+        self._buffers.append(Buffer(name, start, data))
+        self._starts.append(start)
+        self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT
+        return start
+
+    def forget(self, count: int) -> None:
+        """Drop all buffers behind the first `count`."""
+        del self._buffers[count:], self._starts[count:]
+
+    def __len__(self) -> int:
+        """Count the buffers."""
+        return len(self._buffers)
+
+    def find(self, address: int) -> Buffer | None:
+        """The buffer that holds the byte at `address`."""
+        at = bisect_right(self._starts, address) - 1
+        return self._buffers[at] if at >= 0 and address < self._buffers[at].end else None
+
+    def load(self, op: Operation, addresses: Array, dtype: np.dtype[Any], mask: Array | None, other: Array) -> Array:
+        """The elements at `addresses`, and `other` where `mask` is false.
+
+        Raises Fault for an address outside of all buffers, or one that is not aligned.
+        """
+        if mask is None:
+            buffer, index = self._reach(op, addresses, dtype, "load")
+            if buffer is not None:
+                return buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index]
+            return self._scattered(op, np.asarray(addresses), dtype)
+        result = np.array(np.broadcast_to(other, np.shape(addresses)), dtype)
+        chosen = np.broadcast_to(mask, result.shape)
+        if chosen.any():
+            result[chosen] = self.load(op, np.asarray(addresses)[chosen], dtype, None, other)
+        return result
+
+    def store(self, op: Operation, addresses: Array, values: Array, dtype: np.dtype[Any], mask: Array | None) -> None:
+        """Write `values` where `mask` holds.
+
+        Raises Fault as `load` does.
+        """
+        if mask is not None:
+            chosen = np.broadcast_to(mask, np.shape(addresses))
+            if not chosen.any():
+                return
+            addresses = np.asarray(addresses)[chosen]
+            values = np.broadcast_to(values, chosen.shape)[chosen]
+        buffer, index = self._reach(op, addresses, dtype, "store")
+        if buffer is not None:
+            buffer.bytes[: len(buffer.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[index] = values
+            return
+        flat = np.ravel(addresses)
+        for address, value in zip(flat.tolist(), np.broadcast_to(values, np.shape(addresses)).ravel(), strict=True):
+            held, place = self._reach(op, np.int64(address), dtype, "store")
+            assert held is not None
+            held.bytes[: len(held.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[place] = value
+
+    def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> NDArray[np.uint8]:
+        """The `size` bytes from `address` on.
+
+        Raises Fault when a buffer does not hold them all.
+        """
+        buffer = self.find(address)
+        if buffer is None or address + size > buffer.end:
+            raise self._outside(op, address, size, verb, "")
+        return buffer.bytes[address - buffer.start : address - buffer.start + size]
+
+    def _reach(
+        self, op: Operation, addresses: Array, dtype: np.dtype[Any], verb: str
+    ) -> tuple[Buffer | None, NDArray[np.int64]]:
+        """The buffer that holds all elements, and their indices in it; None where they are in several."""
+        size = dtype.itemsize
+        low, high = int(np.min(addresses)), int(np.max(addresses))
+        buffer = self.find(low)
+        if buffer is None or high + size > buffer.end:
+            self._check(op, addresses, size, verb)
+            return None, np.zeros(0, np.int64)
+        relative = addresses - np.int64(buffer.start)
+        if size > 1 and (wrong := relative % size).any():
+            at = np.argwhere(np.atleast_1d(wrong))[0]
+            raise fault_at(
+                op,
+                f"misaligned {verb}: the address of element {at.tolist()} is {int(np.atleast_1d(wrong)[tuple(at)])} "
+                f"bytes behind a multiple of {size} in '{buffer.name}'",
+            )
+        return buffer, relative // size
+
+    def _check(self, op: Operation, addresses: Array, size: int, verb: str) -> None:
+        array = np.asarray(addresses)
+        inside = np.zeros(array.shape, np.bool_)
+        for buffer in self._buffers:
+            inside |= (array >= buffer.start) & (array + size <= buffer.end)
+        if not inside.all():
+            index = tuple(int(i) for i in np.argwhere(~inside)[0]) if array.ndim else ()
+            count = f", {int((~inside).sum())} of {array.size} elements, element {list(index)} first" if array.ndim else ""
+            raise self._outside(op, int(array[index]), size, verb, count)
+
+    def _outside(self, op: Operation, address: int, size: int, verb: str, count: str) -> Fault:
+        at = bisect_right(self._starts, address + GAP // 2) - 1
+        if at < 0:
+            return fault_at(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
+        buffer = self._buffers[at]
+        if address < buffer.start:
+            where = f"{buffer.start - address} bytes in front of '{buffer.name}'"
+        else:
+            where = f"byte {address - buffer.start} of '{buffer.name}'"
+        return fault_at(op, f"{verb} out of bounds: {size} bytes at {where}, which has {len(buffer.bytes)}{count}")
+
+    def _scattered(self, op: Operation, addresses: Array, dtype: np.dtype[Any]) -> Array:
+        result = poison(addresses.shape, dtype)
+        for buffer in self._buffers:
+            inside = (addresses >= buffer.start) & (addresses < buffer.end)
+            if inside.any():
+                _, index = self._reach(op, addresses[inside], dtype, "load")
+                count = len(buffer.bytes) // dtype.itemsize * dtype.itemsize
+                result[inside] = buffer.bytes[:count].view(dtype)[index]
+        return result

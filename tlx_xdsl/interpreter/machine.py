@@ -1,0 +1,182 @@
+"""The machine: a cluster of thread blocks with their memories, barriers, tasks and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
+from tlx_xdsl.interpreter.memory import Memory
+from tlx_xdsl.interpreter.task import Task
+from tlx_xdsl.text.diagnostics import report_warning
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.plan import Plan
+
+TMEM_BYTES = 128 * 512 * 4
+"""Tensor memory of a multiprocessor: 128 lanes x 512 columns of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
+
+WAITED_FOR = ("TMA store", "cp.async", "wgmma")
+"""Asynchronous operations that a task waits for itself: they read its memory, or write it, until they are done."""
+
+
+class Observer(Protocol):
+    """Is told what happens, for a trace; `cluster.time` says when."""
+
+    def ran(self, task: Task) -> None:
+        """A task had a turn."""
+        ...
+
+    def issued(self, transfer: Transfer) -> None:
+        """A task has started an asynchronous operation."""
+        ...
+
+    def completed(self, transfer: Transfer) -> None:
+        """An asynchronous operation has taken effect."""
+        ...
+
+    def flipped(self, barrier: Mbarrier, block: ThreadBlock) -> None:
+        """A phase of an mbarrier is complete."""
+        ...
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What all programs of a launch share."""
+
+    plan: Plan
+    memory: GlobalMemory
+    grid: tuple[int, int, int]
+    """Programs along each axis."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Thread blocks of a cluster along each axis."""
+    arguments: Sequence[Any] = ()
+
+
+class ThreadBlock:
+    """One thread block: a program."""
+
+    def __init__(self, cluster: Cluster, rank: int):
+        self.cluster = cluster
+        self.rank = rank
+        """In the cluster (PTX: %cluster_ctarank)."""
+        self.program: tuple[int, int, int] = (0, 0, 0)
+        self.shared = Memory("shared memory", 1 << 16, rank, grows=True)
+        self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
+        self.named_barriers: dict[int, NamedBarrier] = {}
+        self.tasks: list[Task] = []
+        """The tasks that have not ended."""
+
+    def named_barrier(self, number: int) -> NamedBarrier:
+        """The named barrier of that number."""
+        return self.named_barriers.setdefault(number, NamedBarrier(number))
+
+    def start(self, name: str, number: int, warps: int, frame: list[Any], clock: Clock) -> Task:
+        """A new task, which has no code yet."""
+        task = Task(self, name, number, warps, frame, clock)
+        self.tasks.append(task)
+        self.cluster.tasks.append(task)
+        return task
+
+
+@dataclass(eq=False)
+class Cluster:
+    """The thread blocks that run together."""
+
+    launch: Launch
+    blocks: list[ThreadBlock] = field(default_factory=list[ThreadBlock])
+    tasks: list[Task] = field(default_factory=list[Task])
+    """The tasks that have not ended."""
+    busy: dict[Queue, None] = field(default_factory=dict[Queue, None])
+    """The queues with something in flight."""
+    queues: list[Queue] = field(default_factory=list[Queue])
+    barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
+    waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
+    time: int = 0
+    """Turns so far."""
+    observer: Observer | None = None
+    _agents: int = 0
+    _serial: int = 0
+
+    def __post_init__(self) -> None:
+        x, y, z = self.launch.cluster
+        self.blocks.extend(ThreadBlock(self, rank) for rank in range(x * y * z))
+
+    @property
+    def plan(self) -> Plan:
+        """The code that runs."""
+        return self.launch.plan
+
+    def begin(self, first: tuple[int, int, int]) -> None:
+        """Forget the cluster before, and place the thread blocks at the programs from `first` on."""
+        self.tasks.clear()
+        self.busy.clear()
+        self.queues.clear()
+        self.barrier = ClusterBarrier()
+        self._agents = 0
+        x, y, _ = self.launch.cluster
+        for block in self.blocks:
+            rank = block.rank
+            offset = (rank % x, rank // x % y, rank // (x * y))
+            block.program = (first[0] + offset[0], first[1] + offset[1], first[2] + offset[2])
+            block.shared.clear()
+            block.tensor.clear()
+            block.named_barriers.clear()
+            block.tasks.clear()
+
+    def finish(self) -> None:
+        """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results."""
+        for queue in self.queues:
+            if queue.kind in WAITED_FOR and queue.waited < queue.issued and queue.last is not None:
+                report_warning(
+                    queue.last,
+                    f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
+                )
+        for block in self.blocks:
+            for barrier in block.shared.barriers.values():
+                self.check_barrier(barrier)
+
+    def check_barrier(self, barrier: Mbarrier) -> None:
+        """Warn of a barrier at the end of its life: of a phase under way, and of data that nobody has waited for."""
+        if barrier.is_armed:
+            report_warning(
+                barrier.op,
+                f"'{barrier.name}' ends in the middle of its phase {barrier.phase}: {barrier.pending} of "
+                f"{barrier.count} arrivals and {barrier.bytes} bytes are missing",
+            )
+        elif barrier.data_phase >= barrier.waited:
+            report_warning(
+                barrier.op,
+                f"nobody has waited for phase {barrier.data_phase} of '{barrier.name}', which asynchronous copies "
+                "have completed",
+            )
+
+    def new_agent(self) -> int:
+        """A number for a task or a queue."""
+        self._agents += 1
+        return self._agents
+
+    def new_queue(self, kind: str, owner: str, *, in_order: bool) -> Queue:
+        """A queue of asynchronous operations."""
+        queue = Queue(self.new_agent(), kind, owner, in_order)
+        self.queues.append(queue)
+        return queue
+
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
+        """Start an asynchronous operation."""
+        queue.issued += 1
+        queue.last = op
+        self._serial += 1
+        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, self._serial)
+        queue.pending.append(transfer)
+        self.busy[queue] = None
+        if self.observer is not None:
+            self.observer.issued(transfer)
+        return transfer

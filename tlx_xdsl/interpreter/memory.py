@@ -1,0 +1,264 @@
+"""Shared and tensor memory as bytes, and the views of them that buffers are.
+
+A view knows for each of its elements which byte it lies at, as its layout says; so buffers that share bytes really
+overwrite each other, swizzled or not. Beside every byte stands the number of the buffer family that wrote it last:
+nobody (then it is poison), the family that reads it, or another one whose data still or already lies there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.races import Cell, Footprint, Races
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.mbarrier import Mbarrier
+
+NOBODY = 0
+"""The family of bytes that were not written yet."""
+POISON = 0xFF
+"""What every unwritten byte holds: NaN as a float of any width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The buffers whose data may be read through one another: an allocation and its explicit reinterpretations.
+
+    Buffers that storage aliasing puts at the same place are families of their own.
+    """
+
+    number: int
+    name: str
+    op: Operation
+
+
+class Memory:
+    """`size` bytes of one thread block's shared or tensor memory."""
+
+    def __init__(self, name: str, size: int, rank: int = 0, *, grows: bool = False):
+        self.name = name
+        """`shared memory` or `tensor memory`."""
+        self.grows = grows
+        self.rank = rank
+        """Of the thread block in its cluster."""
+        self.bytes: NDArray[np.uint8] = np.full(size, POISON, np.uint8)
+        self.writers: NDArray[np.int32] = np.zeros(size, np.int32)
+        self.families: list[Family] = []
+        self.races = Races()
+        self.barriers: dict[int, Mbarrier] = {}
+        """The live mbarriers by their address."""
+        self.views: dict[Any, View] = {}
+        """Views that are made anew in every run of a kernel, by what they are."""
+        self._places: dict[Any, int] = {}
+        self._end = 0
+
+    def clear(self) -> None:
+        """Forget what a thread block has left, but not where things lie: the next one allocates the same."""
+        self.release(0, self._end)
+        self.races.clear()
+        self.barriers.clear()
+
+    def allocate(self, key: Any, op: Operation, size: int, alignment: int) -> int:
+        """The address of `size` bytes for `op`; the same each time for the same `key`.
+
+        Shared memory grows as needed: stock Triton lays buffers over each other whose lives do not meet, so what lies
+        behind each other here may still fit (the pass `tlx-storage-budget` judges that).
+        Raises Fault when tensor memory is exhausted.
+        """
+        if (address := self._places.get(key)) is None:
+            address = -(-self._end // alignment) * alignment
+            if (missing := address + size - len(self.bytes)) > 0:
+                if not self.grows:
+                    raise fault_at(
+                        op,
+                        f"{self.name} is exhausted: {size} bytes from byte {address} on, there are {len(self.bytes)}",
+                    )
+                missing = max(missing, len(self.bytes))
+                self.bytes = np.concatenate([self.bytes, np.full(missing, POISON, np.uint8)])
+                self.writers = np.concatenate([self.writers, np.zeros(missing, np.int32)])
+            self._places[key] = address
+            self._end = address + size
+        return address
+
+    def release(self, start: int, size: int) -> None:
+        """Poison bytes whose buffer is dead, or is allocated anew."""
+        self.bytes[start : start + size] = POISON
+        self.writers[start : start + size] = NOBODY
+
+    def family(self, op: Operation, name: str) -> Family:
+        """A new family of buffers."""
+        self.families.append(Family(len(self.families) + 1, name, op))
+        return self.families[-1]
+
+
+class View:
+    """A buffer, or a part of one: where each element lies."""
+
+    __slots__ = ("_at", "_cell", "_children", "_footprint", "alignment", "dtype", "family", "memory", "name", "offsets")
+
+    def __init__(
+        self,
+        memory: Memory,
+        offsets: NDArray[np.int64],
+        dtype: np.dtype[Any],
+        family: Family,
+        name: str,
+        alignment: int = 16,
+    ):
+        self.memory = memory
+        self.offsets = offsets
+        """Byte of each element in the memory, in the shape of the buffer."""
+        self.dtype = dtype
+        self.family = family
+        self.name = name
+        """The Python name of the buffer, with the index of the slot."""
+        self.alignment = alignment
+        """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
+        self._at: NDArray[np.int64] | None = None
+        self._footprint: Footprint | None = None
+        self._cell: Cell | None = None
+        self._children: dict[Any, View] = {}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
+        return self.offsets.shape
+
+    @property
+    def address(self) -> int:
+        """The lowest byte of the view."""
+        return self.footprint.start
+
+    @property
+    def size(self) -> int:
+        """Bytes of the elements."""
+        return self.offsets.size * self.dtype.itemsize
+
+    @property
+    def footprint(self) -> Footprint:
+        """The bytes of the view."""
+        if self._footprint is None:
+            self._footprint = Footprint.of(self.offsets, self.dtype.itemsize)
+        return self._footprint
+
+    @property
+    def cell(self) -> Cell:
+        """What is known of accesses to just these bytes."""
+        if self._cell is None:
+            self._cell = self.memory.races.cell(self.footprint)
+        return self._cell
+
+    def derive(self, key: Any, offsets: NDArray[np.int64], name: str | None = None) -> View:
+        """A view of some of the elements, or of all in another order; `key` says which, so that it is made once."""
+        if (child := self._children.get(key)) is None:
+            child = View(self.memory, offsets, self.dtype, self.family, name or self.name, self.alignment)
+            self._children[key] = child
+        return child
+
+    def child(self, key: Any) -> View | None:
+        """The view that was derived under `key`."""
+        return self._children.get(key)
+
+    def keep(self, key: Any, child: View) -> View:
+        """Keep a view that was made from this one under `key`."""
+        self._children[key] = child
+        return child
+
+    def index(self, op: Operation, number: int) -> View:
+        """Tile `number` of an array of them.
+
+        Raises Fault when there is no such tile.
+        """
+        if (child := self._children.get(number)) is None:
+            if not 0 <= number < self.shape[0]:
+                raise fault_at(op, f"index {number} is outside of the {self.shape[0]} buffers of '{self.name}'")
+            child = self.derive(number, self.offsets[number], f"{self.name}[{number}]")
+        return child
+
+    def elsewhere(self, memory: Memory) -> View:
+        """The same place in another thread block's memory."""
+        key = ("elsewhere", memory.rank)
+        if (child := self._children.get(key)) is None:
+            child = View(memory, self.offsets, self.dtype, self.family, self.name, self.alignment)
+            self._children[key] = child
+        return child
+
+    def read(self, op: Operation) -> Array:
+        """The elements.
+
+        Raises Fault for bytes that nobody has written, or that another family of buffers has overwritten.
+        """
+        self.check_written(op)
+        return self._elements()[self._indices()]
+
+    def write(self, values: Array) -> None:
+        """Set all elements."""
+        self._elements()[self._indices()] = values
+        writers, family = self.memory.writers, self.family.number
+        for start, end in self.footprint.intervals:
+            writers[start:end] = family
+
+    def write_where(self, values: Array, mask: NDArray[np.bool_]) -> None:
+        """Set the elements for which `mask` holds."""
+        at = np.broadcast_to(self._indices(), self.shape)[mask]
+        self._elements()[at] = np.broadcast_to(values, self.shape)[mask]
+        size = self.dtype.itemsize
+        for byte in range(size):
+            self.memory.writers[at * size + byte] = self.family.number
+
+    def raw(self) -> NDArray[np.uint8]:
+        """The bytes of the view, in the order of their addresses."""
+        data = self.memory.bytes
+        return np.concatenate([data[start:end] for start, end in self.footprint.intervals])
+
+    def write_raw(self, values: NDArray[np.uint8]) -> None:
+        """Set the first bytes of the view, in the order of their addresses."""
+        done = 0
+        for start, end in self.footprint.intervals:
+            count = min(end - start, len(values) - done)
+            self.memory.bytes[start : start + count] = values[done : done + count]
+            self.memory.writers[start : start + count] = self.family.number
+            done += count
+
+    def check_written(self, op: Operation) -> None:
+        """Check that this family has written all bytes of the view last.
+
+        Raises Fault, naming the first element of which that is not so.
+        """
+        writers, family = self.memory.writers, self.family.number
+        for start, end in self.footprint.intervals:
+            if not (writers[start:end] == family).all():
+                raise self._foreign(op)
+
+    def _foreign(self, op: Operation) -> Exception:
+        found = self.memory.writers[self.offsets]
+        bad = found != self.family.number
+        if not bad.any():
+            # Only a part of an element is somebody else's.
+            return fault_at(op, f"'{self.name}' is partly overwritten")
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        number = int(found[index])
+        count = f"{int(bad.sum())} of its {bad.size} elements, element {list(index)} first"
+        if number == NOBODY:
+            return fault_at(op, f"'{self.name}' is read before it is written: {count}")
+        other = self.memory.families[number - 1]
+        return fault_at(
+            op,
+            f"'{self.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {count}",
+            (f"'{other.name}' is allocated at {place(other.op)}",),
+        )
+
+    def _elements(self) -> Array:
+        return self.memory.bytes.view(self.dtype)
+
+    def _indices(self) -> NDArray[np.int64]:
+        if self._at is None:
+            self._at = self.offsets // self.dtype.itemsize
+        return self._at

@@ -1,0 +1,424 @@
+"""Arithmetic on scalars and tensors. Integers wrap around; floats narrower than f32 are computed in f32 and rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import arith as upstream
+from xdsl.dialects import ub
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import arith
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_small_float, poison, unsigned
+from tlx_xdsl.interpreter.registry import Run, pure
+
+# Constants ---------------------------------------------------------------------------------------------------------------
+
+
+@pure(upstream.ConstantOp)
+def constant(op: upstream.ConstantOp) -> Run:
+    """A scalar or a whole tensor; nobody may write to it."""
+    dtype = dtype_of(op.result.type)
+    value = op.value
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        tensor = as_tensor(op.result.type)
+        assert tensor is not None
+        numbers: list[Any] = list(cast(Any, value).get_values())
+        held: Array = _wrapped(numbers, dtype)
+        held = np.broadcast_to(held.reshape(()) if len(numbers) == 1 else held.reshape(tensor.get_shape()),
+                               tensor.get_shape())
+    else:
+        assert isinstance(value, IntegerAttr | FloatAttr)
+        held = _wrapped([value.value.data], dtype)[0]
+    return lambda: held
+
+
+def _wrapped(numbers: list[Any], dtype: np.dtype[Any]) -> Array:
+    """Numbers as `dtype`, in which unsigned integers are written with a sign."""
+    if dtype.kind != "i":
+        return np.array(numbers).astype(dtype)
+    width = dtype.itemsize * 8
+    half = 1 << (width - 1)
+    return np.array([(number + half) % (1 << width) - half for number in numbers], dtype)
+
+
+@pure(ub.PoisonOp)
+def poison_value(op: ub.PoisonOp) -> Run:
+    """Anything: all bits set, so that it is seen where it matters."""
+    tensor = as_tensor(op.result.type)
+    held = poison(() if tensor is None else tensor.get_shape(), dtype_of(op.result.type))[()]
+    return lambda: held
+
+
+# Integers ----------------------------------------------------------------------------------------------------------------
+
+_BINARY: dict[type[Operation], Callable[..., Any]] = {
+    upstream.AddiOp: np.add,
+    upstream.SubiOp: np.subtract,
+    upstream.MuliOp: np.multiply,
+    upstream.AndIOp: np.bitwise_and,
+    upstream.OrIOp: np.bitwise_or,
+    upstream.XOrIOp: np.bitwise_xor,
+    upstream.MinSIOp: np.minimum,
+    upstream.MaxSIOp: np.maximum,
+}
+_OF_BITS: dict[type[Operation], Callable[..., Any]] = {
+    upstream.AddiOp: np.bitwise_xor,
+    upstream.SubiOp: np.bitwise_xor,
+    upstream.MuliOp: np.bitwise_and,
+    # As a signed number, the bit 1 is -1.
+    upstream.MinSIOp: np.bitwise_or,
+    upstream.MaxSIOp: np.bitwise_and,
+}
+"""What those do to single bits, which numpy takes for truth values."""
+
+
+@pure(*_BINARY)
+def integer(op: Operation) -> Run:
+    """What is one numpy function."""
+    if dtype_of(op.results[0].type).kind == "b":
+        return _OF_BITS.get(type(op), _BINARY[type(op)])
+    return _BINARY[type(op)]
+
+
+@pure(upstream.MinUIOp, upstream.MaxUIOp)
+def unsigned_extremum(op: Operation) -> Run:
+    """Of the operands as unsigned numbers."""
+    function = np.minimum if isinstance(op, upstream.MinUIOp) else np.maximum
+    signed = dtype_of(op.results[0].type)
+    other = unsigned(signed)
+    return lambda a, b: function(a.view(other), b.view(other)).view(signed)
+
+
+def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
+    def run(a: Array, b: Array) -> Array:
+        if not np.all(b):
+            raise fault_at(op, "integer division by zero")
+        return function(a, b)
+
+    return run
+
+
+def _as_unsigned(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
+    signed = dtype_of(op.results[0].type)
+    other = unsigned(signed)
+    return _divides(op, lambda a, b: function(a.view(other), b.view(other)).view(signed))
+
+
+@pure(upstream.DivSIOp)
+def divsi(op: Operation) -> Run:
+    """Rounds towards zero."""
+    return _divides(op, lambda a, b: (a - np.fmod(a, b)) // b)
+
+
+@pure(upstream.RemSIOp)
+def remsi(op: Operation) -> Run:
+    """Has the sign of the dividend."""
+    return _divides(op, np.fmod)
+
+
+@pure(upstream.DivUIOp)
+def divui(op: Operation) -> Run:
+    """Of unsigned numbers."""
+    return _as_unsigned(op, np.floor_divide)
+
+
+@pure(upstream.RemUIOp)
+def remui(op: Operation) -> Run:
+    """Of unsigned numbers."""
+    return _as_unsigned(op, np.remainder)
+
+
+@pure(upstream.FloorDivSIOp)
+def floordivsi(op: Operation) -> Run:
+    """Rounds down."""
+    return _divides(op, np.floor_divide)
+
+
+@pure(upstream.CeilDivSIOp)
+def ceildivsi(op: Operation) -> Run:
+    """Rounds up."""
+    return _divides(op, lambda a, b: -np.floor_divide(-a, b))
+
+
+@pure(upstream.CeilDivUIOp)
+def ceildivui(op: Operation) -> Run:
+    """Rounds up, of unsigned numbers."""
+    return _as_unsigned(op, lambda a, b: np.floor_divide(a, b) + (np.remainder(a, b) != 0))
+
+
+@pure(upstream.ShLIOp, upstream.ShRSIOp, upstream.ShRUIOp)
+def shift(op: Operation) -> Run:
+    """By the width or more, PTX shifts all bits out (PTX ISA, "shl", "shr"); LLVM promises nothing."""
+    signed = dtype_of(op.results[0].type)
+    other = unsigned(signed)
+    if signed.kind == "b":
+        if isinstance(op, upstream.ShRSIOp):
+            return lambda a, b: a
+        return lambda a, b: a & ~b
+    width = signed.itemsize * 8
+
+    def clamped(by: Array) -> Array:
+        return np.minimum(by.view(other), other.type(width - 1))
+
+    def outside(by: Array) -> Array:
+        return by.view(other) >= width
+
+    if isinstance(op, upstream.ShRSIOp):
+        return lambda a, b: a >> clamped(b).view(signed)
+    if isinstance(op, upstream.ShLIOp):
+        return lambda a, b: np.where(outside(b), signed.type(0), a << clamped(b).view(signed))[()]
+    return lambda a, b: np.where(outside(b), other.type(0), a.view(other) >> clamped(b)).view(signed)[()]
+
+
+@pure(upstream.MulSIExtendedOp, upstream.MulUIExtendedOp)
+def multiply_extended(op: Operation) -> Run:
+    """The low and the high half of a product."""
+    signed = dtype_of(op.results[0].type)
+    is_signed = isinstance(op, upstream.MulSIExtendedOp)
+
+    def run(a: Array, b: Array) -> tuple[Array, Array]:
+        return a * b, multiply_high(a, b, signed, is_signed=is_signed)
+
+    return run
+
+
+def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool) -> Array:
+    """The high half of a product of integers held as `signed`."""
+    width = signed.itemsize * 8
+    other = unsigned(signed)
+    if width < 64:
+        wide = np.dtype(np.int64 if is_signed else np.uint64)
+        if not is_signed:
+            a, b = a.view(other), b.view(other)
+        return ((a.astype(wide) * b.astype(wide)) >> wide.type(width)).astype(other).view(signed)[()]
+    # 64 bits: by halves, of unsigned numbers; the sign is corrected behind.
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    ua, ub_ = a.view(other), b.view(other)
+    a_low, a_high, b_low, b_high = ua & mask, ua >> half, ub_ & mask, ub_ >> half
+    low = a_low * b_low
+    middle = a_high * b_low + (low >> half)
+    middle_low = (middle & mask) + a_low * b_high
+    high = (a_high * b_high + (middle >> half) + (middle_low >> half)).view(signed)
+    if is_signed:
+        zero = signed.type(0)
+        high = high - np.where(a < 0, b, zero) - np.where(b < 0, a, zero)
+    return high
+
+
+@pure(upstream.AddUIExtendedOp)
+def add_extended(op: Operation) -> Run:
+    """The sum, and whether it overflows as an unsigned number."""
+    other = unsigned(dtype_of(op.results[0].type))
+
+    def run(a: Array, b: Array) -> tuple[Array, Array]:
+        total = a + b
+        return total, total.view(other) < a.view(other)
+
+    return run
+
+
+_INTEGER_COMPARISONS: dict[str, tuple[Callable[..., Any], bool]] = {
+    "eq": (np.equal, False),
+    "ne": (np.not_equal, False),
+    "slt": (np.less, False),
+    "sle": (np.less_equal, False),
+    "sgt": (np.greater, False),
+    "sge": (np.greater_equal, False),
+    "ult": (np.less, True),
+    "ule": (np.less_equal, True),
+    "ugt": (np.greater, True),
+    "uge": (np.greater_equal, True),
+}
+
+
+@pure(arith.CmpiOp)
+def compare_integers(op: arith.CmpiOp) -> Run:
+    """Signed or unsigned, as the predicate says."""
+    function, is_unsigned = _INTEGER_COMPARISONS[op.predicate_name]
+    dtype = dtype_of(op.lhs.type)
+    if dtype.kind == "b" and op.predicate_name.startswith("s"):
+        # As a signed number, the bit 1 is -1.
+        return lambda a, b: function(b, a)
+    if not is_unsigned or dtype.kind == "b":
+        return function
+    other = unsigned(dtype)
+    return lambda a, b: function(a.view(other), b.view(other))
+
+
+# Floats ------------------------------------------------------------------------------------------------------------------
+
+
+def rounded(op: Operation, function: Callable[..., Any]) -> Run:
+    """`function` in the type of the result of `op`, or in f32 for what is narrower."""
+    dtype = dtype_of(op.results[0].type)
+    if not is_small_float(dtype):
+        return function
+    single = np.float32
+    return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    # numpy says nothing of the sign of zeros, PTX does: -0 is below +0.
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.minimum(a, b))[()]
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.maximum(a, b))[()]
+
+
+def _minnum(a: Array, b: Array) -> Array:
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.fmin(a, b))[()]
+
+
+def _maxnum(a: Array, b: Array) -> Array:
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.fmax(a, b))[()]
+
+
+_FLOAT: dict[type[Operation], Callable[..., Any]] = {
+    upstream.AddfOp: np.add,
+    upstream.SubfOp: np.subtract,
+    upstream.MulfOp: np.multiply,
+    upstream.DivfOp: np.divide,
+    upstream.NegfOp: np.negative,
+    arith.RemFOp: np.fmod,
+    upstream.MinimumfOp: _minimum,
+    upstream.MaximumfOp: _maximum,
+    upstream.MinnumfOp: _minnum,
+    upstream.MaxnumfOp: _maxnum,
+}
+
+
+@pure(*_FLOAT)
+def floating(op: Operation) -> Run:
+    """What is one numpy function."""
+    return rounded(op, _FLOAT[type(op)])
+
+
+_ORDERED: dict[str, Callable[..., Any]] = {
+    "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
+}  # fmt: skip
+
+
+@pure(arith.CmpfOp)
+def compare_floats(op: arith.CmpfOp) -> Run:
+    """Ordered comparisons are false for NaN, unordered ones true."""
+    name = op.predicate_name
+    match name:
+        case "false" | "true":
+            return lambda a, b: np.full(np.shape(a), name == "true")[()]
+        case "ord":
+            return lambda a, b: ~(np.isnan(a) | np.isnan(b))
+        case "uno":
+            return lambda a, b: np.isnan(a) | np.isnan(b)
+        case "one":
+            return lambda a, b: (a < b) | (a > b)
+        case "une":
+            return lambda a, b: a != b
+        case "ueq":
+            return lambda a, b: ~((a < b) | (a > b))
+        case _ if name[0] == "o":
+            return _ORDERED[name[1:]]
+        case _:
+            function = _ORDERED[name[1:]]
+            return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
+
+
+@pure(arith.SelectOp)
+def select(op: arith.SelectOp) -> Run:
+    """Of scalars, of tensors by one condition, or of tensors element by element."""
+    if as_tensor(op.condition.type) is None:
+        return lambda condition, a, b: a if condition else b
+    return lambda condition, a, b: np.where(condition, a, b)
+
+
+# Conversions -------------------------------------------------------------------------------------------------------------
+
+
+@pure(arith.ExtSIOp)
+def extsi(op: Operation) -> Run:
+    """As a signed number, the bit 1 is -1."""
+    target = dtype_of(op.results[0].type)
+    if dtype_of(op.operands[0].type).kind == "b":
+        return lambda value: -value.astype(target)
+    return lambda value: value.astype(target)
+
+
+@pure(arith.ExtUIOp)
+def extui(op: Operation) -> Run:
+    """Zeros in front."""
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    return lambda value: value.view(unsigned(source)).astype(target)
+
+
+@pure(arith.TruncIOp)
+def trunci(op: Operation) -> Run:
+    """The low bits."""
+    target = dtype_of(op.results[0].type)
+    if target.kind == "b":
+        return lambda value: (value & value.dtype.type(1)).astype(target)
+    return lambda value: value.astype(target)
+
+
+@pure(arith.ExtFOp, arith.TruncFOp)
+def convert_float(op: Operation) -> Run:
+    """Rounds to nearest, ties to even; the results beyond the range are infinite, or NaN where there is no infinity."""
+    target = dtype_of(op.results[0].type)
+    return lambda value: value.astype(target)
+
+
+@pure(arith.SIToFPOp)
+def sitofp(op: Operation) -> Run:
+    """As a signed number, the bit 1 is -1."""
+    target = dtype_of(op.results[0].type)
+    if dtype_of(op.operands[0].type).kind == "b":
+        return lambda value: -value.astype(target)
+    return lambda value: value.astype(target)
+
+
+@pure(arith.UIToFPOp)
+def uitofp(op: Operation) -> Run:
+    """Of an unsigned number."""
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    return lambda value: value.view(unsigned(source)).astype(target)
+
+
+@pure(arith.FPToSIOp, arith.FPToUIOp)
+def float_to_integer(op: Operation) -> Run:
+    """Rounds towards zero. Out of range, PTX's cvt.rzi gives the nearest integer there is, and 0 for NaN."""
+    target = dtype_of(op.results[0].type)
+    if target.kind == "b":
+        return lambda value: np.trunc(value.astype(np.float64)).astype(np.int64).astype(np.uint8).astype(target)
+    is_signed = isinstance(op, arith.FPToSIOp)
+    whole = target if is_signed else unsigned(target)
+    limits = np.iinfo(whole)
+
+    def run(value: Array) -> Array:
+        wide = np.trunc(value.astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            result = np.clip(wide, float(limits.min), float(limits.max)).astype(whole)
+        result = np.where(wide >= float(limits.max), whole.type(limits.max), result)
+        return np.where(np.isnan(wide), whole.type(0), result).view(target)[()]
+
+    return run
+
+
+@pure(upstream.BitcastOp)
+def bitcast(op: Operation) -> Run:
+    """The same bits as another type."""
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    if "b" in (source.kind, target.kind):
+        return lambda value: value.astype(target)
+    return lambda value: value.view(target)
+
+
+@pure(upstream.IndexCastOp)
+def index_cast(op: Operation) -> Run:
+    """Between `index` and an integer."""
+    target = dtype_of(op.results[0].type)
+    return lambda value: value.astype(target)

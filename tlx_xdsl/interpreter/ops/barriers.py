@@ -1,0 +1,229 @@
+"""mbarriers, named barriers and fences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.engine import Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.registry import Run, effect, step
+from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+
+# mbarriers ---------------------------------------------------------------------------------------------------------------
+
+
+def barrier_of(op: Operation, view: View) -> Mbarrier:
+    """The live mbarrier of a view.
+
+    Raises Fault when there is none, or its bytes were overwritten.
+    """
+    if (barrier := view.memory.barriers.get(view.address)) is None:
+        raise fault_at(op, f"'{view.name}' is used as an mbarrier, but it was not initialised, or its life has ended")
+    view.check_written(op)
+    return barrier
+
+
+def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | None) -> None:
+    """Arrive at an mbarrier, and tell who watches when that completes its phase."""
+    barrier = barrier_of(op, view)
+    if barrier.arrive(op, count, clock):
+        _flipped(task, barrier)
+
+
+def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
+    """Count `size` bytes that a transfer has written."""
+    barrier = barrier_of(transfer.op, view)
+    if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
+        _flipped(task, barrier)
+
+
+def _flipped(task: Task, barrier: Mbarrier) -> None:
+    cluster = task.block.cluster
+    if cluster.observer is not None:
+        cluster.observer.flipped(barrier, task.block)
+
+
+@step(ttng.InitBarrierOp)
+def init_barrier(op: ttng.InitBarrierOp) -> Run:
+    """The first phase waits for `count` arrivals."""
+    count = op.count.value.data
+
+    def run(task: Task, view: View) -> Coroutine:
+        yield None
+        if (old := view.memory.barriers.get(view.address)) is not None and old.is_armed:
+            raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
+        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        view.write(np.zeros(view.shape, view.dtype))
+        view.memory.barriers[view.address] = Mbarrier(view.name, op, count)
+
+    return run
+
+
+@step(ttng.InvalBarrierOp)
+def inval_barrier(op: ttng.InvalBarrierOp) -> Run:
+    """The memory may hold something else from now on."""
+
+    def run(task: Task, view: View) -> Coroutine:
+        yield None
+        barrier = barrier_of(op, view)
+        task.block.cluster.check_barrier(barrier)
+        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        del view.memory.barriers[view.address]
+
+    return run
+
+
+@step(ttng.BarrierExpectOp)
+def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
+    """Expect bytes, and arrive once."""
+    size = op.size.value.data
+
+    def run(task: Task, view: View, pred: np.bool_) -> Coroutine:
+        yield None
+        if pred:
+            touch(task, op, view)
+            barrier_of(op, view).expect(size)
+            arrive(task, op, view, 1, task.release())
+
+    return run
+
+
+@step(ttng.ArriveBarrierOp)
+def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
+    """One thread arrives for all of the task, behind all that they have done."""
+    count = op.count.value.data
+
+    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
+        yield None
+        if pred:
+            touch(task, op, view)
+            arrive(task, op, view, count, task.release())
+
+    return run
+
+
+@step(tlx.ArrivePerThreadOp)
+def arrive_per_thread(op: tlx.ArrivePerThreadOp) -> Run:
+    """Every thread of the task arrives."""
+
+    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
+        yield None
+        if pred:
+            touch(task, op, view)
+            arrive(task, op, view, task.threads, task.release())
+
+    return run
+
+
+@step(ttng.WaitBarrierOp)
+def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
+    """Until the phase of the given parity is complete."""
+
+    has_pred = op.pred is not None
+
+    def run(task: Task, view: View, parity: np.int32, *rest: Any) -> Coroutine:
+        if has_pred and not rest[0]:
+            return
+        touch(task, op, view)
+        yield from wait(task, op, view, int(parity))
+
+    return run
+
+
+def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
+    """Wait for a phase, and learn what those know that have completed it."""
+    barrier = barrier_of(op, view)
+    if parity not in (0, 1):
+        raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
+
+    def reason() -> str:
+        missing = [f"{barrier.pending} of {barrier.count} arrivals"] if barrier.pending else []
+        if barrier.bytes:
+            missing.append(f"{barrier.bytes} bytes")
+        return (
+            f"waits at '{barrier.name}' for a phase of parity {parity}; it is in phase {barrier.phase}, of parity "
+            f"{barrier.phase & 1}, which lacks {' and '.join(missing)}"
+        )
+
+    yield Waiting(op, lambda: barrier.done(parity), reason, view)
+    barrier.waited = max(barrier.waited, barrier.phase)
+    task.acquire(barrier.completed)
+
+
+def touch(task: Task, op: Operation, view: View) -> None:
+    """Check that the initialisation of a barrier is ordered before its use."""
+    write = view.cell.write
+    if write is not None and not task.clock.knows(write.agent, write.step):
+        raise fault_at(op, f"'{view.name}' is used, but nothing orders its initialisation before that")
+
+
+# Named barriers ----------------------------------------------------------------------------------------------------------
+
+
+def named_arrive(task: Task, op: Operation, number: int, threads: int) -> None:
+    """Arrive with all threads of the task."""
+    if not 0 <= number < 16:
+        raise fault_at(op, f"there are named barriers 0 to 15, found {number}")
+    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release())
+
+
+def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutine:
+    """Arrive, and wait for all others."""
+    named_arrive_phase = task.block.named_barrier(number).phase
+    named_arrive(task, op, number, threads)
+    barrier = task.block.named_barrier(number)
+    yield Waiting(
+        op,
+        lambda: barrier.phase > named_arrive_phase,
+        lambda: f"waits at named barrier {number}, at which {barrier.arrived} of {barrier.threads} threads have arrived",
+    )
+    task.acquire(barrier.completed)
+
+
+@step(tlx.NamedBarrierWaitOp)
+def named_barrier_wait(op: tlx.NamedBarrierWaitOp) -> Run:
+    """PTX: bar.sync."""
+    threads = op.threads.value.data
+
+    def run(task: Task, number: np.int32) -> Coroutine:
+        yield None
+        yield from named_sync(task, op, int(number), threads)
+
+    return run
+
+
+@step(tlx.NamedBarrierArriveOp)
+def named_barrier_arrive(op: tlx.NamedBarrierArriveOp) -> Run:
+    """PTX: bar.arrive."""
+    threads = op.threads.value.data
+
+    def run(task: Task, number: np.int32) -> Coroutine:
+        yield None
+        named_arrive(task, op, int(number), threads)
+
+    return run
+
+
+# Fences ------------------------------------------------------------------------------------------------------------------
+
+
+@effect(ttng.FenceAsyncSharedOp)
+def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Run:
+    """What the task knows becomes visible to the async proxy."""
+    return lambda task: task.clock.fence()
+
+
+@effect(
+    tlx.FenceOp, tlx.FenceMBarrierInitClusterOp, ttng.FenceMBarrierInitReleaseClusterOp, ttg.BarrierOp,
+    ttg.LocalBarrierOp,
+)  # fmt: skip
+def fence(_op: Operation) -> Run:
+    """Within a task everything is in order already, and global memory has no caches here."""
+    return lambda _task: None

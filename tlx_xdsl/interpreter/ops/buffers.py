@@ -1,0 +1,167 @@
+"""Buffers in shared memory: allocation, loads and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.storage_map_reader import storage_maps
+from tlx_xdsl.analysis.storage_regions import storage_regions
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places
+from tlx_xdsl.interpreter.memory import Memory, View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.plan import Plan, Planner
+from tlx_xdsl.interpreter.registry import Kind, Run, pure, step, structured
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+
+def is_backing(value: SSAValue) -> bool:
+    """Whether a value is memory that the compiler has allocated for several buffers.
+
+    Storage aliasing aligns its bytes, which no other allocation does, and its columns of tensor memory have no other
+    users than views.
+    """
+    match value.owner:
+        case ttg.LocalAllocOp() as op:
+            return op.alignment is not None
+        case ttng.TMEMAllocOp() as op:
+            users = [use.operation for use in op.result.uses]
+            return len(users) > 1 and all(isinstance(user, ttg.MemDescReinterpretOp) for user in users)
+        case _:
+            return False
+
+
+def allocate(task: Task, op: Operation, memory: Memory, type_: MemDescType, alignment: int = 16) -> View:
+    """A buffer of its own, poisoned; each task that runs `op` has another one."""
+    key = (op, task.number)
+    places = buffer_places(type_)
+    address = memory.allocate(key, op, places.size, max(places.alignment, alignment))
+    if (view := memory.views.get(key)) is None:
+        name = op.results[0].name_hint or "buffer"
+        family = memory.family(op, name)
+        view = View(memory, places.offsets + address, places.dtype, family, name, places.alignment)
+        memory.views[key] = view
+    memory.release(address, places.size)
+    return view
+
+
+@step(ttg.LocalAllocOp)
+def local_alloc(op: ttg.LocalAllocOp) -> Run:
+    """Without an initial value it is poison."""
+    type_ = memdesc_type(op.result.type)
+    alignment = 16 if op.alignment is None else op.alignment.value.data
+
+    def run(task: Task, *values: Array) -> Coroutine:
+        view = allocate(task, op, task.block.shared, type_, alignment)
+        if values:
+            task.write(op, view, values[0])
+            yield None
+        return view
+
+    return run
+
+
+@pure(ttg.LocalDeallocOp)
+def local_dealloc(op: ttg.LocalDeallocOp) -> Run:
+    """The buffer is dead: what is read from it now was never written."""
+
+    def run(view: View) -> None:
+        start = view.footprint.start
+        view.memory.release(start, view.footprint.end - start)
+
+    return run
+
+
+@step(ttg.LocalLoadOp)
+def local_load(op: ttg.LocalLoadOp) -> Run:
+    """A token orders nothing here: the wait that yields it does."""
+
+    def run(task: Task, view: View, *_token: Any) -> Coroutine:
+        yield None
+        return task.read(op, view)
+
+    return run
+
+
+@step(ttg.LocalStoreOp)
+def local_store(op: ttg.LocalStoreOp) -> Run:
+    """Write a whole buffer."""
+
+    def run(task: Task, values: Array, view: View) -> Coroutine:
+        yield None
+        task.write(op, view, values)
+
+    return run
+
+
+# Storage aliasing, before it is lowered ----------------------------------------------------------------------------------
+
+
+class _Regions:
+    """The places of all shared regions of a module, by what allocates them."""
+
+    def __init__(self, plan: Plan):
+        self.starts: dict[Operation, list[int]] = {}
+        """First byte (or column) of each buffer of an allocation, from the start of its region."""
+        self.sizes: dict[Operation, tuple[int, int]] = {}
+        """Size and alignment of a region, by its spec."""
+        shared = {region.spec: region for region in storage_regions(plan.module)}
+        for map_ in storage_maps(plan.module):
+            for region in map_.regions:
+                if isinstance(region.op, tlx.StorageAliasSpecOp):
+                    self.sizes[region.op] = (region.size, region.alignment)
+                    for array, op in zip(region.arrays, shared[region.op].allocations, strict=True):
+                        self.starts[op] = [span.start for span in array.buffers]
+
+
+def _regions(plan: Plan) -> _Regions:
+    if (found := plan.facts.get(_Regions)) is None:
+        found = plan.facts[_Regions] = _Regions(plan)
+    return found
+
+
+@structured(tlx.StorageAliasSpecOp)
+def storage_alias_spec(op: tlx.StorageAliasSpecOp, planner: Planner) -> tuple[Kind, Run]:
+    """The region; what is allocated in it says what lies there."""
+    in_shared = op.storage.data.value == "smem"
+    size, alignment = _regions(planner.plan).sizes.get(op, (0, 1))
+    unit = 1 if in_shared else TMEM_COLUMN_BYTES
+
+    def run(task: Task) -> tuple[Memory, int]:
+        memory = task.block.shared if in_shared else task.block.tensor
+        address = memory.allocate((op, task.number), op, size * unit, alignment * unit)
+        memory.release(address, size * unit)
+        return memory, address
+
+    return Kind.EFFECT, run
+
+
+@structured(tlx.StorageAliasLocalAllocOp)
+def storage_alias_local_alloc(op: tlx.StorageAliasLocalAllocOp, planner: Planner) -> tuple[Kind, Run]:
+    """Buffers at the places that the storage map gives them."""
+    type_ = memdesc_type(op.result.type)
+    tile = buffer_places(type_.with_shape(type_.shape[1:]))
+    starts = _regions(planner.plan).starts[op]
+    name = op.result.name_hint or "buffer"
+
+    def run(task: Task, region: tuple[Memory, int]) -> View:
+        memory, address = region
+        key = (op, task.number)
+        if (view := memory.views.get(key)) is None:
+            unit = 1 if memory is task.block.shared else TMEM_COLUMN_BYTES
+            firsts = address + unit * np.array(starts, np.int64).reshape(-1, *(1 for _ in tile.offsets.shape))
+            view = View(memory, firsts + tile.offsets, tile.dtype, memory.family(op, name), name, tile.alignment)
+            memory.views[key] = view
+        return view
+
+    return Kind.EFFECT, run
+
+
+@pure(tlx.ReuseGroupOp, tlx.SetBufferOverlapOp)
+def overlap(op: Operation) -> Run:
+    """Said where the region is laid out."""
+    return lambda *_: None

@@ -1,0 +1,159 @@
+"""Structured control flow, calls, and warp specialisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import scf
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Kind, Run, structured
+from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+
+
+@structured(scf.ForOp)
+def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
+    """The bounds are signed, and an induction variable that is about to overflow ends the loop."""
+    body = planner.body(op.body.block)
+    many = len(op.res) != 1
+
+    def numbers(lower: Any, upper: Any, step: Any) -> tuple[type, range]:
+        if step <= 0:
+            raise fault_at(op, f"the step of a loop must be positive, found {step}")
+        return type(lower), range(int(lower), int(upper), int(step))
+
+    def call(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Any:
+        integer, indices = numbers(lower, upper, step)
+        carried: Any = values
+        for index in indices:
+            carried = body.call(task, integer(index), *carried)
+        return carried if many else carried[0]
+
+    def run(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Coroutine:
+        integer, indices = numbers(lower, upper, step)
+        carried: Any = values
+        for index in indices:
+            carried = yield from body.run(task, integer(index), *carried)
+        return carried if many else carried[0]
+
+    return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
+
+
+@structured(scf.IfOp)
+def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
+    """One of two blocks; the second may be missing."""
+    then = planner.body(op.true_region.block)
+    otherwise = planner.body(op.false_region.block) if op.false_region.blocks else None
+    single = len(op.output) == 1
+
+    def call(task: Task, condition: Any) -> Any:
+        body = then if condition else otherwise
+        results = [] if body is None else body.call(task)
+        return results[0] if single else results
+
+    def run(task: Task, condition: Any) -> Coroutine:
+        body = then if condition else otherwise
+        results: Any = [] if body is None else (yield from body.run(task))
+        return results[0] if single else results
+
+    suspends = then.suspends or (otherwise is not None and otherwise.suspends)
+    return (Kind.STEP, run) if suspends else (Kind.EFFECT, call)
+
+
+@structured(scf.WhileOp, WhileOp)
+def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
+    """Others get their turn behind every iteration: the loop may wait for what they write to global memory."""
+    before = planner.body(op.before_region.block)
+    after = planner.body(op.after_region.block)
+    single = len(op.res) == 1
+
+    def run(task: Task, *values: Any) -> Coroutine:
+        carried: Any = values
+        while True:
+            go_on, *carried = yield from before.run(task, *carried)
+            if not go_on:
+                return carried[0] if single else carried
+            carried = yield from after.run(task, *carried)
+            yield None
+
+    return Kind.STEP, run
+
+
+@structured(scf.ExecuteRegionOp)
+def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run]:
+    """A region of several blocks in the place of one operation."""
+    graph = planner.graph(op.region)
+    single = len(op.results) == 1
+
+    def run(task: Task) -> Coroutine:
+        results = yield from graph.run(task)
+        return results[0] if single else results
+
+    return Kind.STEP, run
+
+
+@structured(tt.CallOp)
+def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
+    """The callee runs in a frame of its own."""
+    name, functions = op.callee.string_value(), planner.plan.functions
+    single = len(op.res) == 1
+
+    def run(task: Task, *values: Any) -> Coroutine:
+        results = yield from functions[name].call(task, values)
+        return results[0] if single else results
+
+    return Kind.STEP, run
+
+
+@structured(WarpSpecializeOp)
+def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
+    """The partitions become tasks of their own; the operation ends when they all have ended."""
+    partitions = op.partitions
+    default = planner.graph(op.default_region)
+    graphs = [planner.graph(region) for region in partitions.partition_regions]
+    captures = [planner.slot(value) for value in partitions.explicit_captures]
+    single = len(op.results) == 1
+
+    def partition(task: Task, number: int, values: list[Any]) -> Coroutine:
+        yield from graphs[number].run(task, *values)
+
+    def run(task: Task) -> Coroutine:
+        values = [task.frame[slot] for slot in captures]
+        started: list[Task] = []
+        # Every partition begins with what is known here.
+        told = task.release()
+        for number, warps in enumerate(op.num_warps):
+            child = task.block.start(f"partition {number}", number + 1, warps, task.frame, told.copy())
+            child.coroutine = partition(child, number, values)
+            started.append(child)
+        results: Any = yield from default.run(task)
+        yield Waiting(
+            op,
+            lambda: all(child.ended for child in started),
+            lambda: f"waits for the end of {', '.join(child.name for child in started if not child.ended)}",
+        )
+        for child in started:
+            task.acquire(child.clock)
+        return results[0] if single else results
+
+    return Kind.STEP, run
+
+
+@structured(scf.IndexSwitchOp)
+def index_switch(op: scf.IndexSwitchOp, planner: Planner) -> tuple[Kind, Run]:
+    """One block for each listed number, and one for all others."""
+    cases = {int(value): planner.body(region.block) for value, region in zip(
+        op.cases.get_values(), op.case_regions, strict=True)}
+    default = planner.body(op.default_region.block)
+    single = len(op.results) == 1
+
+    def run(task: Task, number: np.int64) -> Coroutine:
+        results: Any = yield from cases.get(int(number), default).run(task)
+        return results[0] if single else results
+
+    return Kind.STEP, run

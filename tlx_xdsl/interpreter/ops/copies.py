@@ -1,0 +1,108 @@
+"""Asynchronous copies by the threads themselves (PTX ISA, "cp.async").
+
+What they write needs no proxy fence before the tensor cores read it: stock Triton puts none there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.barriers import arrive, barrier_of, touch
+from tlx_xdsl.interpreter.registry import Run, step
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+
+def _queue(task: Task) -> Queue:
+    return task.queue("cp.async", in_order=False)
+
+
+def _groups(task: Task) -> list[int]:
+    """For each group that the task has committed, the number of its last copy."""
+    return task.groups
+
+
+@step(ttg.AsyncCopyGlobalToLocalOp)
+def async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> Run:
+    """Addresses and mask are read when it is issued; global memory is read later. Masked elements become `other`, or 0."""
+    has_mask, has_other = op.mask is not None, op.other is not None
+
+    def run(task: Task, addresses: Array, target: View, *rest: Any) -> Coroutine:
+        yield None
+        mask = rest[0] if has_mask else None
+        other = rest[-1] if has_other else np.zeros((), target.dtype)
+        memory = task.block.cluster.launch.memory
+        # A wild address is reported at once.
+        memory.load(op, addresses, target.dtype, mask, other)
+        queue = _queue(task)
+        actor = replace(queue.actor(op), is_async=False)
+        target.cell.overwrite(actor, queue.knowledge(task.clock), target.name)
+        task.issue(
+            queue, op, lambda _transfer: target.write(memory.load(op, addresses, target.dtype, mask, other))
+        )
+
+    return run
+
+
+@step(ttg.AsyncCommitGroupOp)
+def commit_group(op: ttg.AsyncCommitGroupOp) -> Run:
+    """The copies since the last commit become a group."""
+
+    def run(task: Task, *_tokens: Any) -> Coroutine:
+        yield None
+        _groups(task).append(_queue(task).issued)
+
+    return run
+
+
+@step(ttg.AsyncWaitOp)
+def async_wait(op: ttg.AsyncWaitOp) -> Run:
+    """Until at most `num` groups are in flight."""
+    count = op.num.value.data
+
+    def run(task: Task, *_tokens: Any) -> Coroutine:
+        groups = _groups(task)
+        if len(groups) > count:
+            yield from task.wait_for(_queue(task), groups[len(groups) - count - 1], op)
+
+    return run
+
+
+@step(ttng.AsyncCopyMbarrierArriveOp)
+def mbarrier_arrive(op: ttng.AsyncCopyMbarrierArriveOp) -> Run:
+    """The threads arrive when their copies so far are complete, on top of the expected arrivals or as some of them."""
+    increments = op.no_increment is None
+
+    def run(task: Task, view: View) -> Coroutine:
+        yield None
+        touch(task, op, view)
+        copies = _queue(task)
+        number = copies.issued
+        barrier = barrier_of(op, view)
+        if increments:
+            barrier.pending += task.threads
+        queue = task.queue("arrival of cp.async", in_order=True)
+
+        def finish(transfer: Transfer) -> None:
+            # The copies must be over first.
+            for copy in [copy for copy in copies.pending if copy.number <= number]:
+                copy.complete()
+            _forget(task, copies)
+            barrier.gathering.learn(copies.agent, number)
+            arrive(task, transfer.op, view, task.threads, None)
+
+        task.issue(queue, op, finish)
+
+    return run
+
+
+def _forget(task: Task, queue: Queue) -> None:
+    if not queue.pending:
+        task.block.cluster.busy.pop(queue, None)
+

@@ -1,0 +1,205 @@
+"""Copies by TMA between global and shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tlx, ttng
+from tlx_xdsl.interpreter.descriptor import Descriptor
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
+from tlx_xdsl.interpreter.registry import Run, effect, step
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+# Loads -------------------------------------------------------------------------------------------------------------------
+
+
+@step(ttng.AsyncTMACopyGlobalToLocalOp)
+def copy_to_local(op: ttng.AsyncTMACopyGlobalToLocalOp) -> Run:
+    """The block arrives some time, and its bytes complete on the barrier."""
+    rank = len(op.coord)
+
+    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
+        corner = [int(at) for at in rest[:rank]]
+        barrier, target, pred = rest[-3:]
+        yield None
+        if pred:
+            start_load(task, op, desc, target, barrier, lambda: desc.load(op, task.block.cluster.launch.memory, corner))
+
+    return run
+
+
+def start_load(
+    task: Task, op: Operation, desc: Descriptor, target: View, barrier: View, fetch: Callable[[], Array]
+) -> None:
+    """Issue a copy of what `fetch` gives to `target`, whose bytes complete on `barrier`."""
+    check_tile(op, target)
+    desc.check(op)
+    touch(task, op, barrier)
+    barrier_of(op, barrier)
+    queue = load_queue(task, barrier)
+    target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+
+    def finish(transfer: Transfer) -> None:
+        target.write(fetch().reshape(target.shape).view(target.dtype))
+        deliver(task, transfer, barrier, target.size)
+
+    task.issue(queue, op, finish)
+
+
+def load_queue(task: Task, barrier: View) -> Queue:
+    """The queue of the loads of a task that complete on one barrier: they come in any order."""
+    return task.queue("TMA load", in_order=False, key=f"TMA load {barrier.memory.rank} {barrier.address}")
+
+
+def check_tile(op: Operation, view: View) -> None:
+    """Check that a tile in shared memory is where TMA and the tensor cores can reach it.
+
+    Raises Fault for a misaligned one.
+    """
+    if view.address % view.alignment:
+        raise fault_at(
+            op,
+            f"misaligned buffer: '{view.name}' is at byte {view.address} of shared memory, which is no multiple of "
+            f"the {view.alignment} bytes that its layout needs",
+        )
+
+
+@step(ttng.AsyncTMAGatherOp)
+def gather(op: ttng.AsyncTMAGatherOp) -> Run:
+    """Rows at any numbers; those outside of the tensor are zeros."""
+
+    def run(
+        task: Task, desc: Descriptor, rows: Array, column: np.int32, barrier: View, target: View, pred: np.bool_
+    ) -> Coroutine:
+        yield None
+        if pred:
+            start_load(task, op, desc, target, barrier, lambda: gather_rows(task, op, desc, rows, int(column)))
+
+    return run
+
+
+def gather_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int) -> Array:
+    """The rows of those numbers from a column on."""
+    memory = task.block.cluster.launch.memory
+    return np.concatenate([desc.load(op, memory, [int(row), column]) for row in rows])
+
+
+# Stores ------------------------------------------------------------------------------------------------------------------
+
+
+def store_queue(task: Task) -> Queue:
+    """The bulk groups of a task; they complete in any order, but are waited for in the order of their issue."""
+    return task.queue("TMA store", in_order=False)
+
+
+def start_store(task: Task, op: Operation, source: View, put: Callable[[Array], None]) -> None:
+    """Issue a copy of `source`, which `put` takes."""
+    check_tile(op, source)
+    queue = store_queue(task)
+    source.cell.read(queue.actor(op), queue.knowledge(task.clock), source.name)
+    task.issue(queue, op, lambda _transfer: put(source.read(op)))
+
+
+@step(ttng.AsyncTMACopyLocalToGlobalOp)
+def copy_to_global(op: ttng.AsyncTMACopyLocalToGlobalOp) -> Run:
+    """The buffer is read some time."""
+
+    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
+        *corner, source = rest
+        yield None
+        desc.check(op)
+        place, memory = [int(at) for at in corner], task.block.cluster.launch.memory
+        start_store(task, op, source, lambda values: desc.store(op, memory, place, values.view(desc.dtype)))
+
+    return run
+
+
+@step(ttng.AsyncTMAScatterOp)
+def scatter(op: ttng.AsyncTMAScatterOp) -> Run:
+    """Rows to any numbers."""
+
+    def run(task: Task, desc: Descriptor, rows: Array, column: np.int32, source: View) -> Coroutine:
+        yield None
+        desc.check(op)
+        start_store(task, op, source, lambda values: scatter_rows(task, op, desc, rows, int(column), values))
+
+    return run
+
+
+def scatter_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int, values: Array) -> None:
+    """Write the rows of those numbers from a column on."""
+    memory = task.block.cluster.launch.memory
+    for row, line in zip(rows.tolist(), values, strict=True):
+        desc.store(op, memory, [row, column], line.view(desc.dtype))
+
+
+@step(ttng.AsyncTMAReduceOp)
+def reduce(op: ttng.AsyncTMAReduceOp) -> Run:
+    """The block is combined with what is in memory."""
+    kind = op.kind.value.data
+
+    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
+        *corner, source = rest
+        yield None
+        desc.check(op)
+        place = [int(at) for at in corner]
+        start_store(task, op, source, lambda values: reduce_block(task, op, desc, place, values, kind))
+
+    return run
+
+
+_REDUCTIONS: dict[int, Callable[[Array, Array], Array]] = {
+    1: np.add,
+    2: np.minimum,
+    3: np.maximum,
+    6: np.bitwise_and,
+    7: np.bitwise_or,
+    8: np.bitwise_xor,
+}
+"""By the number of `DescriptorReduceKind`; 4 and 5, which wrap around at a limit, are functions below."""
+
+
+def _increment(old: Array, limit: Array) -> Array:
+    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old: Array, limit: Array) -> Array:
+    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+
+
+def reduce_block(task: Task, op: Operation, desc: Descriptor, corner: list[int], values: Array, kind: int) -> None:
+    """Combine a block with what is in memory; float additions round in the type of the elements."""
+    function = {4: _increment, 5: _decrement}.get(kind) or _REDUCTIONS[kind]
+    found = desc.window(op, task.block.cluster.launch.memory, corner)
+    if found is not None:
+        inside, target = found
+        target[...] = function(target, values.view(desc.dtype).reshape(desc.block)[inside])
+
+
+@step(ttng.AsyncTMAStoreWaitOp)
+def store_wait(op: ttng.AsyncTMAStoreWaitOp) -> Run:
+    """Until at most `pendings` of the stores of this task are in flight."""
+    pendings = op.pendings.value.data
+
+    def run(task: Task) -> Coroutine:
+        queue = store_queue(task)
+        yield from task.wait_for(queue, max(queue.issued - pendings, 0), op)
+
+    return run
+
+
+# Hints -------------------------------------------------------------------------------------------------------------------
+
+
+@effect(tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp)
+def prefetch(_op: Operation) -> Run:
+    """A hint changes nothing."""
+    return lambda *_: None

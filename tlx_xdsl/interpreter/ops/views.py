@@ -1,0 +1,101 @@
+"""Views of buffers: they move no data."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.interpreter.buffers import buffer_places
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.ops.buffers import is_backing
+from tlx_xdsl.interpreter.registry import Run, pure
+
+
+@pure(ttg.MemDescIndexOp)
+def index(op: ttg.MemDescIndexOp) -> Run:
+    """One buffer of an array."""
+    return lambda view, number: view.index(op, int(number))
+
+
+@pure(ttg.MemDescSubsliceOp)
+def subslice(op: ttg.MemDescSubsliceOp) -> Run:
+    """A part at fixed offsets."""
+    offsets = tuple(int(offset) for offset in op.offsets.get_values())
+    shape = memdesc_type(op.result.type).shape
+    return lambda view: _part(op, view, offsets, shape)
+
+
+@pure(tlx.MemDescDynamicSubsliceOp)
+def dynamic_subslice(op: tlx.MemDescDynamicSubsliceOp) -> Run:
+    """A part at offsets that are known at run time."""
+    shape = memdesc_type(op.result.type).shape
+    return lambda view, *offsets: _part(op, view, tuple(int(offset) for offset in offsets), shape)
+
+
+@pure(ttng.TMEMSubSliceOp)
+def tmem_subslice(op: ttng.TMEMSubSliceOp) -> Run:
+    """A part along one dimension."""
+    dim, offset = op.dim.value.data, op.offset.value.data
+    shape = memdesc_type(op.result.type).shape
+    offsets = tuple(offset if axis == dim else 0 for axis in range(len(shape)))
+    return lambda view: _part(op, view, offsets, shape)
+
+
+def _part(op: Operation, view: View, offsets: tuple[int, ...], shape: tuple[int, ...]) -> View:
+    key = ("part", offsets, shape)
+    if (child := view.child(key)) is None:
+        for dim, (offset, size, whole) in enumerate(zip(offsets, shape, view.shape, strict=True)):
+            if offset < 0 or offset + size > whole:
+                raise fault_at(
+                    op,
+                    f"elements {offset} to {offset + size - 1} of dimension {dim} are outside of the {whole} of "
+                    f"'{view.name}'",
+                )
+        slices = tuple(slice(offset, offset + size) for offset, size in zip(offsets, shape, strict=True))
+        child = view.derive(key, view.offsets[slices], f"{view.name}{list(offsets)}")
+    return child
+
+
+@pure(ttg.MemDescTransOp)
+def trans(op: ttg.MemDescTransOp) -> Run:
+    """The same elements under permuted indices."""
+    order = tuple(int(dim) for dim in op.order.get_values())
+    return lambda view: view.child(order) or view.derive(order, view.offsets.transpose(order))
+
+
+@pure(ttg.MemDescReshapeOp)
+def reshape(op: ttg.MemDescReshapeOp) -> Run:
+    """The same elements in row-major order."""
+    shape = memdesc_type(op.result.type).shape
+    key = ("reshape", shape)
+    return lambda view: view.child(key) or view.derive(key, view.offsets.reshape(shape))
+
+
+@pure(ttg.MemDescReinterpretOp, tlx.LocalAliasOp)
+def reinterpret(op: Operation) -> Run:
+    """The same bytes from the first one on, with another shape, type or layout.
+
+    What storage aliasing has put at one place are families of their own; what the user reinterprets is not.
+    """
+    places = buffer_places(memdesc_type(op.results[0].type))
+    name = op.results[0].name_hint
+    is_alias = isinstance(op, tlx.LocalAliasOp) or is_backing(op.operands[0])
+
+    def run(view: View) -> View:
+        if (child := view.child(op)) is None:
+            offsets = places.offsets + int(view.offsets.min(initial=1 << 62))
+            family = view.memory.family(op, name or view.name) if is_alias else view.family
+            child = View(view.memory, offsets, places.dtype, family, name or view.name, places.alignment)
+            view.keep(op, child)
+        return child
+
+    return run
+
+
+@pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp)
+def layout_mark(op: Operation) -> Run:
+    """A wish for a layout; values stay."""
+    return lambda value: value
+

@@ -1,0 +1,80 @@
+"""Which code runs which operation.
+
+A builder gets an operation once, when its function is planned, and gives back what runs it: it looks at types and
+attributes only then. There are four kinds of what runs an operation:
+
+- pure: `run(*operands)`, values in, values out;
+- effect: `run(task, *operands)`, which may touch memory but never blocks;
+- step: a coroutine `run(task, *operands)`, in which other tasks may have their turn, and which may block;
+- structured: the builder gets the planner, too, for the regions of the operation, and says which kind it is.
+
+xDSL's own interpreter registry dispatches and looks at attributes anew on each execution, and its functions cannot
+suspend; so this is one of our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from xdsl.ir import Operation
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.plan import Planner
+
+
+class Kind(IntEnum):
+    """How an operation is run."""
+
+    PURE = 0
+    EFFECT = 1
+    STEP = 2
+
+
+Run: TypeAlias = Callable[..., Any]
+"""Gives the result, a tuple of results where there are several, or anything where there is none."""
+Builder: TypeAlias = "Callable[[Any, Planner], tuple[Kind, Run]]"
+
+BUILDERS: dict[type[Operation], Builder] = {}
+"""What builds the code for each class of operations; `ops` fills it."""
+
+_B = TypeVar("_B", bound=Callable[..., Any])
+
+
+def pure(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a builder `(op) -> run(*operands)`."""
+    return _register(classes, Kind.PURE)
+
+
+def effect(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a builder `(op) -> run(task, *operands)`."""
+    return _register(classes, Kind.EFFECT)
+
+
+def step(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a builder `(op) -> coroutine run(task, *operands)`."""
+    return _register(classes, Kind.STEP)
+
+
+def structured(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a builder `(op, planner) -> (kind, run)`."""
+
+    def register(builder: _B) -> _B:
+        for class_ in classes:
+            BUILDERS[class_] = builder
+        return builder
+
+    return register
+
+
+def _register(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B], _B]:
+    def register(builder: _B) -> _B:
+        def build(op: Operation, _planner: Planner) -> tuple[Kind, Run]:
+            return kind, builder(op)
+
+        for class_ in classes:
+            BUILDERS[class_] = build
+        return builder
+
+    return register

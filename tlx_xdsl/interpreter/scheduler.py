@@ -1,0 +1,138 @@
+"""Who goes on next: a policy chooses between the tasks that can run and the transfers that can take effect.
+
+All policies are deterministic for a seed. Every schedule that they produce is one that the hardware could produce.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tlx_xdsl.interpreter.deadlock import deadlock
+from tlx_xdsl.interpreter.engine import Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.task import Task
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.machine import Cluster
+
+PATIENCE = 1000
+"""Turns that the adversarial policy leaves to one task while others can run, too: a task that spins on global memory
+must not keep those out that it waits for."""
+
+
+class Policy(Protocol):
+    """Chooses who goes on."""
+
+    def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
+        """One of the tasks that can run and the transfers that can take effect; there is at least one."""
+        ...
+
+
+class RoundRobin:
+    """Each task in turn, and behind every turn the oldest transfer: everything is as prompt as it can be."""
+
+    def __init__(self) -> None:
+        self._last = -1
+        self._transfer_due = False
+
+    def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
+        """The oldest transfer if one is due, else the task behind the last one."""
+        if transfers and (self._transfer_due or not tasks):
+            self._transfer_due = False
+            return min(transfers, key=lambda transfer: transfer.serial)
+        self._transfer_due = True
+        following = [task for task in tasks if task.agent > self._last]
+        chosen = min(following or tasks, key=lambda task: task.agent)
+        self._last = chosen.agent
+        return chosen
+
+
+class Random:
+    """Anything, with equal chances."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
+        """Any of them."""
+        number = self._random.randrange(len(tasks) + len(transfers))
+        return tasks[number] if number < len(tasks) else transfers[number - len(tasks)]
+
+
+class Adversarial:
+    """One task as far as it gets, and transfers only when no task can run, in random order."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._current: Task | None = None
+        self._turns = 0
+
+    def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
+        """The task that ran last, else the one that has run most."""
+        if not tasks:
+            return transfers[self._random.randrange(len(transfers))]
+        if self._current in tasks and self._turns < PATIENCE:
+            self._turns += 1
+            return self._current  # pyright: ignore[reportReturnType]
+        others = [task for task in tasks if task is not self._current] or tasks
+        self._current = max(others, key=lambda task: (task.turns, -task.agent))
+        self._turns = 0
+        return self._current
+
+
+POLICIES = ("round-robin", "random", "adversarial")
+"""The names of the policies."""
+
+
+def make_policy(name: str, seed: int) -> Policy:
+    """The policy of that name.
+
+    Raises ValueError for an unknown name.
+    """
+    match name:
+        case "round-robin":
+            return RoundRobin()
+        case "random":
+            return Random(seed)
+        case "adversarial":
+            return Adversarial(seed)
+        case _:
+            raise ValueError(f"unknown schedule '{name}', expected one of {', '.join(POLICIES)}")
+
+
+def run(cluster: Cluster, policy: Policy, max_turns: int) -> None:
+    """Run all tasks of a cluster to their end.
+
+    Raises Fault for what they do wrong, Deadlock when none can go on, and Fault when they take more than `max_turns`.
+    """
+    tasks = cluster.tasks
+    observer = cluster.observer
+    while tasks:
+        ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
+        transfers = [transfer for queue in cluster.busy for transfer in queue.ready]
+        if not ready and not transfers:
+            raise deadlock(cluster)
+        chosen = policy.choose(ready, transfers)
+        cluster.time += 1
+        if isinstance(chosen, Transfer):
+            chosen.complete()
+            if not chosen.queue.pending:
+                del cluster.busy[chosen.queue]
+            if observer is not None:
+                observer.completed(chosen)
+            continue
+        if cluster.time > max_turns:
+            where = chosen.waiting.op if chosen.waiting else cluster.plan.function
+            raise fault_at(where, f"no end after {max_turns} turns: {chosen.label} still runs")
+        chosen.waiting = None
+        chosen.turns += 1
+        assert chosen.coroutine is not None
+        try:
+            chosen.waiting = next(chosen.coroutine)
+        except StopIteration:
+            tasks.remove(chosen)
+            chosen.ended = True
+        if observer is not None:
+            observer.ran(chosen)

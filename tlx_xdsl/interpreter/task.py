@@ -1,0 +1,127 @@
+"""A task: the warps of a thread block that run one region of code together, as a coroutine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.races import Actor
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.machine import ThreadBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a task cannot go on."""
+
+    op: Operation
+    ready: Callable[[], bool]
+    reason: Callable[[], str]
+    """What it waits for, and what is missing, for the report of a deadlock."""
+    barrier: View | None = None
+    """The mbarrier that it waits at."""
+
+
+Coroutine: TypeAlias = Generator[Waiting | None, None, Any]
+"""Yields why it cannot go on, or None where another task may have its turn."""
+
+
+class Task:
+    """One region of code on its warps."""
+
+    def __init__(self, block: ThreadBlock, name: str, number: int, warps: int, frame: list[Any], clock: Clock):
+        self.block = block
+        self.name = name
+        """`the default task` or `partition 0`."""
+        self.number = number
+        """0 for the default task, else the number of the partition, from 1."""
+        self.warps = warps
+        self.frame = frame
+        """The value of each SSA value of the function that runs, by its slot."""
+        self.agent = block.cluster.new_agent()
+        self.clock = clock
+        self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
+        self.coroutine: Coroutine | None = None
+        self.waiting: Waiting | None = None
+        self.ended = False
+        self.turns = 0
+        """How often it has run."""
+        self.queues: dict[str, Queue] = {}
+        self.groups: list[int] = []
+        """For each group of cp.async that it has committed, the number of its last copy."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that run it."""
+        return self.warps * 32
+
+    @property
+    def label(self) -> str:
+        """Its name, with its thread block where there are several."""
+        return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
+
+    # Knowledge -------------------------------------------------------------------------------------------------------
+
+    def actor(self, op: Operation) -> Actor:
+        """This task as who makes an access now."""
+        return Actor(self.agent, self.clock.seen[self.agent], op, self.label)
+
+    def release(self) -> Clock:
+        """What this task knows, to be told to others; what it does from now on is not in it."""
+        told = self.clock.copy()
+        self.clock.seen[self.agent] += 1
+        return told
+
+    def acquire(self, clock: Clock) -> None:
+        """Learn what others have told."""
+        self.clock.join(clock)
+
+    # Memory ----------------------------------------------------------------------------------------------------------
+
+    def read(self, op: Operation, view: View) -> Array:
+        """Read a buffer.
+
+        Raises Fault for a race, and for bytes that were not written.
+        """
+        view.cell.read(self.actor(op), self.clock, view.name)
+        return view.read(op)
+
+    def write(self, op: Operation, view: View, values: Array) -> None:
+        """Write a buffer.
+
+        Raises Fault for a race.
+        """
+        view.cell.overwrite(self.actor(op), self.clock, view.name)
+        view.write(values)
+
+    # Asynchronous operations -----------------------------------------------------------------------------------------
+
+    def queue(self, kind: str, *, in_order: bool, key: str | None = None) -> Queue:
+        """The queue for operations of this task of a kind, such as `wgmma`."""
+        key = key or kind
+        if (queue := self.queues.get(key)) is None:
+            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order)
+            self.queues[key] = queue
+        return queue
+
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
+        """Start an asynchronous operation."""
+        return self.block.cluster.issue(queue, op, finish)
+
+    def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
+        """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""
+        yield Waiting(
+            op,
+            lambda: queue.done >= number,
+            lambda: f"waits for the {queue.kind} number {queue.done + 1} of {queue.owner}",
+        )
+        queue.waited = max(queue.waited, number)
+        self.clock.learn(queue.agent, number)
