@@ -28,9 +28,7 @@ def deadlock(cluster: Cluster) -> Deadlock:
     notes.append("deadlock of this schedule: every task is blocked and nothing is in flight that could release one")
     first = blocked[0]
     assert first.waiting is not None
-    told = fault_at(
-        first.waiting.op, f"deadlock: {first.label} {first.waiting.reason()}", notes, Deadlock
-    )
+    told = fault_at(first.waiting.op, f"deadlock: {first.label} {first.waiting.reason()}", notes, Deadlock)
     assert isinstance(told, Deadlock)
     return told
 

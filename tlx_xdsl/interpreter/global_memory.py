@@ -138,7 +138,9 @@ class GlobalMemory:
             inside |= (array >= buffer.start) & (array + size <= buffer.end)
         if not inside.all():
             index = tuple(int(i) for i in np.argwhere(~inside)[0]) if array.ndim else ()
-            count = f", {int((~inside).sum())} of {array.size} elements, element {list(index)} first" if array.ndim else ""
+            count = (
+                f", {int((~inside).sum())} of {array.size} elements, element {list(index)} first" if array.ndim else ""
+            )
             raise self._outside(op, int(array[index]), size, verb, count)
 
     def _outside(self, op: Operation, address: int, size: int, verb: str, count: str) -> Fault:

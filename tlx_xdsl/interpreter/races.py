@@ -139,12 +139,7 @@ class Races:
 def _check(before: Actor, now: Actor, clock: Clock, name: str, verb: str, past: str) -> None:
     if clock.seen.get(before.agent, 0) < before.step:
         raise _race(before, now, name, verb, past)
-    if (
-        now.is_async
-        and past == "written"
-        and not before.is_async
-        and clock.fenced.get(before.agent, 0) < before.step
-    ):
+    if now.is_async and past == "written" and not before.is_async and clock.fenced.get(before.agent, 0) < before.step:
         raise fault_at(
             now.op,
             f"{now.what} {verb} '{name}', which {before.what} has written without a proxy fence in between: "

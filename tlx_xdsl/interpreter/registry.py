@@ -34,6 +34,12 @@ class Kind(IntEnum):
 
 Run: TypeAlias = Callable[..., Any]
 """Gives the result, a tuple of results where there are several, or anything where there is none."""
+Unary: TypeAlias = Callable[[Any], Any]
+"""What runs an operation with one operand, or one without operands that takes the task."""
+Binary: TypeAlias = Callable[[Any, Any], Any]
+"""The same with two."""
+Ternary: TypeAlias = Callable[[Any, Any, Any], Any]
+"""The same with three."""
 Builder: TypeAlias = "Callable[[Any, Planner], tuple[Kind, Run]]"
 
 BUILDERS: dict[type[Operation], Builder] = {}

@@ -71,7 +71,7 @@ class Task:
     # Knowledge -------------------------------------------------------------------------------------------------------
 
     def actor(self, op: Operation) -> Actor:
-        """This task as who makes an access now."""
+        """Tell who makes an access when this task makes one now."""
         return Actor(self.agent, self.clock.seen[self.agent], op, self.label)
 
     def release(self) -> Clock:

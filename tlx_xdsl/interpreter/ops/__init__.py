@@ -2,12 +2,28 @@
 
 from tlx_xdsl.interpreter.ops import (
     arith as arith,
+)
+from tlx_xdsl.interpreter.ops import (
     barriers as barriers,
+)
+from tlx_xdsl.interpreter.ops import (
     buffers as buffers,
+)
+from tlx_xdsl.interpreter.ops import (
     control as control,
+)
+from tlx_xdsl.interpreter.ops import (
     copies as copies,
+)
+from tlx_xdsl.interpreter.ops import (
     program as program,
+)
+from tlx_xdsl.interpreter.ops import (
     tma as tma,
+)
+from tlx_xdsl.interpreter.ops import (
     views as views,
+)
+from tlx_xdsl.interpreter.ops import (
     wgmma as wgmma,
 )

@@ -15,9 +15,9 @@ from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_small_float, poison, unsigned
-from tlx_xdsl.interpreter.registry import Run, pure
+from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
 
-# Constants ---------------------------------------------------------------------------------------------------------------
+# Constants -----------------------------------------------------------------------------------------------------------
 
 
 @pure(upstream.ConstantOp)
@@ -30,8 +30,9 @@ def constant(op: upstream.ConstantOp) -> Run:
         assert tensor is not None
         numbers: list[Any] = list(cast(Any, value).get_values())
         held: Array = _wrapped(numbers, dtype)
-        held = np.broadcast_to(held.reshape(()) if len(numbers) == 1 else held.reshape(tensor.get_shape()),
-                               tensor.get_shape())
+        held = np.broadcast_to(
+            held.reshape(()) if len(numbers) == 1 else held.reshape(tensor.get_shape()), tensor.get_shape()
+        )
     else:
         assert isinstance(value, IntegerAttr | FloatAttr)
         held = _wrapped([value.value.data], dtype)[0]
@@ -55,7 +56,7 @@ def poison_value(op: ub.PoisonOp) -> Run:
     return lambda: held
 
 
-# Integers ----------------------------------------------------------------------------------------------------------------
+# Integers ------------------------------------------------------------------------------------------------------------
 
 _BINARY: dict[type[Operation], Callable[..., Any]] = {
     upstream.AddiOp: np.add,
@@ -87,7 +88,7 @@ def integer(op: Operation) -> Run:
 
 
 @pure(upstream.MinUIOp, upstream.MaxUIOp)
-def unsigned_extremum(op: Operation) -> Run:
+def unsigned_extremum(op: Operation) -> Binary:
     """Of the operands as unsigned numbers."""
     function = np.minimum if isinstance(op, upstream.MinUIOp) else np.maximum
     signed = dtype_of(op.results[0].type)
@@ -104,14 +105,14 @@ def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
     return run
 
 
-def _as_unsigned(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
+def _as_unsigned(op: Operation, function: Callable[[Any, Any], Any]) -> Binary:
     signed = dtype_of(op.results[0].type)
     other = unsigned(signed)
     return _divides(op, lambda a, b: function(a.view(other), b.view(other)).view(signed))
 
 
 @pure(upstream.DivSIOp)
-def divsi(op: Operation) -> Run:
+def divsi(op: Operation) -> Binary:
     """Rounds towards zero."""
     return _divides(op, lambda a, b: (a - np.fmod(a, b)) // b)
 
@@ -141,19 +142,19 @@ def floordivsi(op: Operation) -> Run:
 
 
 @pure(upstream.CeilDivSIOp)
-def ceildivsi(op: Operation) -> Run:
+def ceildivsi(op: Operation) -> Binary:
     """Rounds up."""
     return _divides(op, lambda a, b: -np.floor_divide(-a, b))
 
 
 @pure(upstream.CeilDivUIOp)
-def ceildivui(op: Operation) -> Run:
+def ceildivui(op: Operation) -> Binary:
     """Rounds up, of unsigned numbers."""
     return _as_unsigned(op, lambda a, b: np.floor_divide(a, b) + (np.remainder(a, b) != 0))
 
 
 @pure(upstream.ShLIOp, upstream.ShRSIOp, upstream.ShRUIOp)
-def shift(op: Operation) -> Run:
+def shift(op: Operation) -> Binary:
     """By the width or more, PTX shifts all bits out (PTX ISA, "shl", "shr"); LLVM promises nothing."""
     signed = dtype_of(op.results[0].type)
     other = unsigned(signed)
@@ -238,7 +239,7 @@ _INTEGER_COMPARISONS: dict[str, tuple[Callable[..., Any], bool]] = {
 
 
 @pure(arith.CmpiOp)
-def compare_integers(op: arith.CmpiOp) -> Run:
+def compare_integers(op: arith.CmpiOp) -> Binary:
     """Signed or unsigned, as the predicate says."""
     function, is_unsigned = _INTEGER_COMPARISONS[op.predicate_name]
     dtype = dtype_of(op.lhs.type)
@@ -251,7 +252,7 @@ def compare_integers(op: arith.CmpiOp) -> Run:
     return lambda a, b: function(a.view(other), b.view(other))
 
 
-# Floats ------------------------------------------------------------------------------------------------------------------
+# Floats --------------------------------------------------------------------------------------------------------------
 
 
 def rounded(op: Operation, function: Callable[..., Any]) -> Run:
@@ -306,7 +307,7 @@ _ORDERED: dict[str, Callable[..., Any]] = {
 
 
 @pure(arith.CmpfOp)
-def compare_floats(op: arith.CmpfOp) -> Run:
+def compare_floats(op: arith.CmpfOp) -> Binary:
     """Ordered comparisons are false for NaN, unordered ones true."""
     name = op.predicate_name
     match name:
@@ -330,18 +331,18 @@ def compare_floats(op: arith.CmpfOp) -> Run:
 
 
 @pure(arith.SelectOp)
-def select(op: arith.SelectOp) -> Run:
+def select(op: arith.SelectOp) -> Ternary:
     """Of scalars, of tensors by one condition, or of tensors element by element."""
     if as_tensor(op.condition.type) is None:
         return lambda condition, a, b: a if condition else b
     return lambda condition, a, b: np.where(condition, a, b)
 
 
-# Conversions -------------------------------------------------------------------------------------------------------------
+# Conversions ---------------------------------------------------------------------------------------------------------
 
 
 @pure(arith.ExtSIOp)
-def extsi(op: Operation) -> Run:
+def extsi(op: Operation) -> Unary:
     """As a signed number, the bit 1 is -1."""
     target = dtype_of(op.results[0].type)
     if dtype_of(op.operands[0].type).kind == "b":
@@ -350,14 +351,14 @@ def extsi(op: Operation) -> Run:
 
 
 @pure(arith.ExtUIOp)
-def extui(op: Operation) -> Run:
+def extui(op: Operation) -> Unary:
     """Zeros in front."""
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     return lambda value: value.view(unsigned(source)).astype(target)
 
 
 @pure(arith.TruncIOp)
-def trunci(op: Operation) -> Run:
+def trunci(op: Operation) -> Unary:
     """The low bits."""
     target = dtype_of(op.results[0].type)
     if target.kind == "b":
@@ -366,14 +367,14 @@ def trunci(op: Operation) -> Run:
 
 
 @pure(arith.ExtFOp, arith.TruncFOp)
-def convert_float(op: Operation) -> Run:
+def convert_float(op: Operation) -> Unary:
     """Rounds to nearest, ties to even; the results beyond the range are infinite, or NaN where there is no infinity."""
     target = dtype_of(op.results[0].type)
     return lambda value: value.astype(target)
 
 
 @pure(arith.SIToFPOp)
-def sitofp(op: Operation) -> Run:
+def sitofp(op: Operation) -> Unary:
     """As a signed number, the bit 1 is -1."""
     target = dtype_of(op.results[0].type)
     if dtype_of(op.operands[0].type).kind == "b":
@@ -382,7 +383,7 @@ def sitofp(op: Operation) -> Run:
 
 
 @pure(arith.UIToFPOp)
-def uitofp(op: Operation) -> Run:
+def uitofp(op: Operation) -> Unary:
     """Of an unsigned number."""
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     return lambda value: value.view(unsigned(source)).astype(target)
@@ -409,7 +410,7 @@ def float_to_integer(op: Operation) -> Run:
 
 
 @pure(upstream.BitcastOp)
-def bitcast(op: Operation) -> Run:
+def bitcast(op: Operation) -> Unary:
     """The same bits as another type."""
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     if "b" in (source.kind, target.kind):
@@ -418,7 +419,7 @@ def bitcast(op: Operation) -> Run:
 
 
 @pure(upstream.IndexCastOp)
-def index_cast(op: Operation) -> Run:
+def index_cast(op: Operation) -> Unary:
     """Between `index` and an integer."""
     target = dtype_of(op.results[0].type)
     return lambda value: value.astype(target)

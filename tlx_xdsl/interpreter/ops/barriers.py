@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Run, effect, step
+from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
 
 # mbarriers ---------------------------------------------------------------------------------------------------------------
@@ -125,7 +125,6 @@ def arrive_per_thread(op: tlx.ArrivePerThreadOp) -> Run:
 @step(ttng.WaitBarrierOp)
 def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
     """Until the phase of the given parity is complete."""
-
     has_pred = op.pred is not None
 
     def run(task: Task, view: View, parity: np.int32, *rest: Any) -> Coroutine:
@@ -164,7 +163,7 @@ def touch(task: Task, op: Operation, view: View) -> None:
         raise fault_at(op, f"'{view.name}' is used, but nothing orders its initialisation before that")
 
 
-# Named barriers ----------------------------------------------------------------------------------------------------------
+# Named barriers ------------------------------------------------------------------------------------------------------
 
 
 def named_arrive(task: Task, op: Operation, number: int, threads: int) -> None:
@@ -182,7 +181,9 @@ def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutin
     yield Waiting(
         op,
         lambda: barrier.phase > named_arrive_phase,
-        lambda: f"waits at named barrier {number}, at which {barrier.arrived} of {barrier.threads} threads have arrived",
+        lambda: (
+            f"waits at named barrier {number}, at which {barrier.arrived} of {barrier.threads} threads have arrived"
+        ),
     )
     task.acquire(barrier.completed)
 
@@ -211,11 +212,11 @@ def named_barrier_arrive(op: tlx.NamedBarrierArriveOp) -> Run:
     return run
 
 
-# Fences ------------------------------------------------------------------------------------------------------------------
+# Fences --------------------------------------------------------------------------------------------------------------
 
 
 @effect(ttng.FenceAsyncSharedOp)
-def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Run:
+def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
     """What the task knows becomes visible to the async proxy."""
     return lambda task: task.clock.fence()
 
@@ -224,6 +225,6 @@ def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Run:
     tlx.FenceOp, tlx.FenceMBarrierInitClusterOp, ttng.FenceMBarrierInitReleaseClusterOp, ttg.BarrierOp,
     ttg.LocalBarrierOp,
 )  # fmt: skip
-def fence(_op: Operation) -> Run:
+def fence(_op: Operation) -> Unary:
     """Within a task everything is in order already, and global memory has no caches here."""
     return lambda _task: None

@@ -98,7 +98,7 @@ def local_store(op: ttg.LocalStoreOp) -> Run:
     return run
 
 
-# Storage aliasing, before it is lowered ----------------------------------------------------------------------------------
+# Storage aliasing, before it is lowered ------------------------------------------------------------------------------
 
 
 class _Regions:

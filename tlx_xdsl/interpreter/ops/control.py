@@ -147,8 +147,10 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
 @structured(scf.IndexSwitchOp)
 def index_switch(op: scf.IndexSwitchOp, planner: Planner) -> tuple[Kind, Run]:
     """One block for each listed number, and one for all others."""
-    cases = {int(value): planner.body(region.block) for value, region in zip(
-        op.cases.get_values(), op.case_regions, strict=True)}
+    cases = {
+        int(value): planner.body(region.block)
+        for value, region in zip(op.cases.get_values(), op.case_regions, strict=True)
+    }
     default = planner.body(op.default_region.block)
     single = len(op.results) == 1
 

@@ -43,9 +43,7 @@ def async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> Run:
         queue = _queue(task)
         actor = replace(queue.actor(op), is_async=False)
         target.cell.overwrite(actor, queue.knowledge(task.clock), target.name)
-        task.issue(
-            queue, op, lambda _transfer: target.write(memory.load(op, addresses, target.dtype, mask, other))
-        )
+        task.issue(queue, op, lambda _transfer: target.write(memory.load(op, addresses, target.dtype, mask, other)))
 
     return run
 
@@ -105,4 +103,3 @@ def mbarrier_arrive(op: ttng.AsyncCopyMbarrierArriveOp) -> Run:
 def _forget(task: Task, queue: Queue) -> None:
     if not queue.pending:
         task.block.cluster.busy.pop(queue, None)
-

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tlx_xdsl.dialects import tlx, tt
-from tlx_xdsl.interpreter.registry import Run, effect
+from tlx_xdsl.interpreter.registry import Run, Unary, effect
 from tlx_xdsl.interpreter.task import Task
 
 
 @effect(tt.GetProgramIdOp)
-def program_id(op: tt.GetProgramIdOp) -> Run:
+def program_id(op: tt.GetProgramIdOp) -> Unary:
     """The index of the program along an axis."""
     axis = op.axis.value.data
     return lambda task: np.int32(task.block.program[axis])
@@ -28,12 +28,12 @@ def num_programs(op: tt.GetNumProgramsOp) -> Run:
 
 
 @effect(tlx.ClusterCTARankOp)
-def cluster_cta_rank(_op: tlx.ClusterCTARankOp) -> Run:
+def cluster_cta_rank(_op: tlx.ClusterCTARankOp) -> Unary:
     """The rank of the thread block in its cluster."""
     return lambda task: np.int32(task.block.rank)
 
 
 @effect(tlx.ClusterSizeOp)
-def cluster_size(_op: tlx.ClusterSizeOp) -> Run:
+def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
     """The thread blocks of the cluster."""
     return lambda task: np.int32(len(task.block.cluster.blocks))

@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
 
-# Loads -------------------------------------------------------------------------------------------------------------------
+# Loads ---------------------------------------------------------------------------------------------------------------
 
 
 @step(ttng.AsyncTMACopyGlobalToLocalOp)
@@ -92,7 +92,7 @@ def gather_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column
     return np.concatenate([desc.load(op, memory, [int(row), column]) for row in rows])
 
 
-# Stores ------------------------------------------------------------------------------------------------------------------
+# Stores --------------------------------------------------------------------------------------------------------------
 
 
 def store_queue(task: Task) -> Queue:
@@ -196,7 +196,7 @@ def store_wait(op: ttng.AsyncTMAStoreWaitOp) -> Run:
     return run
 
 
-# Hints -------------------------------------------------------------------------------------------------------------------
+# Hints ---------------------------------------------------------------------------------------------------------------
 
 
 @effect(tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp)

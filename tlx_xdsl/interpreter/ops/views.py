@@ -10,17 +10,17 @@ from tlx_xdsl.interpreter.buffers import buffer_places
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.buffers import is_backing
-from tlx_xdsl.interpreter.registry import Run, pure
+from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 
 
 @pure(ttg.MemDescIndexOp)
-def index(op: ttg.MemDescIndexOp) -> Run:
+def index(op: ttg.MemDescIndexOp) -> Binary:
     """One buffer of an array."""
     return lambda view, number: view.index(op, int(number))
 
 
 @pure(ttg.MemDescSubsliceOp)
-def subslice(op: ttg.MemDescSubsliceOp) -> Run:
+def subslice(op: ttg.MemDescSubsliceOp) -> Unary:
     """A part at fixed offsets."""
     offsets = tuple(int(offset) for offset in op.offsets.get_values())
     shape = memdesc_type(op.result.type).shape
@@ -35,7 +35,7 @@ def dynamic_subslice(op: tlx.MemDescDynamicSubsliceOp) -> Run:
 
 
 @pure(ttng.TMEMSubSliceOp)
-def tmem_subslice(op: ttng.TMEMSubSliceOp) -> Run:
+def tmem_subslice(op: ttng.TMEMSubSliceOp) -> Unary:
     """A part along one dimension."""
     dim, offset = op.dim.value.data, op.offset.value.data
     shape = memdesc_type(op.result.type).shape
@@ -59,14 +59,14 @@ def _part(op: Operation, view: View, offsets: tuple[int, ...], shape: tuple[int,
 
 
 @pure(ttg.MemDescTransOp)
-def trans(op: ttg.MemDescTransOp) -> Run:
+def trans(op: ttg.MemDescTransOp) -> Unary:
     """The same elements under permuted indices."""
     order = tuple(int(dim) for dim in op.order.get_values())
     return lambda view: view.child(order) or view.derive(order, view.offsets.transpose(order))
 
 
 @pure(ttg.MemDescReshapeOp)
-def reshape(op: ttg.MemDescReshapeOp) -> Run:
+def reshape(op: ttg.MemDescReshapeOp) -> Unary:
     """The same elements in row-major order."""
     shape = memdesc_type(op.result.type).shape
     key = ("reshape", shape)
@@ -95,7 +95,6 @@ def reinterpret(op: Operation) -> Run:
 
 
 @pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp)
-def layout_mark(op: Operation) -> Run:
+def layout_mark(op: Operation) -> Unary:
     """A wish for a layout; values stay."""
     return lambda value: value
-

@@ -66,9 +66,7 @@ def warp_group_dot_wait(op: ttng.WarpGroupDotWaitOp) -> Run:
         queue = _queue(task)
         number = max(queue.issued - pendings, 0)
         yield from task.wait_for(queue, number, op)
-        results = [
-            value.value if isinstance(value, InFlight) and value.number <= number else value for value in values
-        ]
+        results = [value.value if isinstance(value, InFlight) and value.number <= number else value for value in values]
         return results[0] if single else results
 
     return run
