@@ -97,7 +97,7 @@ class GlobalMemory:
             return
         flat = np.ravel(addresses)
         for address, value in zip(flat.tolist(), np.broadcast_to(values, np.shape(addresses)).ravel(), strict=True):
-            held, place = self._reach(op, np.int64(address), dtype, "store")
+            held, place = self._reach(op, np.array(address), dtype, "store")
             assert held is not None
             held.bytes[: len(held.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[place] = value
 

@@ -60,6 +60,7 @@ class Body:
             frame[slot] = value
         for step in self.steps:
             arguments = [frame[slot] for slot in step.args]
+            value: Any
             try:
                 value = step.run(*arguments) if step.kind == Kind.PURE else step.run(task, *arguments)
             except Exception as error:
@@ -78,13 +79,14 @@ class Body:
             frame[slot] = value
         for step in self.steps:
             arguments = [frame[slot] for slot in step.args]
+            value: Any
             try:
                 if step.kind == Kind.PURE:
                     value = step.run(*arguments)
                 elif step.kind == Kind.EFFECT:
                     value = step.run(task, *arguments)
                 else:
-                    value = yield from step.run(task, *arguments)
+                    value = cast(Any, (yield from step.run(task, *arguments)))
             except Exception as error:
                 raise _fault(step, arguments, error) from error
             if len(step.results) == 1:

@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
 
-# mbarriers ---------------------------------------------------------------------------------------------------------------
+# mbarriers -------------------------------------------------------------------------------------------------------
 
 
 def barrier_of(op: Operation, view: View) -> Mbarrier:

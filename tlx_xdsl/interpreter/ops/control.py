@@ -22,10 +22,11 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
     body = planner.body(op.body.block)
     many = len(op.res) != 1
 
-    def numbers(lower: Any, upper: Any, step: Any) -> tuple[type, range]:
+    def numbers(lower: Any, upper: Any, step: Any) -> tuple[Any, range]:
         if step <= 0:
             raise fault_at(op, f"the step of a loop must be positive, found {step}")
-        return type(lower), range(int(lower), int(upper), int(step))
+        integer: Any = type(lower)  # pyright: ignore[reportUnknownVariableType]
+        return integer, range(int(lower), int(upper), int(step))
 
     def call(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Any:
         integer, indices = numbers(lower, upper, step)

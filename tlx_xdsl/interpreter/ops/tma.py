@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.numbers import Array, where
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
@@ -167,12 +167,12 @@ _REDUCTIONS: dict[int, Callable[[Array, Array], Array]] = {
 """By the number of `DescriptorReduceKind`; 4 and 5, which wrap around at a limit, are functions below."""
 
 
-def _increment(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+def _increment(old: Any, limit: Any) -> Array:
+    return where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
 
-def _decrement(old: Array, limit: Array) -> Array:
-    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+def _decrement(old: Any, limit: Any) -> Array:
+    return where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
 def reduce_block(task: Task, op: Operation, desc: Descriptor, corner: list[int], values: Array, kind: int) -> None:

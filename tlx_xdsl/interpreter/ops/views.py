@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
@@ -31,7 +32,11 @@ def subslice(op: ttg.MemDescSubsliceOp) -> Unary:
 def dynamic_subslice(op: tlx.MemDescDynamicSubsliceOp) -> Run:
     """A part at offsets that are known at run time."""
     shape = memdesc_type(op.result.type).shape
-    return lambda view, *offsets: _part(op, view, tuple(int(offset) for offset in offsets), shape)
+
+    def run(view: View, *offsets: np.int32) -> View:
+        return _part(op, view, tuple(int(offset) for offset in offsets), shape)
+
+    return run
 
 
 @pure(ttng.TMEMSubSliceOp)
