@@ -16,7 +16,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,6 +120,7 @@ class Graph:
     def run(self, task: Task, *values: Any) -> Coroutine:
         """Run from the first block to a terminator that leaves the region; gives its operands."""
         index, arguments = 0, list(values)
+        entered: set[int] = set()
         targets = {body.block: number for number, body in enumerate(self.bodies)}
         while True:
             body = self.bodies[index]
@@ -135,6 +136,10 @@ class Graph:
                         index, arguments = targets[op.else_block], results[1 + count :]
                 case _:
                     return results
+            if index in entered and body.terminator is not None:
+                # A loop of branches, as of `scf.while`.
+                yield Waiting(body.terminator, lambda: True, lambda: "repeats a loop", spins=True)
+            entered.add(index)
 
 
 @dataclass

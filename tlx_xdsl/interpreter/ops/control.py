@@ -69,6 +69,7 @@ def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
 @structured(scf.WhileOp, WhileOp)
 def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     """Others get their turn behind every iteration: the loop may wait for what they write to global memory."""
+    spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
     single = len(op.res) == 1
@@ -80,7 +81,7 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
             if not go_on:
                 return carried[0] if single else carried
             carried = yield from after.run(task, *carried)
-            yield None
+            yield spinning
 
     return Kind.STEP, run
 
