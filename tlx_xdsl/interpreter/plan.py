@@ -136,7 +136,7 @@ class Graph:
                         index, arguments = targets[op.else_block], results[1 + count :]
                 case _:
                     return results
-            if index in entered and body.terminator is not None:
+            if index in entered:
                 # A loop of branches, as of `scf.while`.
                 yield Waiting(body.terminator, lambda: True, lambda: "repeats a loop", spins=True)
             entered.add(index)
