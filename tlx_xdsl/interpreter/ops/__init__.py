@@ -16,7 +16,25 @@ from tlx_xdsl.interpreter.ops import (
     copies as copies,
 )
 from tlx_xdsl.interpreter.ops import (
+    debug as debug,
+)
+from tlx_xdsl.interpreter.ops import (
+    elementwise as elementwise,
+)
+from tlx_xdsl.interpreter.ops import (
+    global_access as global_access,
+)
+from tlx_xdsl.interpreter.ops import (
+    math as math,
+)
+from tlx_xdsl.interpreter.ops import (
     program as program,
+)
+from tlx_xdsl.interpreter.ops import (
+    reduction as reduction,
+)
+from tlx_xdsl.interpreter.ops import (
+    tensors as tensors,
 )
 from tlx_xdsl.interpreter.ops import (
     tma as tma,
