@@ -27,3 +27,15 @@ from tlx_xdsl.interpreter.ops import (
 from tlx_xdsl.interpreter.ops import (
     wgmma as wgmma,
 )
+from tlx_xdsl.interpreter.ops import (
+    libdevice as libdevice,
+)
+from tlx_xdsl.interpreter.ops import (
+    local_gather as local_gather,
+)
+from tlx_xdsl.interpreter.ops import (
+    special as special,
+)
+from tlx_xdsl.interpreter.ops import (
+    tensormaps as tensormaps,
+)
