@@ -16,6 +16,9 @@ from tlx_xdsl.interpreter.ops import (
     copies as copies,
 )
 from tlx_xdsl.interpreter.ops import (
+    inline_ptx as inline_ptx,
+)
+from tlx_xdsl.interpreter.ops import (
     program as program,
 )
 from tlx_xdsl.interpreter.ops import (
