@@ -71,7 +71,7 @@ class ThreadBlock:
         self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
         self.named_barriers: dict[int, NamedBarrier] = {}
         self.scratch: dict[Operation, int] = {}
-        """Addresses of the global memory that programs on this thread block have for themselves, by what asks for it."""
+        """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
 

@@ -19,7 +19,19 @@ from tlx_xdsl.interpreter.ops import (
     inline_ptx as inline_ptx,
 )
 from tlx_xdsl.interpreter.ops import (
+    libdevice as libdevice,
+)
+from tlx_xdsl.interpreter.ops import (
+    local_gather as local_gather,
+)
+from tlx_xdsl.interpreter.ops import (
     program as program,
+)
+from tlx_xdsl.interpreter.ops import (
+    special as special,
+)
+from tlx_xdsl.interpreter.ops import (
+    tensormaps as tensormaps,
 )
 from tlx_xdsl.interpreter.ops import (
     tma as tma,
@@ -29,16 +41,4 @@ from tlx_xdsl.interpreter.ops import (
 )
 from tlx_xdsl.interpreter.ops import (
     wgmma as wgmma,
-)
-from tlx_xdsl.interpreter.ops import (
-    libdevice as libdevice,
-)
-from tlx_xdsl.interpreter.ops import (
-    local_gather as local_gather,
-)
-from tlx_xdsl.interpreter.ops import (
-    special as special,
-)
-from tlx_xdsl.interpreter.ops import (
-    tensormaps as tensormaps,
 )

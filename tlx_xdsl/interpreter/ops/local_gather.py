@@ -1,4 +1,4 @@
-"""Gathers from buffers in shared memory, scatters to them, and atomic updates, at indices that are known at run time."""
+"""Gathers from buffers in shared memory, scatters to them, and atomic updates."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[NDA
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise fault_at(
-            op, f"index {int(indices[at])} at {list(at)} is outside of the {size} elements of '{view.name}' along {axis}"
+            op,
+            f"index {int(indices[at])} at {list(at)} is outside of the {size} elements of '{view.name}' along {axis}",
         )
-    if any(mine > theirs for dim, (mine, theirs) in enumerate(zip(indices.shape, view.shape, strict=True)) if dim != axis):
+    if any(
+        mine > theirs for dim, (mine, theirs) in enumerate(zip(indices.shape, view.shape, strict=True)) if dim != axis
+    ):
         raise fault_at(op, f"indices of shape {list(indices.shape)} don't fit '{view.name}' of {list(view.shape)}")
-    where = list(np.indices(indices.shape))
+    where: list[NDArray[np.int64]] = [np.asarray(own) for own in np.indices(indices.shape, np.int64)]
     where[axis] = indices.astype(np.int64)
     return tuple(where)
 
@@ -73,8 +76,6 @@ def _unsigned_extremum(function: Callable[[Any, Any], Any]) -> Callable[[Any, An
         return function(old.view(other), value.view(other)).view(old.dtype)
 
     return run
-
-
 
 
 _COMBINE: dict[RMWOp, Callable[[Any, Any], Any]] = {

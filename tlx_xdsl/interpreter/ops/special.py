@@ -1,4 +1,4 @@
-"""Single instructions: special registers, barriers and fences as PTX, promises, and what only the pipeliner makes.
+"""Special registers, promises, and what only the pipeliner makes.
 
 A task runs all its threads as one, so there is no value for what differs between threads: reading it is a fault. The
 exception is `gpu.thread_id`, with which kernels pick one thread for what is done once: it is that of the first thread.
@@ -6,21 +6,18 @@ exception is `gpu.thread_id`, with which kernels pick one thread for what is don
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.gpu import DimensionEnum
+from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, ttg
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import dtype_of, poison
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, effect, pure, step, structured
+from tlx_xdsl.interpreter.registry import Kind, Run, Unary, effect, pure, structured
 from tlx_xdsl.interpreter.task import Coroutine, Task
 
 # Where a program stands ----------------------------------------------------------------------------------------------
@@ -28,7 +25,9 @@ from tlx_xdsl.interpreter.task import Coroutine, Task
 
 def _axis(op: Operation) -> int:
     """The axis of an operation of `gpu`."""
-    return list(DimensionEnum).index(op.properties["dimension"].data)  # pyright: ignore[reportAttributeAccessIssue]
+    dimension = op.properties["dimension"]
+    assert isinstance(dimension, DimensionAttr)
+    return list(DimensionEnum).index(dimension.data)
 
 
 def block_threads(task: Task) -> int:
@@ -81,15 +80,20 @@ def gpu_place(op: Operation) -> Unary:
 def thread_id(op: gpu.ThreadIdOp, planner: Planner) -> tuple[Kind, Run]:
     """That of the first thread of the task: partitions are numbered behind the warps of the default task."""
     warps, axis, inside = 0, _axis(op), op.parent_region()
-    while inside is not None and not isinstance(holder := inside.parent, ttg.WarpSpecializePartitionsOp):
-        inside = None if holder is None else holder.parent_region()
+    while inside is not None and not isinstance(inside.parent, ttg.WarpSpecializePartitionsOp):
+        inside = None if inside.parent is None else inside.parent.parent_region()
     if inside is not None:
-        specialised = inside.parent_op() and inside.parent_op().parent_op()  # pyright: ignore[reportOptionalMemberAccess]
+        holder = inside.parent
+        specialised = None if holder is None else holder.parent_op()
         assert isinstance(specialised, ttg.WarpSpecializeOp)
         number = specialised.partitions.partition_regions.index(inside)
         warps = planner.plan.warps + sum(list(specialised.num_warps)[:number])
     first = np.int64(0 if axis else 32 * warps)
-    return Kind.EFFECT, lambda _task: first
+
+    def run(_task: Task) -> np.int64:
+        return first
+
+    return Kind.EFFECT, run
 
 
 def _special_register(name: str, class_: type[Operation]) -> None:
@@ -140,87 +144,7 @@ def differs(op: Operation) -> Run:
     raise fault_at(op, f"the interpreter runs the threads of a task as one: '{op.name}' differs between them")
 
 
-# Barriers and fences -------------------------------------------------------------------------------------------------
-
-_BAR = re.compile(r"(?:barrier\.cta|bar|barrier)(?:\.cta)?\.(sync|arrive)(?:\.aligned)?\s+(\$?\d+)(?:\s*,\s*(\$?\d+))?\s*;?")
-
-
-def _ptx(op: Operation, text: str, arguments: int) -> Run:
-    """What runs PTX that is one instruction for a named barrier (PTX ISA, "bar").
-
-    Raises Fault for all other PTX.
-    """
-    if (found := _BAR.fullmatch(text.strip())) is None:
-        raise fault_at(op, f"the interpreter can't run the PTX '{text.strip()}'")
-    verb, number, threads = found.groups()
-
-    def value(text: str | None, values: tuple[Any, ...], default: int) -> int:
-        if text is None:
-            return default
-        return int(values[int(text[1:])]) if text.startswith("$") else int(text)
-
-    for text_ in (number, threads):
-        if text_ is not None and text_.startswith("$") and int(text_[1:]) >= arguments:
-            raise fault_at(op, f"the PTX names the operand {text_}, there are {arguments}")
-
-    def run(task: Task, *values: Any) -> Coroutine:
-        yield None
-        barrier, count = value(number, values, 0), value(threads, values, block_threads(task))
-        if verb == "sync":
-            yield from named_sync(task, op, barrier, count)
-        else:
-            named_arrive(task, op, barrier, count)
-
-    return run
-
-
-@step(nvvm.InlinePtxOp)
-def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
-    """Named barriers, for which Triton has no operation; other PTX is a fault."""
-    if op.predicate is not None or op.write_only_args or op.read_write_args:
-        raise fault_at(op, f"the interpreter can't run the PTX '{op.ptx_code.data}' with results or a predicate")
-    return _ptx(op, op.ptx_code.data, len(op.read_only_args))
-
-
-@step(ttg.InlineAsmOp)
-def inline_asm(op: ttg.InlineAsmOp) -> Run:
-    """Named barriers; what computes with the elements that a thread holds is a fault."""
-    if op.result or any(isinstance(value.type, MemDescType) for value in op.args):
-        raise fault_at(op, f"the interpreter can't run the PTX '{op.asm_string.data}' on the elements of one thread")
-    return _ptx(op, op.asm_string.data, len(op.args))
-
-
-@step(nvvm.BarrierOp)
-def barrier(op: nvvm.BarrierOp) -> Run:
-    """Without a number it is that of all threads of a task, which are in order anyway."""
-    has_id, has_threads = op.barrier_id is not None, op.number_of_threads is not None
-
-    def run(task: Task, *values: np.int32) -> Coroutine:
-        yield None
-        if has_id:
-            threads = int(values[-1]) if has_threads else block_threads(task)
-            yield from named_sync(task, op, int(values[0]), threads)
-
-    return run
-
-
-@effect(nvvm.BarrierArriveOp)
-def barrier_arrive(op: nvvm.BarrierArriveOp) -> Run:
-    """PTX: bar.arrive."""
-    has_id = op.barrier_id is not None
-
-    def run(task: Task, *values: np.int32) -> None:
-        named_arrive(task, op, int(values[0]) if has_id else 0, int(values[-1]))
-
-    return run
-
-
-@effect(nvvm.FenceProxyOp)
-def fence_proxy(op: nvvm.FenceProxyOp) -> Unary:
-    """One of the async proxy and shared memory makes what the task knows visible there; others change nothing here."""
-    if op.kind.data not in (nvvm.ProxyKind.ASYNC, nvvm.ProxyKind.ASYNC_SHARED):
-        return lambda _task: None
-    return lambda task: task.clock.fence()
+# Order within a task ------------------------------------------------------------------------------------------------
 
 
 @effect(gpu.BarrierOp, nvvm.FenceMbarrierInitOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp)
