@@ -70,6 +70,8 @@ class ThreadBlock:
         self.shared = Memory("shared memory", 1 << 16, rank, grows=True)
         self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
         self.named_barriers: dict[int, NamedBarrier] = {}
+        self.scratch: dict[Operation, int] = {}
+        """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
 
