@@ -90,6 +90,8 @@ def _start(
     cluster = idle.pop() if idle else Cluster(launch, observer=observer, waiting_clusters=waiting)
     first = waiting.pop(0)
     cluster.begin(first)
+    if observer is not None:
+        observer.began(cluster)
     for block in cluster.blocks:
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         task.coroutine = launch.plan.kernel.call(task, launch.arguments)

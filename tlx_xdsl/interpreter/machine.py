@@ -27,17 +27,21 @@ WAITED_FOR = ("TMA store", "cp.async", "wgmma")
 
 
 class Observer(Protocol):
-    """Is told what happens, for a trace; `cluster.time` says when."""
+    """Is told what happens, for a trace: every turn ends in `ran` or `completed`."""
+
+    def began(self, cluster: Cluster) -> None:
+        """The thread blocks of a cluster stand at their programs."""
+        ...
 
     def ran(self, task: Task) -> None:
         """A task had a turn."""
         ...
 
-    def issued(self, transfer: Transfer) -> None:
+    def issued(self, cluster: Cluster, transfer: Transfer) -> None:
         """A task has started an asynchronous operation."""
         ...
 
-    def completed(self, transfer: Transfer) -> None:
+    def completed(self, cluster: Cluster, transfer: Transfer) -> None:
         """An asynchronous operation has taken effect."""
         ...
 
@@ -165,9 +169,9 @@ class Cluster:
         self._agents += 1
         return self._agents
 
-    def new_queue(self, kind: str, owner: str, *, in_order: bool) -> Queue:
-        """A queue of asynchronous operations."""
-        queue = Queue(self.new_agent(), kind, owner, in_order)
+    def new_queue(self, kind: str, owner: str, *, in_order: bool, rank: int = 0) -> Queue:
+        """A queue of asynchronous operations of a task, which is of the thread block `rank`."""
+        queue = Queue(self.new_agent(), kind, owner, in_order, rank)
         self.queues.append(queue)
         return queue
 
@@ -180,5 +184,5 @@ class Cluster:
         queue.pending.append(transfer)
         self.busy[queue] = None
         if self.observer is not None:
-            self.observer.issued(transfer)
+            self.observer.issued(self, transfer)
         return transfer

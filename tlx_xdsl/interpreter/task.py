@@ -53,6 +53,8 @@ class Task:
         self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
+        self.op: Operation | None = None
+        """The operation that it is at: others have had their turn in front of it, or inside."""
         self.ended = False
         self.turns = 0
         """How often it has run."""
@@ -110,7 +112,7 @@ class Task:
         """The queue for operations of this task of a kind, such as `wgmma`."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
-            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order)
+            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
             self.queues[key] = queue
         return queue
 
