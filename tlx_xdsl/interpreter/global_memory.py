@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,8 @@ class GlobalMemory:
         self._buffers: list[Buffer] = []
         self._starts: list[int] = []
         self._next = FIRST
+        self.exclusive: AbstractContextManager[Any] = nullcontext()
+        """Keeps others from memory during a read-modify-write, where several processes share it."""
 
     def add(self, name: str, data: NDArray[np.uint8], skew: int = 0) -> int:
         """Give the flat bytes `data` an address, `skew` bytes behind an aligned one; writes go to them."""
@@ -97,7 +100,7 @@ class GlobalMemory:
             return
         flat = np.ravel(addresses)
         for address, value in zip(flat.tolist(), np.broadcast_to(values, np.shape(addresses)).ravel(), strict=True):
-            held, place = self._reach(op, np.int64(address), dtype, "store")
+            held, place = self._reach(op, np.array(address), dtype, "store")
             assert held is not None
             held.bytes[: len(held.bytes) // dtype.itemsize * dtype.itemsize].view(dtype)[place] = value
 

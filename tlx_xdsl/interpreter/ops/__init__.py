@@ -4,6 +4,9 @@ from tlx_xdsl.interpreter.ops import (
     arith as arith,
 )
 from tlx_xdsl.interpreter.ops import (
+    atomics as atomics,
+)
+from tlx_xdsl.interpreter.ops import (
     barriers as barriers,
 )
 from tlx_xdsl.interpreter.ops import (
@@ -19,10 +22,22 @@ from tlx_xdsl.interpreter.ops import (
     debug as debug,
 )
 from tlx_xdsl.interpreter.ops import (
+    descriptors as descriptors,
+)
+from tlx_xdsl.interpreter.ops import (
+    dot as dot,
+)
+from tlx_xdsl.interpreter.ops import (
     elementwise as elementwise,
 )
 from tlx_xdsl.interpreter.ops import (
     global_access as global_access,
+)
+from tlx_xdsl.interpreter.ops import (
+    hints as hints,
+)
+from tlx_xdsl.interpreter.ops import (
+    mapping as mapping,
 )
 from tlx_xdsl.interpreter.ops import (
     math as math,
