@@ -103,6 +103,8 @@ class Cluster:
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
+    released: dict[int, Clock] = field(default_factory=dict[int, Clock])
+    """For each address in global memory, what those knew who have released something there by an atomic operation."""
     waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
     time: int = 0
@@ -126,6 +128,7 @@ class Cluster:
         self.busy.clear()
         self.queues.clear()
         self.barrier = ClusterBarrier()
+        self.released.clear()
         self._agents = 0
         x, y, _ = self.launch.cluster
         for block in self.blocks:
