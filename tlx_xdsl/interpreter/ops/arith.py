@@ -264,20 +264,20 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
 
-def _minimum(a: Array, b: Array) -> Array:
+def minimum(a: Array, b: Array) -> Array:
     # numpy says nothing of the sign of zeros, PTX does: -0 is below +0.
     return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.minimum(a, b))
 
 
-def _maximum(a: Array, b: Array) -> Array:
+def maximum(a: Array, b: Array) -> Array:
     return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.maximum(a, b))
 
 
-def _minnum(a: Array, b: Array) -> Array:
+def minnum(a: Array, b: Array) -> Array:
     return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.fmin(a, b))
 
 
-def _maxnum(a: Array, b: Array) -> Array:
+def maxnum(a: Array, b: Array) -> Array:
     return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.fmax(a, b))
 
 
@@ -288,10 +288,10 @@ _FLOAT: dict[type[Operation], Callable[..., Any]] = {
     upstream.DivfOp: np.divide,
     upstream.NegfOp: np.negative,
     arith.RemFOp: np.fmod,
-    upstream.MinimumfOp: _minimum,
-    upstream.MaximumfOp: _maximum,
-    upstream.MinnumfOp: _minnum,
-    upstream.MaxnumfOp: _maxnum,
+    upstream.MinimumfOp: minimum,
+    upstream.MaximumfOp: maximum,
+    upstream.MinnumfOp: minnum,
+    upstream.MaxnumfOp: maxnum,
 }
 
 

@@ -152,8 +152,7 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.waited = max(barrier.waited, barrier.phase)
-    task.acquire(barrier.completed)
+    barrier.pass_wait(op, task.agent, task.clock)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
