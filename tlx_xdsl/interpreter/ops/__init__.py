@@ -22,7 +22,13 @@ from tlx_xdsl.interpreter.ops import (
     program as program,
 )
 from tlx_xdsl.interpreter.ops import (
+    tcgen05 as tcgen05,
+)
+from tlx_xdsl.interpreter.ops import (
     tma as tma,
+)
+from tlx_xdsl.interpreter.ops import (
+    tmem as tmem,
 )
 from tlx_xdsl.interpreter.ops import (
     views as views,
