@@ -90,7 +90,7 @@ def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> tuple[Kind, Run
 
 @structured(ttng.TCGen5MMAOp)
 def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
-    """d = a * b (+ d); f32 is read as tf32."""
+    """The product `d = a * b (+ d)`; f32 is read as tf32."""
     dtype = dtype_of(memdesc_type(op.d.type).element_type)
     unsigned = op.is_unsigned is not None
 
@@ -107,7 +107,7 @@ def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
 
 @structured(ttng.TCGen5MMAScaledOp)
 def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> tuple[Kind, Run]:
-    """d = (a * a_scale) * (b * b_scale) (+ d)."""
+    """The product `d = (a * a_scale) * (b * b_scale) (+ d)`."""
     rows, columns = memdesc_type(op.d.type).shape[-2:]
     kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
     dtype = dtype_of(memdesc_type(op.d.type).element_type)

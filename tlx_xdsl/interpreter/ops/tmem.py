@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Run, effect, step
+from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
 from tlx_xdsl.interpreter.tensor_core import tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
@@ -115,6 +115,6 @@ def _scales(values: Array, shape: tuple[int, ...]) -> Array:
 
 
 @effect(ttng.TMEMWaitOp)
-def tmem_wait(_op: ttng.TMEMWaitOp) -> Run:
+def tmem_wait(_op: ttng.TMEMWaitOp) -> Unary:
     """Loads and stores are complete already."""
     return lambda _task: None
