@@ -12,7 +12,7 @@ from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
-from tlx_xdsl.interpreter.memory import Memory
+from tlx_xdsl.interpreter.memory import Memory, Placement
 from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -71,13 +71,20 @@ class ThreadBlock:
         self.rank = rank
         """In the cluster (PTX: %cluster_ctarank)."""
         self.program: tuple[int, int, int] = (0, 0, 0)
-        self.shared = Memory("shared memory", 1 << 16, rank, grows=True)
-        self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
+        self.shared = Memory("shared memory", 1 << 16, rank, grows=True, placement=cluster.shared_placement)
+        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, placement=cluster.tensor_placement)
         self.named_barriers: dict[int, NamedBarrier] = {}
         self.scratch: dict[Operation, int] = {}
         """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
+        self.visits: dict[int, tuple[int, Operation]] = {}
+        """The last accesses of other thread blocks to the memory of this one, by agent."""
+
+    def reaches(self, memory: Memory, agent: int, step: int, op: Operation) -> None:
+        """Note an access to another thread block's memory, which must be over before that block ends."""
+        if memory.rank != self.rank:
+            self.cluster.blocks[memory.rank].visits[agent] = (step, op)
 
     def named_barrier(self, number: int) -> NamedBarrier:
         """The named barrier of that number."""
@@ -110,6 +117,8 @@ class Cluster:
     time: int = 0
     """Turns so far."""
     observer: Observer | None = None
+    shared_placement: Placement = field(default_factory=Placement)
+    tensor_placement: Placement = field(default_factory=Placement)
     _agents: int = 0
     _serial: int = 0
 
@@ -139,6 +148,7 @@ class Cluster:
             block.tensor.clear()
             block.named_barriers.clear()
             block.tasks.clear()
+            block.visits.clear()
 
     def finish(self) -> None:
         """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results."""
