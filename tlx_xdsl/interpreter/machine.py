@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.deadlock import barrier_notes
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
@@ -114,6 +115,8 @@ class Cluster:
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
     waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
+    schedule: str = ""
+    """How it is run, for reports."""
     time: int = 0
     """Turns so far."""
     observer: Observer | None = None
@@ -150,32 +153,51 @@ class Cluster:
             block.tasks.clear()
             block.visits.clear()
 
+    @property
+    def note(self) -> str:
+        """Which programs it runs, and how: with every report, so that it can be had again."""
+        first = self.blocks[0].program
+        where = f"program {first}"
+        if len(self.blocks) > 1:
+            where = f"the cluster of programs {first} to {self.blocks[-1].program}"
+        return f"in {where}, {self.schedule}" if self.schedule else f"in {where}"
+
     def finish(self) -> None:
         """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results."""
         for queue in self.queues:
             if queue.kind in WAITED_FOR and queue.waited < queue.issued and queue.last is not None:
-                report_warning(
+                self._warn(
                     queue.last,
                     f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
                 )
         for block in self.blocks:
             for barrier in block.shared.barriers.values():
                 self.check_barrier(barrier)
+            for named in block.named_barriers.values():
+                if named.arrived:
+                    self._warn(
+                        named.ops[0],
+                        f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
+                    )
 
     def check_barrier(self, barrier: Mbarrier) -> None:
         """Warn of a barrier at the end of its life: of a phase under way, and of data that nobody has waited for."""
         if barrier.is_armed:
-            report_warning(
+            self._warn(
                 barrier.op,
-                f"'{barrier.name}' ends in the middle of its phase {barrier.phase}: {barrier.pending} of "
-                f"{barrier.count} arrivals and {barrier.bytes} bytes are missing",
+                f"'{barrier.name}' ends in the middle of its phase {barrier.phase}, which lacks {barrier.missing}",
+                barrier_notes(barrier),
             )
         elif barrier.data_phase >= barrier.waited:
-            report_warning(
+            self._warn(
                 barrier.op,
                 f"nobody has waited for phase {barrier.data_phase} of '{barrier.name}', which asynchronous copies "
                 "have completed",
+                barrier_notes(barrier),
             )
+
+    def _warn(self, op: Operation, message: str, notes: Sequence[str] = ()) -> None:
+        report_warning(op, message, (*notes, self.note))
 
     def new_agent(self) -> int:
         """A number for a task or a queue."""

@@ -29,6 +29,8 @@ class Waiting:
     """What it waits for, and what is missing, for the report of a deadlock."""
     barrier: View | None = None
     """The mbarrier that it waits at."""
+    named: int | None = None
+    """The named barrier that it waits at."""
     spins: bool = False
     """Whether it could go on, but only repeats a loop: it may wait for what another program writes."""
 
