@@ -9,6 +9,7 @@ import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 
 MAX_TURNS = 10_000_000
@@ -57,7 +58,7 @@ def run_clusters(
             if not running:
                 running.append(_start(launch, waiting, idle, settings, observer))
             current = running.pop(0)
-            if next(current.progress, _ENDED) is _ENDED:
+            if _is_over(current):
                 current.cluster.finish()
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
@@ -65,6 +66,17 @@ def run_clusters(
             running.append(current)
             if waiting and len(running) < RESIDENT:
                 running.insert(0, _start(launch, waiting, idle, settings, observer))
+
+
+def _is_over(running: _Running) -> bool:
+    """Go on with a cluster; whether it has come to its end."""
+    try:
+        return next(running.progress, _ENDED) is _ENDED
+    except Fault as fault:
+        launch = running.cluster.launch
+        if launch.grid != launch.cluster:
+            fault.notes = (*fault.notes, f"in program {running.first}")
+        raise
 
 
 _ENDED = object()
@@ -75,6 +87,8 @@ RESIDENT = 128
 @dataclass(frozen=True)
 class _Running:
     cluster: Cluster
+    first: tuple[int, int, int]
+    """Its first program."""
     progress: Iterator[None]
     began: int
     """The cluster's time when it began."""
@@ -96,4 +110,4 @@ def _start(
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         task.coroutine = launch.plan.kernel.call(task, launch.arguments)
     policy = scheduler.make_policy(settings.schedule, hash((settings.seed, first)))
-    return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)
+    return _Running(cluster, first, scheduler.run(cluster, policy, settings.max_turns), cluster.time)

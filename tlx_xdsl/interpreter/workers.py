@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -112,7 +112,7 @@ def _serial(
 
 
 @contextmanager
-def shared(memory: GlobalMemory) -> Iterator[None]:
+def shared(memory: GlobalMemory) -> Generator[None]:
     """Hold the arrays in memory that forked processes share; at the end the caller's arrays have what was written."""
     own = [buffer.bytes for buffer in memory]
     for buffer in memory:
