@@ -47,9 +47,9 @@ class GlobalMemory:
         self.exclusive: AbstractContextManager[Any] = nullcontext()
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 
-    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0) -> int:
+    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0, alignment: int = ALIGNMENT) -> int:
         """Give the flat bytes `data` an address, `skew` bytes behind an aligned one; writes go to them."""
-        start = self._next + skew
+        start = -(-self._next // alignment) * alignment + skew
         self._buffers.append(Buffer(name, start, data))
         self._starts.append(start)
         self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT

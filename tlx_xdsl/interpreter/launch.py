@@ -25,6 +25,12 @@ class Settings:
     seed: int = 0
     max_turns: int = MAX_TURNS
 
+    @property
+    def name(self) -> str:
+        """How to ask for the same schedule again."""
+        seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
+        return f"schedule '{self.schedule}'{seed}"
+
 
 def clusters(launch: Launch) -> Iterator[tuple[int, int, int]]:
     """The first program of each cluster, the x axis fastest.
@@ -58,7 +64,12 @@ def run_clusters(
             if not running:
                 running.append(_start(launch, waiting, idle, settings, observer))
             current = running.pop(0)
-            if _is_over(current):
+            try:
+                has_ended = next(current.progress, _ENDED) is _ENDED
+            except Fault as fault:
+                fault.notes = (*fault.notes, current.cluster.note)
+                raise
+            if has_ended:
                 current.cluster.finish()
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
@@ -66,17 +77,6 @@ def run_clusters(
             running.append(current)
             if waiting and len(running) < RESIDENT:
                 running.insert(0, _start(launch, waiting, idle, settings, observer))
-
-
-def _is_over(running: _Running) -> bool:
-    """Go on with a cluster; whether it has come to its end."""
-    try:
-        return next(running.progress, _ENDED) is _ENDED
-    except Fault as fault:
-        launch = running.cluster.launch
-        if launch.grid != launch.cluster:
-            fault.notes = (*fault.notes, f"in program {running.first}")
-        raise
 
 
 _ENDED = object()
@@ -87,8 +87,6 @@ RESIDENT = 128
 @dataclass(frozen=True)
 class _Running:
     cluster: Cluster
-    first: tuple[int, int, int]
-    """Its first program."""
     progress: Iterator[None]
     began: int
     """The cluster's time when it began."""
@@ -104,10 +102,11 @@ def _start(
     cluster = idle.pop() if idle else Cluster(launch, observer=observer, waiting_clusters=waiting)
     first = waiting.pop(0)
     cluster.begin(first)
+    cluster.schedule = settings.name
     if observer is not None:
         observer.began(cluster)
     for block in cluster.blocks:
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         task.coroutine = launch.plan.kernel.call(task, launch.arguments)
     policy = scheduler.make_policy(settings.schedule, hash((settings.seed, first)))
-    return _Running(cluster, first, scheduler.run(cluster, policy, settings.max_turns), cluster.time)
+    return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)

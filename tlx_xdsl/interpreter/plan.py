@@ -61,7 +61,7 @@ class Body:
             try:
                 value = step.run(*arguments) if step.kind == Kind.PURE else step.run(task, *arguments)
             except Exception as error:
-                raise _fault(step, arguments, error) from error
+                raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
                 frame[step.results[0]] = value
             elif step.results:
@@ -86,7 +86,7 @@ class Body:
                     task.op = step.op
                     value = cast(Any, (yield from step.run(task, *arguments)))
             except Exception as error:
-                raise _fault(step, arguments, error) from error
+                raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
                 frame[step.results[0]] = value
             elif step.results:
@@ -95,17 +95,17 @@ class Body:
         return [frame[slot] for slot in self.yields]
 
 
-def _fault(step: Step, arguments: Sequence[Any], error: Exception) -> CompilationError:
+def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> CompilationError:
     """What to tell the user of an exception while an operation ran."""
     if isinstance(error, CompilationError):
         return error
     for value in arguments:
         if isinstance(value, InFlight):
-            return value.misused(step.op)
+            return value.misused(op)
     if isinstance(error, MemoryError):
-        return fault_at(step.op, f"out of memory: {error}")
+        return fault_at(op, f"out of memory: {error}")
     told = internal_error(error)
-    return fault_at(step.op, told.message, told.notes)
+    return fault_at(op, told.message, told.notes)
 
 
 class Graph:
@@ -170,6 +170,11 @@ class Planner:
     def slot(self, value: SSAValue) -> int:
         """The slot of a value."""
         return self._slots.setdefault(value, len(self._slots))
+
+    @property
+    def count(self) -> int:
+        """The slots so far."""
+        return len(self._slots)
 
     def graph(self, region: Region) -> Graph:
         """All blocks of a region."""

@@ -84,6 +84,8 @@ class Adversarial:
 
 POLICIES = ("round-robin", "random", "adversarial")
 """The names of the policies."""
+SEEDED = ("random", "adversarial")
+"""Those that a seed makes different."""
 
 
 def make_policy(name: str, seed: int) -> Policy:

@@ -71,7 +71,8 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse: a kernel is compiled and launched, not called."""
         raise RuntimeError(
-            f"the kernel '{self.source.name}' can't be called like a Python function: its method interpret runs it on the CPU"
+            f"the kernel '{self.source.name}' can't be called like a Python function; "
+            "its method interpret runs it on the CPU"
         )
 
     def __repr__(self) -> str:

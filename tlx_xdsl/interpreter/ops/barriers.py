@@ -58,11 +58,13 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
 
     def run(task: Task, view: View) -> Coroutine:
         yield None
+        if count < 1:
+            raise fault_at(op, f"'{view.name}' is initialised for {count} arrivals, but no phase completes without one")
         if (old := view.memory.barriers.get(view.address)) is not None and old.is_armed:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        view.memory.barriers[view.address] = Mbarrier(view.name, op, count)
+        view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count)
 
     return run
 
@@ -144,17 +146,13 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
     def reason() -> str:
-        missing = [f"{barrier.pending} of {barrier.count} arrivals"] if barrier.pending else []
-        if barrier.bytes:
-            missing.append(f"{barrier.bytes} bytes")
         return (
-            f"waits at '{barrier.name}' for a phase of parity {parity}; it is in phase {barrier.phase}, of parity "
-            f"{barrier.phase & 1}, which lacks {' and '.join(missing)}"
+            f"waits at '{barrier.name}' for parity {parity}, while its phase {barrier.phase}, of parity "
+            f"{barrier.phase & 1}, lacks {barrier.missing}"
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.waited = max(barrier.waited, barrier.phase)
-    task.acquire(barrier.completed)
+    barrier.pass_wait(op, task.agent, task.clock)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
@@ -185,6 +183,7 @@ def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutin
         lambda: (
             f"waits at named barrier {number}, at which {barrier.arrived} of {barrier.threads} threads have arrived"
         ),
+        named=number,
     )
     task.acquire(barrier.completed)
 
