@@ -86,8 +86,8 @@ class Interpretation:
     """Turns of all tasks and asynchronous operations together."""
     seconds: float
     """Time of the run, without the frontend and the passes."""
-    warnings: tuple[Diagnostic, ...]
-    """What the kernel has left behind, and what passes had to say; each thing once."""
+    warnings: list[Diagnostic]
+    """What the kernel has left behind, and what passes had to say; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
 
@@ -279,7 +279,8 @@ def _run(
             if trace is not None and options.trace is not None:
                 trace.write(Path(options.trace))
         seconds = time.perf_counter() - before
-    return Interpretation(len(firsts), turns, seconds, tuple(dict.fromkeys([*found, *warnings])), jobs)
+    once = {(each.severity, each.message, each.location): each for each in reversed([*found, *warnings])}
+    return Interpretation(len(firsts), turns, seconds, list(reversed(once.values())), jobs)
 
 
 def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:
