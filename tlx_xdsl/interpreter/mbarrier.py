@@ -21,6 +21,8 @@ class Mbarrier:
     """The Python name of the barrier with its slot, such as `full[2]`."""
     op: Operation
     """What initialised it."""
+    allocation: Operation
+    """What allocated it."""
     count: int
     """Arrivals that complete a phase."""
     pending: int = 0
@@ -35,6 +37,8 @@ class Mbarrier:
     """The phases below this one were waited for."""
     data_phase: int = -1
     """The last phase that completed with data from an asynchronous operation."""
+    arrived: list[Operation] = field(default_factory=list[Operation])
+    """What has arrived in the current phase."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
     """Who has waited for the phase before the current one: the step and the operation, by agent."""
     gathering: Clock = field(default_factory=Clock)
@@ -49,6 +53,14 @@ class Mbarrier:
     def is_armed(self) -> bool:
         """Whether the current phase has begun: something has arrived, or bytes are under way."""
         return self.pending != self.count or self.bytes != 0
+
+    @property
+    def missing(self) -> str:
+        """What the current phase still waits for."""
+        parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
+        if self.bytes:
+            parts.append(f"{self.bytes} bytes")
+        return " and ".join(parts)
 
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
@@ -77,6 +89,7 @@ class Mbarrier:
                 f"of {self.count}",
             )
         self.pending -= count
+        self.arrived.append(op)
         if clock is not None:
             self.gathering.join(clock)
         return self._complete(op)
@@ -106,6 +119,7 @@ class Mbarrier:
         self.pending = self.count
         self.had_bytes = False
         self.completed, self.gathering = self.gathering, Clock()
+        self.arrived.clear()
         self.passed.clear()
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import ModuleOp
@@ -17,9 +17,6 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Step:
@@ -241,17 +238,21 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     from tlx_xdsl.dialects.base.operation import module_integer
     from tlx_xdsl.interpreter import ops as ops
 
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
-    function = _kernel(functions, kernel)
-    plan = Plan(module, function, module_integer(module, "ttg.num-warps") or 4)
-    for name, op in functions.items():
-        plan.functions[name] = FunctionPlan(op)
+    plan = Plan(module, kernel_of(module, kernel), module_integer(module, "ttg.num-warps") or 4)
+    for op in module.ops:
+        if isinstance(op, tt.FuncOp):
+            plan.functions[op.sym_name.data] = FunctionPlan(op)
     for made in plan.functions.values():
         made.graph = Planner(plan, made).graph(made.op.body)
     return plan
 
 
-def _kernel(functions: Mapping[str, tt.FuncOp], name: str | None) -> tt.FuncOp:
+def kernel_of(module: ModuleOp, name: str | None = None) -> tt.FuncOp:
+    """The function of that name, by default the only public one.
+
+    Raises ValueError when there is none.
+    """
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     if name is not None:
         if name not in functions:
             raise ValueError(f"no function '{name}', there are {', '.join(functions) or 'none'}")

@@ -40,7 +40,9 @@ class Outcome:
         return self.kind in ("fault", "deadlock", "warning")
 
 
-def run_plan(plan: Plan, problem: Problem, policy: str, seed: int = 0, cluster: tuple[int, int, int] = (1, 1, 1)) -> Outcome:
+def run_plan(
+    plan: Plan, problem: Problem, policy: str, seed: int = 0, cluster: tuple[int, int, int] = (1, 1, 1)
+) -> Outcome:
     """Run all programs of a problem under one policy."""
     problem.reset()
     memory = GlobalMemory()
