@@ -37,6 +37,8 @@ class Mbarrier:
     """The last phase that completed with data from an asynchronous operation."""
     sources: dict[int, Operation] = field(default_factory=dict[int, Operation])
     """What made the current phase wait for bytes, by agent."""
+    announced: tuple[int, int] = (0, 0)
+    """The agent and the step of the fence that makes its initialisation visible to the cluster."""
     gathering: Clock = field(default_factory=Clock)
     """What those know that have arrived in the current phase."""
     completed: Clock = field(default_factory=Clock)
@@ -142,7 +144,7 @@ class NamedBarrier:
 
 @dataclass(slots=True)
 class ClusterBarrier:
-    """The barrier of all threads of a cluster: every task arrives once in a phase."""
+    """The barrier of a cluster (PTX: barrier.cluster), at which every task arrives once in a phase."""
 
     phase: int = 0
     arrived: dict[int, Operation] = field(default_factory=dict[int, Operation])
