@@ -9,6 +9,7 @@ import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 
 MAX_TURNS = 10_000_000
@@ -23,6 +24,12 @@ class Settings:
     """A policy of `scheduler.POLICIES`."""
     seed: int = 0
     max_turns: int = MAX_TURNS
+
+    @property
+    def name(self) -> str:
+        """How to ask for the same schedule again."""
+        seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
+        return f"schedule '{self.schedule}'{seed}"
 
 
 def clusters(launch: Launch) -> Iterator[tuple[int, int, int]]:
@@ -57,7 +64,12 @@ def run_clusters(
             if not running:
                 running.append(_start(launch, waiting, idle, settings, observer))
             current = running.pop(0)
-            if next(current.progress, _ENDED) is _ENDED:
+            try:
+                has_ended = next(current.progress, _ENDED) is _ENDED
+            except Fault as fault:
+                fault.notes = (*fault.notes, current.cluster.note)
+                raise
+            if has_ended:
                 current.cluster.finish()
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
@@ -90,6 +102,9 @@ def _start(
     cluster = idle.pop() if idle else Cluster(launch, observer=observer, waiting_clusters=waiting)
     first = waiting.pop(0)
     cluster.begin(first)
+    cluster.schedule = settings.name
+    if observer is not None:
+        observer.began(cluster)
     for block in cluster.blocks:
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         task.coroutine = launch.plan.kernel.call(task, launch.arguments)

@@ -30,6 +30,8 @@ class Waiting:
     """What it waits for, and what is missing, for the report of a deadlock."""
     barrier: View | None = None
     """The mbarrier that it waits at."""
+    named: int | None = None
+    """The named barrier that it waits at."""
     spins: bool = False
     """Whether it could go on, but only repeats a loop: it may wait for what another program writes."""
 
@@ -55,6 +57,8 @@ class Task:
         self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
+        self.op: Operation | None = None
+        """The operation that it is at: others have had their turn in front of it, or inside."""
         self.ended = False
         self.turns = 0
         """How often it has run."""
@@ -136,7 +140,7 @@ class Task:
         """The queue for operations of this task of a kind, such as `wgmma`."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
-            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order)
+            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
             self.queues[key] = queue
         return queue
 
