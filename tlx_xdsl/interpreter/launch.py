@@ -103,6 +103,8 @@ def _start(
     first = waiting.pop(0)
     cluster.begin(first)
     cluster.schedule = settings.name
+    if observer is not None:
+        observer.began(cluster)
     for block in cluster.blocks:
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         task.coroutine = launch.plan.kernel.call(task, launch.arguments)

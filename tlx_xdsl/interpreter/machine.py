@@ -28,17 +28,21 @@ WAITED_FOR = ("TMA store", "cp.async", "wgmma")
 
 
 class Observer(Protocol):
-    """Is told what happens, for a trace; `cluster.time` says when."""
+    """Is told what happens, for a trace: every turn ends in `ran` or `completed`."""
+
+    def began(self, cluster: Cluster) -> None:
+        """The thread blocks of a cluster stand at their programs."""
+        ...
 
     def ran(self, task: Task) -> None:
         """A task had a turn."""
         ...
 
-    def issued(self, transfer: Transfer) -> None:
+    def issued(self, cluster: Cluster, transfer: Transfer) -> None:
         """A task has started an asynchronous operation."""
         ...
 
-    def completed(self, transfer: Transfer) -> None:
+    def completed(self, cluster: Cluster, transfer: Transfer) -> None:
         """An asynchronous operation has taken effect."""
         ...
 
@@ -71,6 +75,8 @@ class ThreadBlock:
         self.shared = Memory("shared memory", 1 << 16, rank, grows=True)
         self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
         self.named_barriers: dict[int, NamedBarrier] = {}
+        self.scratch: dict[Operation, int] = {}
+        """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
 
@@ -185,9 +191,9 @@ class Cluster:
         self._agents += 1
         return self._agents
 
-    def new_queue(self, kind: str, owner: str, *, in_order: bool) -> Queue:
-        """A queue of asynchronous operations."""
-        queue = Queue(self.new_agent(), kind, owner, in_order)
+    def new_queue(self, kind: str, owner: str, *, in_order: bool, rank: int = 0) -> Queue:
+        """A queue of asynchronous operations of a task, which is of the thread block `rank`."""
+        queue = Queue(self.new_agent(), kind, owner, in_order, rank)
         self.queues.append(queue)
         return queue
 
@@ -200,5 +206,5 @@ class Cluster:
         queue.pending.append(transfer)
         self.busy[queue] = None
         if self.observer is not None:
-            self.observer.issued(transfer)
+            self.observer.issued(self, transfer)
         return transfer

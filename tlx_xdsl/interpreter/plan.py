@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import ModuleOp
@@ -17,9 +17,6 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Step:
@@ -64,7 +61,7 @@ class Body:
             try:
                 value = step.run(*arguments) if step.kind == Kind.PURE else step.run(task, *arguments)
             except Exception as error:
-                raise _fault(step, arguments, error) from error
+                raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
                 frame[step.results[0]] = value
             elif step.results:
@@ -88,7 +85,7 @@ class Body:
                 else:
                     value = cast(Any, (yield from step.run(task, *arguments)))
             except Exception as error:
-                raise _fault(step, arguments, error) from error
+                raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
                 frame[step.results[0]] = value
             elif step.results:
@@ -97,17 +94,17 @@ class Body:
         return [frame[slot] for slot in self.yields]
 
 
-def _fault(step: Step, arguments: Sequence[Any], error: Exception) -> CompilationError:
+def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> CompilationError:
     """What to tell the user of an exception while an operation ran."""
     if isinstance(error, CompilationError):
         return error
     for value in arguments:
         if isinstance(value, InFlight):
-            return value.misused(step.op)
+            return value.misused(op)
     if isinstance(error, MemoryError):
-        return fault_at(step.op, f"out of memory: {error}")
+        return fault_at(op, f"out of memory: {error}")
     told = internal_error(error)
-    return fault_at(step.op, told.message, told.notes)
+    return fault_at(op, told.message, told.notes)
 
 
 class Graph:
@@ -173,6 +170,11 @@ class Planner:
         """The slot of a value."""
         return self._slots.setdefault(value, len(self._slots))
 
+    @property
+    def count(self) -> int:
+        """The slots so far."""
+        return len(self._slots)
+
     def graph(self, region: Region) -> Graph:
         """All blocks of a region."""
         graph = Graph([self.body(block) for block in region.blocks])
@@ -236,17 +238,21 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     from tlx_xdsl.dialects.base.operation import module_integer
     from tlx_xdsl.interpreter import ops as ops
 
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
-    function = _kernel(functions, kernel)
-    plan = Plan(module, function, module_integer(module, "ttg.num-warps") or 4)
-    for name, op in functions.items():
-        plan.functions[name] = FunctionPlan(op)
+    plan = Plan(module, kernel_of(module, kernel), module_integer(module, "ttg.num-warps") or 4)
+    for op in module.ops:
+        if isinstance(op, tt.FuncOp):
+            plan.functions[op.sym_name.data] = FunctionPlan(op)
     for made in plan.functions.values():
         made.graph = Planner(plan, made).graph(made.op.body)
     return plan
 
 
-def _kernel(functions: Mapping[str, tt.FuncOp], name: str | None) -> tt.FuncOp:
+def kernel_of(module: ModuleOp, name: str | None = None) -> tt.FuncOp:
+    """The function of that name, by default the only public one.
+
+    Raises ValueError when there is none.
+    """
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     if name is not None:
         if name not in functions:
             raise ValueError(f"no function '{name}', there are {', '.join(functions) or 'none'}")

@@ -130,11 +130,12 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
             if not chosen.queue.pending:
                 del cluster.busy[chosen.queue]
             if observer is not None:
-                observer.completed(chosen)
+                observer.completed(cluster, chosen)
             continue
         if cluster.time > end:
-            where = chosen.waiting.op if chosen.waiting else cluster.plan.function
-            raise fault_at(where, f"no end after {max_turns} turns: {chosen.label} still runs")
+            raise fault_at(
+                chosen.op or cluster.plan.function, f"no end after {max_turns} turns: {chosen.label} still runs"
+            )
         chosen.waiting = None
         chosen.turns += 1
         assert chosen.coroutine is not None

@@ -13,9 +13,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_small_float, poison, unsigned, where
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
+from tlx_xdsl.text.diagnostics import report_warning
 
 # Constants -----------------------------------------------------------------------------------------------------------
 
@@ -97,10 +97,19 @@ def unsigned_extremum(op: Operation) -> Binary:
 
 
 def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
+    """`function`, and all bits set where the divisor is 0: the hardware does not trap, and promises no value.
+
+    Elements of a tensor are often computed where a mask hides them; so it is told of scalars only.
+    """
+    is_scalar = as_tensor(op.results[0].type) is None
+
     def run(a: Array, b: Array) -> Array:
-        if not np.all(b):
-            raise fault_at(op, "integer division by zero")
-        return function(a, b)
+        if np.all(b):
+            return function(a, b)
+        if is_scalar:
+            report_warning(op, "integer division by zero: the result may be anything")
+        one = b.dtype.type(1)
+        return where(b == 0, ~b.dtype.type(0), function(a, where(b == 0, one, b)))
 
     return run
 
@@ -264,20 +273,20 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
 
-def _minimum(a: Array, b: Array) -> Array:
+def minimum(a: Array, b: Array) -> Array:
     # numpy says nothing of the sign of zeros, PTX does: -0 is below +0.
     return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.minimum(a, b))
 
 
-def _maximum(a: Array, b: Array) -> Array:
+def maximum(a: Array, b: Array) -> Array:
     return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.maximum(a, b))
 
 
-def _minnum(a: Array, b: Array) -> Array:
+def minnum(a: Array, b: Array) -> Array:
     return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.fmin(a, b))
 
 
-def _maxnum(a: Array, b: Array) -> Array:
+def maxnum(a: Array, b: Array) -> Array:
     return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.fmax(a, b))
 
 
@@ -288,10 +297,10 @@ _FLOAT: dict[type[Operation], Callable[..., Any]] = {
     upstream.DivfOp: np.divide,
     upstream.NegfOp: np.negative,
     arith.RemFOp: np.fmod,
-    upstream.MinimumfOp: _minimum,
-    upstream.MaximumfOp: _maximum,
-    upstream.MinnumfOp: _minnum,
-    upstream.MaxnumfOp: _maxnum,
+    upstream.MinimumfOp: minimum,
+    upstream.MaximumfOp: maximum,
+    upstream.MinnumfOp: minnum,
+    upstream.MaxnumfOp: maxnum,
 }
 
 

@@ -34,20 +34,21 @@ def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | Non
     """Arrive at an mbarrier, and tell who watches when that completes its phase."""
     barrier = barrier_of(op, view)
     if barrier.arrive(op, count, clock):
-        _flipped(task, barrier)
+        _flipped(task, view, barrier)
 
 
 def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
     """Count `size` bytes that a transfer has written."""
     barrier = barrier_of(transfer.op, view)
     if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
-        _flipped(task, barrier)
+        _flipped(task, view, barrier)
 
 
-def _flipped(task: Task, barrier: Mbarrier) -> None:
+def _flipped(task: Task, view: View, barrier: Mbarrier) -> None:
     cluster = task.block.cluster
     if cluster.observer is not None:
-        cluster.observer.flipped(barrier, task.block)
+        # The barrier may be another thread block's.
+        cluster.observer.flipped(barrier, cluster.blocks[view.memory.rank])
 
 
 @step(ttng.InitBarrierOp)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tlx_xdsl.dialects import nvvm
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import nvvm, ttg
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
+from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
 
@@ -35,10 +38,19 @@ def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
 
     Raises Fault for other instructions, when it runs.
     """
-    found = _STATEMENT.fullmatch(op.ptx_code.data.strip())
+    return _statement(op, op.ptx_code.data, has_predicate=op.predicate is not None)
+
+
+@step(ttg.InlineAsmOp)
+def inline_asm(op: ttg.InlineAsmOp) -> Run:
+    """The same; what computes with the elements that a thread holds is a fault, when it runs."""
+    return _statement(op, op.asm_string.data, has_predicate=False)
+
+
+def _statement(op: Operation, code: str, *, has_predicate: bool) -> Run:
+    found = _STATEMENT.fullmatch(code.strip())
     name = found["name"] if found else ""
     operands = [part.strip() for part in found["operands"].split(",") if part.strip()] if found else []
-    has_predicate = op.predicate is not None
 
     def number(text: str, values: tuple[Any, ...]) -> int:
         match = _OPERAND.fullmatch(text)
@@ -50,8 +62,9 @@ def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
         yield None
         if has_predicate and not values[-1]:
             return
-        if name in _BARRIERS and len(operands) == 2:
-            barrier, threads = (number(text, values) for text in operands)
+        if name in _BARRIERS and 1 <= len(operands) <= 2:
+            barrier = number(operands[0], values)
+            threads = number(operands[1], values) if len(operands) == 2 else block_threads(task)
             if _BARRIERS[name]:
                 yield from named_sync(task, op, barrier, threads)
             else:
@@ -59,7 +72,7 @@ def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
         elif name.startswith("fence.proxy.async"):
             task.clock.fence()
         elif not name.startswith(("fence.", "membar.")):
-            raise fault_at(op, f"the interpreter can't run the PTX '{op.ptx_code.data}'")
+            raise fault_at(op, f"the interpreter can't run the PTX '{code}'")
 
     return run
 

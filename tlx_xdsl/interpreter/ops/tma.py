@@ -56,7 +56,12 @@ def start_load(
 
 def load_queue(task: Task, barrier: View) -> Queue:
     """The queue of the loads of a task that complete on one barrier: they come in any order."""
-    return task.queue("TMA load", in_order=False, key=f"TMA load {barrier.memory.rank} {barrier.address}")
+    return task.queue(
+        "TMA load",
+        in_order=False,
+        key=f"TMA load {barrier.memory.rank} {barrier.address}",
+        over=f"it is over when its phase of '{barrier.name}' is complete",
+    )
 
 
 def check_tile(op: Operation, view: View) -> None:
@@ -178,10 +183,12 @@ def _decrement(old: Any, limit: Any) -> Array:
 def reduce_block(task: Task, op: Operation, desc: Descriptor, corner: list[int], values: Array, kind: int) -> None:
     """Combine a block with what is in memory; float additions round in the type of the elements."""
     function = {4: _increment, 5: _decrement}.get(kind) or _REDUCTIONS[kind]
-    found = desc.window(op, task.block.cluster.launch.memory, corner)
+    memory = task.block.cluster.launch.memory
+    found = desc.window(op, memory, corner)
     if found is not None:
         inside, target = found
-        target[...] = function(target, values.view(desc.dtype).reshape(desc.block)[inside])
+        with memory.exclusive:
+            target[...] = function(target, values.view(desc.dtype).reshape(desc.block)[inside])
 
 
 @step(ttng.AsyncTMAStoreWaitOp)

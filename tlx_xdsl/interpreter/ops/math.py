@@ -1,0 +1,144 @@
+"""Functions of the dialect `math`: computed in f64 and rounded, so within 1 ulp of the true value in f32 and below.
+
+The hardware's own approximations are coarser (PTX ISA, "ex2", "lg2", "sin", "cos", "rsqrt"); `docs/interpreter.md`
+says by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import math
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.functions import erf, fused_multiply_add, leading_zeros, reciprocal_root, round_half_away
+from tlx_xdsl.interpreter.numbers import Array, dtype_of, unsigned
+from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
+from tlx_xdsl.interpreter.rounding import round_to
+
+_FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
+    math.AcosOp: np.arccos,
+    math.AcoshOp: np.arccosh,
+    math.AsinOp: np.arcsin,
+    math.AsinhOp: np.arcsinh,
+    math.Atan2Op: np.arctan2,
+    math.AtanOp: np.arctan,
+    math.AtanhOp: np.arctanh,
+    math.CbrtOp: np.cbrt,
+    math.CeilOp: np.ceil,
+    math.CosOp: np.cos,
+    math.CoshOp: np.cosh,
+    math.ErfOp: erf,
+    math.Exp2Op: np.exp2,
+    math.ExpM1Op: np.expm1,
+    math.ExpOp: np.exp,
+    math.FloorOp: np.floor,
+    math.Log10Op: np.log10,
+    math.Log1pOp: np.log1p,
+    math.Log2Op: np.log2,
+    math.LogOp: np.log,
+    math.PowFOp: np.power,
+    math.RoundEvenOp: np.rint,
+    math.RoundOp: round_half_away,
+    math.RsqrtOp: reciprocal_root,
+    math.SinOp: np.sin,
+    math.SinhOp: np.sinh,
+    math.SqrtOp: np.sqrt,
+    math.TanOp: np.tan,
+    math.TanhOp: np.tanh,
+    math.TruncOp: np.trunc,
+}
+
+
+def in_double(op: Operation, function: Callable[..., Any]) -> Run:
+    """`function` in f64, rounded to the type of the result of `op`."""
+    dtype = dtype_of(op.results[0].type)
+    if dtype == np.float64:
+        return function
+    double = np.float64
+    return lambda *values: round_to(function(*(value.astype(double) for value in values)), dtype)
+
+
+@pure(*_FUNCTIONS)
+def function(op: Operation) -> Run:
+    """What is one function of numpy, or of ours."""
+    return in_double(op, _FUNCTIONS[type(op)])
+
+
+@pure(math.AbsFOp)
+def absf(op: math.AbsFOp) -> Unary:
+    """The sign bit is cleared, of NaN, too."""
+    dtype = dtype_of(op.result.type)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    mask = bits.type((1 << (8 * dtype.itemsize - 1)) - 1)
+    return lambda value: (value.view(bits) & mask).view(dtype)
+
+
+@pure(math.CopySignOp)
+def copysign(op: math.CopySignOp) -> Binary:
+    """The magnitude of the first with the sign of the second."""
+    dtype = dtype_of(op.result.type)
+    bits = np.dtype(f"u{dtype.itemsize}")
+    sign = bits.type(1 << (8 * dtype.itemsize - 1))
+    return lambda a, b: ((a.view(bits) & ~sign) | (b.view(bits) & sign)).view(dtype)
+
+
+@pure(math.FmaOp)
+def fma(op: math.FmaOp) -> Ternary:
+    """The exact product plus the third operand, rounded once."""
+    dtype = dtype_of(op.result.type)
+    return lambda a, b, c: fused_multiply_add(a, b, c, dtype)
+
+
+@pure(math.AbsIOp)
+def absi(_op: math.AbsIOp) -> Unary:
+    """The smallest number stays as it is."""
+    return np.abs
+
+
+@pure(math.CountLeadingZerosOp)
+def ctlz(op: math.CountLeadingZerosOp) -> Unary:
+    """Zeros above the highest bit that is set."""
+    dtype = dtype_of(op.result.type)
+    return lambda value: leading_zeros(value.view(unsigned(dtype))).astype(dtype)
+
+
+@pure(math.CountTrailingZerosOp)
+def cttz(op: math.CountTrailingZerosOp) -> Unary:
+    """Zeros below the lowest bit that is set."""
+    dtype = dtype_of(op.result.type)
+    # Exactly the zeros below the lowest set bit are set in ~x & (x - 1).
+    return lambda value: np.bitwise_count((~value & (value - dtype.type(1))).view(unsigned(dtype))).astype(dtype)
+
+
+@pure(math.CtPopOp)
+def ctpop(op: math.CtPopOp) -> Unary:
+    """Bits that are set."""
+    dtype = dtype_of(op.result.type)
+    return lambda value: np.bitwise_count(value.view(unsigned(dtype))).astype(dtype)
+
+
+@pure(math.FPowIOp)
+def fpowi(op: math.FPowIOp) -> Run:
+    """A float to the power of an integer."""
+    return in_double(op, np.power)
+
+
+@pure(math.IPowIOp)
+def ipowi(op: math.IPowIOp) -> Binary:
+    """An integer to the power of an integer, which wraps around; a negative power rounds towards zero."""
+    one = dtype_of(op.result.type).type(1)
+
+    def run(base: Array, power: Array) -> Array:
+        result: Array = np.full(np.shape(base), one)
+        square, left = base, np.maximum(power, 0)
+        while left.any():
+            result = np.where(left & one, result * square, result)
+            square, left = square * square, left >> one
+        odd = np.where(power & one, base, one)
+        inverse = np.where(base == one, one, np.where(base == -one, odd, dtype_of(op.result.type).type(0)))
+        return np.where(power < 0, inverse, result)[()]
+
+    return run

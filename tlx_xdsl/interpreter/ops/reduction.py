@@ -1,0 +1,116 @@
+"""Reductions and scans: the region combines whole tensors of elements at once, in about log2(n) steps.
+
+Any association of the elements is right for the hardware's purposes, and it picks its own; here neighbours are
+combined first, and always the lower one stands on the left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.interpreter.lanes import Lanes
+from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Kind, Run, Unary, structured
+from tlx_xdsl.interpreter.task import Task
+
+Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]
+"""Elements on the left and on the right, of each operand, to what the region makes of them."""
+
+_ACCUMULATES: dict[type[Operation], np.ufunc] = {
+    arith.AddiOp: np.add,
+    arith.MuliOp: np.multiply,
+    arith.AndIOp: np.bitwise_and,
+    arith.OrIOp: np.bitwise_or,
+    arith.XOrIOp: np.bitwise_xor,
+    arith.MinSIOp: np.minimum,
+    arith.MaxSIOp: np.maximum,
+}
+"""Integer operations for which every association gives the same bits."""
+
+
+def _only_operation(block: Block) -> Operation | None:
+    """The operation of a region that does nothing else than one to its two arguments."""
+    ops = list(block.ops)
+    if len(ops) == 2 and len(block.args) == 2 and tuple(ops[0].operands) == tuple(block.args):
+        return ops[0]
+    return None
+
+
+def _ufunc(block: Block) -> np.ufunc | None:
+    only = _only_operation(block)
+    if only is None or dtype_of(only.results[0].type).kind == "b":
+        return None
+    return _ACCUMULATES.get(type(only))
+
+
+def _at_once(method: Callable[..., Any], axis: int) -> Unary:
+    return lambda values: method(values, axis, values.dtype)
+
+
+def _combine(planner: Planner, block: Block) -> Combine:
+    only = _only_operation(block)
+    if only is not None:
+        kind, run = planner.build(only)
+        if kind == Kind.PURE:
+            return lambda _task, left, right: (run(left[0], right[0]),)
+    lanes = Lanes(planner, block)
+    return lambda task, left, right: lanes.call(task, *left, *right)
+
+
+@structured(tt.ReduceOp)
+def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
+    """Along one axis, which vanishes."""
+    axis, single = op.axis.value.data, len(op.result) == 1
+    block = op.combine_op.block
+    if (function := _ufunc(block)) is not None:
+        return Kind.PURE, _at_once(function.reduce, axis)
+    combine = _combine(planner, block)
+
+    def run(task: Task, *sources: Array) -> Any:
+        values: Sequence[Array] = [np.moveaxis(source, axis, 0) for source in sources]
+        while (count := len(values[0])) > 1:
+            even = count // 2 * 2
+            joined = combine(task, [value[0:even:2] for value in values], [value[1:even:2] for value in values])
+            if even != count:
+                joined = [np.concatenate((a, b[even:])) for a, b in zip(joined, values, strict=True)]
+            values = joined
+        results = [value[0] for value in values]
+        return results[0] if single else results
+
+    return Kind.EFFECT, run
+
+
+@structured(tt.ScanOp)
+def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
+    """Each element with all before it, by doubling the number of elements that are combined."""
+    axis, single = op.axis.value.data, len(op.result) == 1
+    is_reverse = bool(op.reverse.value.data)
+    block = op.combine_op.block
+    if (function := _ufunc(block)) is not None:
+        forward = _at_once(function.accumulate, axis)
+        backward: Unary = lambda values: np.flip(forward(np.flip(values, axis)), axis)  # noqa: E731
+        return Kind.PURE, backward if is_reverse else forward
+    combine = _combine(planner, block)
+
+    def run(task: Task, *sources: Array) -> Any:
+        values: Sequence[Array] = [np.moveaxis(source, axis, 0) for source in sources]
+        if is_reverse:
+            values = [value[::-1] for value in values]
+        count, step = len(values[0]), 1
+        while step < count:
+            joined = combine(task, [value[:-step] for value in values], [value[step:] for value in values])
+            values = [np.concatenate((a[:step], b)) for a, b in zip(values, joined, strict=True)]
+            step *= 2
+        if is_reverse:
+            values = [value[::-1] for value in values]
+        results = [np.moveaxis(value, 0, axis) for value in values]
+        return results[0] if single else results
+
+    return Kind.EFFECT, run

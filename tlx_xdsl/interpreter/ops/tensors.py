@@ -1,0 +1,146 @@
+"""Tensors are made, reshaped and rearranged; the numbers in them stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.flight import InFlight
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
+
+
+@pure(tt.MakeRangeOp)
+def make_range(op: tt.MakeRangeOp) -> Run:
+    """The same tensor each time; nobody may write to it."""
+    held = np.arange(op.start.value.data, op.end.value.data, dtype=np.int32)
+    return lambda: held
+
+
+@pure(tt.SplatOp)
+def splat(op: tt.SplatOp) -> Unary:
+    """One number in all elements; it is held once."""
+    shape = shape_of_tensor(op.result.type)
+    return lambda value: np.broadcast_to(value, shape)
+
+
+@pure(tt.UnsplatOp)
+def unsplat(_op: tt.UnsplatOp) -> Unary:
+    """The only element."""
+    return lambda value: value.reshape(-1)[0]
+
+
+@pure(tt.ExpandDimsOp)
+def expand_dims(op: tt.ExpandDimsOp) -> Unary:
+    """A new dimension of size 1."""
+    shape = shape_of_tensor(op.result.type)
+    return lambda value: value.reshape(shape)
+
+
+@pure(tt.BroadcastOp)
+def broadcast(op: tt.BroadcastOp) -> Unary:
+    """Dimensions of size 1 are repeated; they are held once."""
+    shape = shape_of_tensor(op.result.type)
+    return lambda value: np.broadcast_to(value, shape)
+
+
+@pure(tt.ReshapeOp)
+def reshape(op: tt.ReshapeOp) -> Unary:
+    """In row-major order, even where any order is allowed."""
+    shape = shape_of_tensor(op.result.type)
+    return lambda value: value.reshape(shape)
+
+
+@pure(tt.TransOp)
+def trans(op: tt.TransOp) -> Unary:
+    """The dimensions in another order."""
+    order = tuple(int(dim) for dim in op.order.get_values())
+    return lambda value: value.transpose(order)
+
+
+@pure(tt.JoinOp)
+def join(_op: tt.JoinOp) -> Binary:
+    """Pairs in a new last dimension."""
+    return lambda a, b: np.stack((a, b), -1)
+
+
+@pure(tt.SplitOp)
+def split(_op: tt.SplitOp) -> Unary:
+    """The first and the second elements of pairs."""
+    return lambda value: (value[..., 0], value[..., 1])
+
+
+@pure(tt.CatOp)
+def cat(op: tt.CatOp) -> Binary:
+    """One behind the other, though any order is allowed."""
+    shape = shape_of_tensor(op.result.type)
+    return lambda a, b: np.concatenate((a.reshape(-1), b.reshape(-1))).reshape(shape)
+
+
+@pure(ttg.ConvertLayoutOp)
+def convert_layout(op: ttg.ConvertLayoutOp) -> Unary:
+    """Numbers stay where the layout changes, but they must be there.
+
+    Raises Fault for the result of an asynchronous dot that was not waited for.
+    """
+
+    def run(value: Any) -> Array:
+        if isinstance(value, InFlight):
+            raise value.misused(op)
+        return value
+
+    return run
+
+
+@pure(tt.GatherOp)
+def gather(op: tt.GatherOp) -> Binary:
+    """Picked along one axis; beside it, an element comes from its own place.
+
+    Raises Fault for an index outside of the source: the hardware gives anything then.
+    """
+    axis = op.axis.value.data
+    source, wanted = shape_of_tensor(op.src.type), shape_of_tensor(op.indices.type)
+    inside = tuple(slice(None) if dim == axis else slice(0, size) for dim, size in enumerate(wanted))
+
+    def run(values: Array, indices: Array) -> Array:
+        check_indices(op, indices, source[axis], f"dimension {axis} of the source")
+        return np.take_along_axis(values[inside], indices.astype(np.int64), axis)
+
+    return run
+
+
+def check_indices(op: Operation, indices: Array, size: int, where: str) -> None:
+    """Check that all indices lie in 0 to `size` - 1.
+
+    Raises Fault, naming the first one that does not.
+    """
+    wrong = (indices < 0) | (indices >= size)
+    if wrong.any():
+        at = np.argwhere(wrong)[0]
+        raise fault_at(
+            op,
+            f"index {int(indices[tuple(at)])} (element {at.tolist()} of the indices) is outside of the {size} elements "
+            f"of {where}",
+        )
+
+
+@pure(tt.HistogramOp)
+def histogram(op: tt.HistogramOp) -> Run:
+    """How often each number occurs; those without a bin count nowhere."""
+    bins = shape_of_tensor(op.result.type)[0]
+    tensor = as_tensor(op.result.type)
+    assert tensor is not None
+
+    def run(values: Array, mask: Array | None = None) -> Array:
+        if mask is not None:
+            values = values[mask]
+        values = values.reshape(-1)
+        inside = (values >= 0) & (values < bins)
+        return np.bincount(values[inside].astype(np.int64), minlength=bins).astype(np.int32)
+
+    return run

@@ -1,0 +1,62 @@
+"""Conversions between floating-point types with one rounding, to nearest or towards zero.
+
+numpy and ml_dtypes go from f64 to the types below f32 by way of f32, and so round twice. Rounding the first step "to
+odd" makes the second one right (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved
+algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008).
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from tlx_xdsl.interpreter.numbers import Array
+
+
+def round_to(values: Array, target: np.dtype[Any], *, saturates: bool = False) -> Array:
+    """`values` as the nearest numbers of `target`, ties to even.
+
+    What is out of range becomes infinite, NaN where the type has no infinity, or, with `saturates`, the largest finite
+    number (PTX ISA, "cvt", `.satfinite`). NaN stays NaN.
+    """
+    if saturates:
+        limit = largest(target)
+        wide = values if values.dtype.itemsize >= 4 else values.astype(np.float32)
+        values = np.clip(wide, wide.dtype.type(-limit), wide.dtype.type(limit))
+    if values.dtype == np.float64 and target.itemsize < 4 and target != np.float16:
+        values = to_odd_single(values)
+    return values.astype(target)
+
+
+def truncate_to(values: Array, target: np.dtype[Any]) -> Array:
+    """`values` as the numbers of `target` that are next to them towards zero; infinities and NaN stay.
+
+    What is out of range becomes the largest finite number.
+    """
+    limit = largest(target)
+    wide = values.astype(np.float64)
+    result = round_to(np.where(np.isfinite(wide), np.clip(wide, -limit, limit), wide), target)
+    too_large = np.abs(result.astype(np.float64)) > np.abs(wide)
+    bits = np.dtype(f"u{target.itemsize}")
+    # The next number towards zero: signs and magnitudes are held as integers are, the magnitude below.
+    return np.where(too_large, result.view(bits) - bits.type(1), result.view(bits)).view(target)[()]
+
+
+def largest(dtype: np.dtype[Any]) -> float:
+    """The largest finite number of a floating-point type."""
+    return float(cast(Any, ml_dtypes.finfo(dtype)).max)
+
+
+def to_odd_single(values: Array) -> Array:
+    """f64 as f32, rounded to odd: what is inexact gets the neighbour whose last bit is set."""
+    nearest = values.astype(np.float32)
+    wide = nearest.astype(np.float64)
+    bits = nearest.view(np.int32)
+    inexact = (wide != values) & np.isfinite(wide)
+    # Of the two neighbours, one is even and one is odd; towards zero is one bit less, away from it one more.
+    even = inexact & (bits & np.int32(1) == 0)
+    towards_zero = np.abs(wide) > np.abs(values)
+    moved = np.where(towards_zero, bits - np.int32(1), bits + np.int32(1))
+    return np.where(even, moved, bits).view(np.float32)[()]
