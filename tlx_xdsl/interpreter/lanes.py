@@ -30,19 +30,6 @@ LaneRun: TypeAlias = Callable[[Task, Mask, Sequence[Array]], Sequence[Array]]
 """Runs an operation for some lanes: from its operands to its results, of which only those lanes matter."""
 
 
-class Lanes:
-    """A block of scalar operations, ready to run for many elements."""
-
-    def __init__(self, planner: Planner, block: Block):
-        self._body = _LaneBody(planner, block)
-
-    def call(self, task: Task, *values: Array) -> list[Array]:
-        """Run for all elements of arrays of one shape; gives the operands of the terminator in that shape."""
-        shape = np.shape(values[0])
-        results = self._body.run(task, np.ones(shape, np.bool_), values)
-        return [np.broadcast_to(result, shape) for result in results]
-
-
 class LaneGraph:
     """A region of blocks with branches, ready to run for many elements."""
 
@@ -89,6 +76,12 @@ def merge(old: tuple[Mask, list[Array]] | None, mask: Mask, values: Sequence[Arr
 
 def _choose(mask: Mask, new: Array, old: Array) -> Array:
     return new if new is old else np.where(mask, new, old)
+
+
+def every_lane(code: LaneGraph, task: Task, values: Sequence[Array]) -> list[Array]:
+    """Run `code` for all elements of arrays of one shape; its results have that shape."""
+    shape = np.shape(values[0])
+    return [np.broadcast_to(result, shape) for result in code.run(task, np.ones(shape, np.bool_), values)]
 
 
 class _LaneBody:

@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.deadlock import barrier_notes
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
-from tlx_xdsl.interpreter.memory import Memory
+from tlx_xdsl.interpreter.memory import Memory, Placement
 from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -72,13 +72,20 @@ class ThreadBlock:
         self.rank = rank
         """In the cluster (PTX: %cluster_ctarank)."""
         self.program: tuple[int, int, int] = (0, 0, 0)
-        self.shared = Memory("shared memory", 1 << 16, rank, grows=True)
-        self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
+        self.shared = Memory("shared memory", 1 << 16, rank, grows=True, placement=cluster.shared_placement)
+        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, placement=cluster.tensor_placement)
         self.named_barriers: dict[int, NamedBarrier] = {}
         self.scratch: dict[Operation, int] = {}
         """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
+        self.visits: dict[int, tuple[int, Operation]] = {}
+        """The last accesses of other thread blocks to the memory of this one, by agent."""
+
+    def reaches(self, memory: Memory, agent: int, step: int, op: Operation) -> None:
+        """Note an access to another thread block's memory, which must be over before that block ends."""
+        if memory.rank != self.rank:
+            self.cluster.blocks[memory.rank].visits[agent] = (step, op)
 
     def named_barrier(self, number: int) -> NamedBarrier:
         """The named barrier of that number."""
@@ -104,6 +111,8 @@ class Cluster:
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
+    released: dict[int, Clock] = field(default_factory=dict[int, Clock])
+    """For each address in global memory, what those knew who have released something there by an atomic operation."""
     waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
     schedule: str = ""
@@ -111,6 +120,8 @@ class Cluster:
     time: int = 0
     """Turns so far."""
     observer: Observer | None = None
+    shared_placement: Placement = field(default_factory=Placement)
+    tensor_placement: Placement = field(default_factory=Placement)
     _agents: int = 0
     _serial: int = 0
 
@@ -129,6 +140,7 @@ class Cluster:
         self.busy.clear()
         self.queues.clear()
         self.barrier = ClusterBarrier()
+        self.released.clear()
         self._agents = 0
         x, y, _ = self.launch.cluster
         for block in self.blocks:
@@ -139,6 +151,7 @@ class Cluster:
             block.tensor.clear()
             block.named_barriers.clear()
             block.tasks.clear()
+            block.visits.clear()
 
     @property
     def note(self) -> str:

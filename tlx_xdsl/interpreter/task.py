@@ -16,6 +16,7 @@ from tlx_xdsl.interpreter.races import Actor
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import ThreadBlock
+    from tlx_xdsl.interpreter.tensor_core import TensorCore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class Task:
         self.turns = 0
         """How often it has run."""
         self.queues: dict[str, Queue] = {}
+        self.tensor_core: TensorCore | None = None
+        """What it has issued to Blackwell's tensor cores."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 

@@ -1,4 +1,4 @@
-"""Printing and assertions of a kernel, and operations that only advise the compiler."""
+"""Printing and assertions of a kernel."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, tt
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import scalar_type
-from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.tt.types import PointerType
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_float, unsigned
@@ -69,23 +67,3 @@ def _formatter(type_: Any, is_hex: bool, is_signed: bool) -> Unary:
     if is_signed:
         return lambda value: str(int(value))
     return lambda value: str(int(value.view(unsigned(dtype))))
-
-
-@effect(AssumeOp)
-def assume(op: AssumeOp) -> Run:
-    """What the user promises is checked.
-
-    Raises Fault where it does not hold.
-    """
-
-    def run(_task: Task, condition: Array) -> None:
-        if not np.all(condition):
-            raise fault_at(op, "what tl.assume promises here does not hold")
-
-    return run
-
-
-@effect(tlx.DumpLayoutOp, tlx.AssertSameLayoutOp, tlx.AssertSameLayoutExpectedOp)
-def layout_note(_op: Operation) -> Run:
-    """A note to the compiler."""
-    return lambda *_: None

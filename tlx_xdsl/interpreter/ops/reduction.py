@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.interpreter.lanes import Lanes
+from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
 from tlx_xdsl.interpreter.numbers import Array, dtype_of
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, Unary, structured
@@ -54,24 +54,23 @@ def _at_once(method: Callable[..., Any], axis: int) -> Unary:
     return lambda values: method(values, axis, values.dtype)
 
 
-def _combine(planner: Planner, block: Block) -> Combine:
-    only = _only_operation(block)
+def _combine(planner: Planner, region: Region) -> Combine:
+    only = _only_operation(region.block)
     if only is not None:
         kind, run = planner.build(only)
         if kind == Kind.PURE:
             return lambda _task, left, right: (run(left[0], right[0]),)
-    lanes = Lanes(planner, block)
-    return lambda task, left, right: lanes.call(task, *left, *right)
+    graph = LaneGraph(planner, region)
+    return lambda task, left, right: every_lane(graph, task, [*left, *right])
 
 
 @structured(tt.ReduceOp)
 def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
     """Along one axis, which vanishes."""
     axis, single = op.axis.value.data, len(op.result) == 1
-    block = op.combine_op.block
-    if (function := _ufunc(block)) is not None:
+    if (function := _ufunc(op.combine_op.block)) is not None:
         return Kind.PURE, _at_once(function.reduce, axis)
-    combine = _combine(planner, block)
+    combine = _combine(planner, op.combine_op)
 
     def run(task: Task, *sources: Array) -> Any:
         values: Sequence[Array] = [np.moveaxis(source, axis, 0) for source in sources]
@@ -92,12 +91,11 @@ def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
     """Each element with all before it, by doubling the number of elements that are combined."""
     axis, single = op.axis.value.data, len(op.result) == 1
     is_reverse = bool(op.reverse.value.data)
-    block = op.combine_op.block
-    if (function := _ufunc(block)) is not None:
+    if (function := _ufunc(op.combine_op.block)) is not None:
         forward = _at_once(function.accumulate, axis)
         backward: Unary = lambda values: np.flip(forward(np.flip(values, axis)), axis)  # noqa: E731
         return Kind.PURE, backward if is_reverse else forward
-    combine = _combine(planner, block)
+    combine = _combine(planner, op.combine_op)
 
     def run(task: Task, *sources: Array) -> Any:
         values: Sequence[Array] = [np.moveaxis(source, axis, 0) for source in sources]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttng
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
+from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array, where
+from tlx_xdsl.interpreter.numbers import Array, unsigned, where
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
@@ -161,17 +164,6 @@ def reduce(op: ttng.AsyncTMAReduceOp) -> Run:
     return run
 
 
-_REDUCTIONS: dict[int, Callable[[Array, Array], Array]] = {
-    1: np.add,
-    2: np.minimum,
-    3: np.maximum,
-    6: np.bitwise_and,
-    7: np.bitwise_or,
-    8: np.bitwise_xor,
-}
-"""By the number of `DescriptorReduceKind`; 4 and 5, which wrap around at a limit, are functions below."""
-
-
 def _increment(old: Any, limit: Any) -> Array:
     return where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
@@ -180,15 +172,34 @@ def _decrement(old: Any, limit: Any) -> Array:
     return where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
+_REDUCTIONS: dict[DescriptorReduceKind, Callable[[Array, Array], Array]] = {
+    DescriptorReduceKind.ADD: np.add,
+    DescriptorReduceKind.MIN: np.minimum,
+    DescriptorReduceKind.MAX: np.maximum,
+    DescriptorReduceKind.INC: _increment,
+    DescriptorReduceKind.DEC: _decrement,
+    DescriptorReduceKind.AND: np.bitwise_and,
+    DescriptorReduceKind.OR: np.bitwise_or,
+    DescriptorReduceKind.XOR: np.bitwise_xor,
+}
+
+
 def reduce_block(task: Task, op: Operation, desc: Descriptor, corner: list[int], values: Array, kind: int) -> None:
-    """Combine a block with what is in memory; float additions round in the type of the elements."""
-    function = {4: _increment, 5: _decrement}.get(kind) or _REDUCTIONS[kind]
-    memory = task.block.cluster.launch.memory
-    found = desc.window(op, memory, corner)
-    if found is not None:
-        inside, target = found
-        with memory.exclusive:
-            target[...] = function(target, values.view(desc.dtype).reshape(desc.block)[inside])
+    """Combine a block with what is in memory; float additions round in the type of the elements.
+
+    The descriptor's type knows the sign of integers.
+    """
+    function, memory = _REDUCTIONS[DescriptorReduceKind(kind)], task.block.cluster.launch.memory
+    held = desc.dtype
+    element = descriptor_type(op.operands[0].type).element_type
+    if isinstance(element, IntegerType) and cast(Any, element).signedness.data is Signedness.UNSIGNED:
+        held = unsigned(held)
+    with memory.exclusive:
+        found = desc.window(op, memory, corner)
+        if found is not None:
+            inside, target = found
+            target = target.view(held)
+            target[...] = function(target, values.view(held).reshape(desc.block)[inside])
 
 
 @step(ttng.AsyncTMAStoreWaitOp)

@@ -91,8 +91,9 @@ def reinterpret(op: Operation) -> Run:
     def run(view: View) -> View:
         if (child := view.child(op)) is None:
             offsets = places.offsets + int(view.offsets.min(initial=1 << 62))
-            family = view.memory.family(op, name or view.name) if is_alias else view.family
-            child = View(view.memory, offsets, places.dtype, family, name or view.name, places.alignment)
+            key = (op, view.family.number, view.address)
+            family = view.memory.family(key, op, name or view.name) if is_alias else view.family
+            child = View(view.memory, offsets, places.dtype, family, name or view.name, places.alignment, places.copies)
             view.keep(op, child)
         return child
 

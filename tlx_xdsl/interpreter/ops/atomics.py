@@ -1,0 +1,211 @@
+"""Atomic operations on global memory.
+
+Elements with different addresses are done at once; those that share one take turns, in the order of the elements, as
+the hardware does in any order. An operation that releases tells what its task knows to those that acquire at the same
+address (PTX ISA, "Memory Consistency Model"); scopes make no difference here, since all threads see one memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.numbers import Array, dtype_of, poison, unsigned
+from tlx_xdsl.interpreter.registry import Run, step
+from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+
+_FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
+    RMWOp.AND: np.bitwise_and,
+    RMWOp.OR: np.bitwise_or,
+    RMWOp.XOR: np.bitwise_xor,
+    RMWOp.ADD: np.add,
+    RMWOp.FADD: np.add,
+    RMWOp.MAX: np.maximum,
+    RMWOp.MIN: np.minimum,
+    RMWOp.UMAX: np.maximum,
+    RMWOp.UMIN: np.minimum,
+    RMWOp.XCHG: lambda _old, new: new,
+}
+
+
+class _Order:
+    """What an operation tells, and what it learns."""
+
+    def __init__(self, op: Operation):
+        semantic = MemSemantic(cast(Any, op).sem.value.data)
+        self._releases = semantic in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE)
+        self._acquires = semantic in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE)
+
+    def apply(self, task: Task, addresses: Array) -> None:
+        """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
+        cluster = task.block.cluster
+        if len(cluster.tasks) == 1 and not cluster.released:
+            return
+        places: list[int] = np.unique(addresses).tolist()
+        if self._acquires:
+            for place in places:
+                if (known := cluster.released.get(place)) is not None:
+                    task.acquire(known)
+        if self._releases:
+            told = task.release()
+            for place in places:
+                cluster.released.setdefault(place, told.copy()).join(told)
+
+
+def _memory(task: Task) -> GlobalMemory:
+    return task.block.cluster.launch.memory
+
+
+def in_turns(addresses: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The elements of a flat array in groups without an address twice, those of one address in their order."""
+    _, first = np.unique(addresses, return_index=True)
+    if len(first) == len(addresses):
+        return [np.arange(len(addresses))]
+    order = np.argsort(addresses, kind="stable")
+    ordered = addresses[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    # How many elements of the same address stand in front of each.
+    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
+    return [order[turn == number] for number in range(int(turn.max()) + 1)]
+
+
+def _exchange(
+    task: Task,
+    op: Operation,
+    dtype: np.dtype[Any],
+    addresses: Array,
+    mask: Array | None,
+    make: Callable[[Array, NDArray[np.int64]], Array],
+) -> Array:
+    """Replace each element by what `make` gives for the old ones and their numbers; gives the old ones.
+
+    Masked elements are left alone, and come back with every bit set.
+    """
+    shape, memory = np.shape(addresses), _memory(task)
+    flat = np.ravel(addresses)
+    chosen = np.arange(len(flat)) if mask is None else np.flatnonzero(np.broadcast_to(mask, shape))
+    result = poison(flat.shape, dtype)
+    with memory.exclusive:
+        for group in in_turns(flat[chosen]) if len(chosen) else ():
+            where = chosen[group]
+            old = memory.load(op, flat[where], dtype, None, result[:1])
+            memory.store(op, flat[where], make(old, where), dtype, None)
+            result[where] = old
+    return result.reshape(shape)[()]
+
+
+def _flat(values: Array, addresses: Array) -> Array:
+    return np.broadcast_to(values, np.shape(addresses)).reshape(-1)
+
+
+@step(tt.AtomicRMWOp)
+def read_modify_write(op: tt.AtomicRMWOp) -> Run:
+    """The old values; what is masked has every bit set."""
+    dtype, order = dtype_of(op.val.type), _Order(op)
+    kind = RMWOp(op.atomic_rmw_op.value.data)
+    function = _FUNCTIONS[kind]
+    held = unsigned(dtype) if kind in (RMWOp.UMAX, RMWOp.UMIN) else dtype
+
+    def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
+        yield None
+        given = _flat(values, addresses)
+
+        def make(old: Array, where: NDArray[np.int64]) -> Array:
+            return function(old.view(held), given[where].view(held)).view(dtype)
+
+        old = _exchange(task, op, dtype, addresses, mask, make)
+        order.apply(task, _reached(addresses, mask))
+        return old
+
+    return run
+
+
+def _reached(addresses: Array, mask: Array | None) -> Array:
+    return addresses if mask is None else np.asarray(addresses)[np.broadcast_to(mask, np.shape(addresses))]
+
+
+@step(tt.AtomicCASOp)
+def compare_and_swap(op: tt.AtomicCASOp) -> Run:
+    """The old values, which are replaced where they have the bits of `cmp`."""
+    dtype, order = dtype_of(op.val.type), _Order(op)
+    bits = np.dtype(f"u{dtype.itemsize}")
+
+    def run(task: Task, addresses: Array, compare: Array, values: Array) -> Coroutine:
+        yield None
+        expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
+
+        def make(old: Array, where: NDArray[np.int64]) -> Array:
+            return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
+
+        old = _exchange(task, op, dtype, addresses, None, make)
+        order.apply(task, addresses)
+        return old
+
+    return run
+
+
+@step(tt.AtomicLoadOp)
+def load(op: tt.AtomicLoadOp) -> Run:
+    """What is masked has every bit set."""
+    dtype, order = dtype_of(op.result.type), _Order(op)
+    undefined = poison((), dtype)[()]
+    is_scalar = as_tensor(op.result.type) is None
+
+    def run(task: Task, addresses: Array, mask: Array | None = None) -> Coroutine:
+        yield None
+        values = _memory(task).load(op, addresses, dtype, mask, undefined)
+        order.apply(task, _reached(addresses, mask))
+        return values[()] if is_scalar else values
+
+    return run
+
+
+@step(tt.AtomicStoreOp)
+def store(op: tt.AtomicStoreOp) -> Run:
+    """Of several values for one address, any of them may stay."""
+    dtype, order = dtype_of(op.value.type), _Order(op)
+
+    def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
+        yield None
+        order.apply(task, _reached(addresses, mask))
+        _memory(task).store(op, addresses, values, dtype, mask)
+
+    return run
+
+
+@step(tt.AtomicPollOp)
+def poll(op: tt.AtomicPollOp) -> Run:
+    """Waits until all elements are as expected, or until the time is over; which of them are.
+
+    There is no clock: a turn of the task counts as a nanosecond.
+    """
+    dtype, order = dtype_of(op.expected.type), _Order(op)
+
+    def run(task: Task, addresses: Array, expected: Array, timeout: np.int64 | None = None) -> Coroutine:
+        yield None
+        found = np.zeros(np.shape(addresses), np.bool_)
+
+        def ready() -> bool:
+            nonlocal found
+            found = _memory(task).load(op, addresses, dtype, None, expected) == expected
+            return bool(np.all(found))
+
+        if timeout is None:
+            yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory")
+        else:
+            left = int(timeout)
+            while not ready() and left > 0:
+                left -= 1
+                yield None
+        order.apply(task, addresses)
+        return found
+
+    return run
