@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import fault_at, place
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Cell, Footprint, Races
+from tlx_xdsl.interpreter.users import lines, writers
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.mbarrier import Mbarrier
@@ -293,7 +294,8 @@ class View:
         number = int(found[index])
         count = f"{int(bad.sum())} of its {bad.size} elements, element {list(index)} first"
         if number == NOBODY:
-            return fault_at(op, f"'{self.name}' is read before it is written: {count}")
+            notes = [f"'{self.family.name}' is written at {line}" for line in lines(writers(self.family.op))]
+            return fault_at(op, f"'{self.name}' is read before it is written: {count}", notes)
         other = self.memory.placement.families[number - 1]
         return fault_at(
             op,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.engine import OVER, Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
@@ -136,11 +136,12 @@ class Task:
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 
-    def queue(self, kind: str, *, in_order: bool, key: str | None = None) -> Queue:
-        """The queue for operations of this task of a kind, such as `wgmma`."""
+    def queue(self, kind: str, *, in_order: bool, key: str | None = None, over: str = "") -> Queue:
+        """The queue for operations of this task of a kind, such as `wgmma`; `over` says how one learns of their end."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
             queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
+            queue.over = over or OVER.get(kind, "")
             self.queues[key] = queue
         return queue
 
