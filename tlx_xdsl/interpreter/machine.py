@@ -244,12 +244,12 @@ class Cluster:
         self.queues.append(queue)
         return queue
 
-    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
-        """Start an asynchronous operation."""
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None], marks: Clock) -> Transfer:
+        """Start an asynchronous operation of a task that knows the facts `marks`."""
         queue.issued += 1
         queue.last = op
         self._serial += 1
-        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, self._serial)
+        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, marks, self._serial)
         queue.pending.append(transfer)
         self.busy[queue] = None
         if self.observer is not None:
