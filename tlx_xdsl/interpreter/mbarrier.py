@@ -60,9 +60,10 @@ class Mbarrier:
     def missing(self) -> str:
         """What the current phase still waits for."""
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
-        if self.bytes:
+        if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
-        return " and ".join(parts)
+        told = " and ".join(parts)
+        return f"{told}, while {-self.bytes} bytes have come that nobody expects" if self.bytes < 0 else told
 
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""

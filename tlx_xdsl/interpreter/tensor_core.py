@@ -32,7 +32,11 @@ class TensorCore:
     """The tensor core as one task sees it."""
 
     queue: Queue
+    rank: int
+    """The thread block of the task in its cluster."""
     agents: dict[Footprint | None, int] = field(default_factory=dict[Footprint | None, int])
+    last: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
+    """The last operation of each agent, with its number."""
 
     def issue(
         self,
@@ -56,7 +60,9 @@ class TensorCore:
             for follows in (agent, self.agents.get(COPIES)):
                 if follows is not None:
                     clock.learn(follows, self.queue.issued)
-        what = f"the {'tcgen05.cp' if accumulator is None else 'tcgen05.mma'} of {self.queue.owner}"
+        kind = "tcgen05.cp" if accumulator is None else f"tcgen05.mma to '{accumulator.name}'"
+        what = f"the {kind} of {self.queue.owner}"
+        self.last[agent] = (number, op)
         for views, note in ((reads, "read"), (writes, "overwrite")):
             for view in views:
                 # Tensor memory has no proxies.
@@ -77,5 +83,6 @@ class TensorCore:
 def tensor_core(task: Task) -> TensorCore:
     """What the task has issued."""
     if task.tensor_core is None:
-        task.tensor_core = TensorCore(task.queue("tcgen05 operation", in_order=True))
+        task.tensor_core = TensorCore(task.queue("tcgen05 operation", in_order=True), task.block.rank)
+        task.block.cluster.tensor_cores.append(task.tensor_core)
     return task.tensor_core

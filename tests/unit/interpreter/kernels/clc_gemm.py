@@ -46,13 +46,8 @@ def matmul(
                 tlx.fence_async_shared()
                 tlx.async_descriptor_store(c_desc, c[0], [tile % tiles_m * BLOCK_M, tile // tiles_m * BLOCK_N])
                 tl.atomic_add(count_ptr + tile, 1)
-                if DROP == "response wait":
-                    tile = tlx._clc_query(context._clc_responses[0])
-                else:
-                    tile = tlx.clc_consumer(context, turn & 1, multi_ctas=False)
+                tile = tlx.clc_consumer(context, turn & 1, multi_ctas=False)
                 turn += 1
-            if DROP == "ask again":
-                tlx.clc_producer(context, 1, multi_ctas=False)
             tlx.async_descriptor_store_wait(0)
 
         with tlx.async_task(num_warps=1):

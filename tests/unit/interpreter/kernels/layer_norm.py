@@ -43,7 +43,7 @@ def layer_norm(
     if DROP != "expect":
         tlx.barrier_expect_bytes(full[0], BYTES)
     tlx.barrier_expect_bytes(full[1], BYTES)
-    if DROP == "relaxed":
+    if DROP == "fence":
         tlx.cluster_barrier()
     elif DROP != "barrier":
         tlx.fence_mbarrier_init_cluster()

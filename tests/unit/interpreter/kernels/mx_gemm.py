@@ -28,12 +28,12 @@ def matmul(
     a_scale = tlx.local_alloc((32, 16), tl.uint8, NUM_STAGES)
     b_scale = tlx.local_alloc((LINES, 16), tl.uint8, NUM_STAGES)
     acc = tlx.local_alloc((BLOCK_M, BLOCK_N), tl.float32, 1, tlx.storage_kind.tmem)
-    a_tmem = tlx.local_alloc((BLOCK_M, SCALES), tl.uint8, 2, tlx.storage_kind.tmem)
-    b_tmem = tlx.local_alloc((BLOCK_N, SCALES), tl.uint8, 2, tlx.storage_kind.tmem)
+    a_tmem = tlx.local_alloc((BLOCK_M, SCALES), tl.uint8, 1, tlx.storage_kind.tmem)
+    b_tmem = tlx.local_alloc((BLOCK_N, SCALES), tl.uint8, 1, tlx.storage_kind.tmem)
     c = tlx.local_alloc((BLOCK_M, BLOCK_N), tl.float32, 1)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES)
-    read = tlx.alloc_barriers(2)
+    read = tlx.alloc_barriers(1)
     done = tlx.alloc_barriers(1)
 
     with tlx.async_tasks():
@@ -47,16 +47,15 @@ def matmul(
         with tlx.async_task(num_warps=1):
             for k in range(num_k):
                 stage, phase = tlx.get_bufidx_phase(k, NUM_STAGES)
-                i, read_phase = tlx.get_bufidx_phase(k, 2)
                 tlx.barrier_wait(full[stage], phase)
                 if DROP != "scales read":
-                    tlx.barrier_wait(read[i], read_phase ^ 1)
+                    tlx.barrier_wait(read[0], (k & 1) ^ 1)
                 if DROP != "copy":
-                    tlx.tmem_copy(a_scale[stage], a_tmem[i])
-                tlx.tmem_copy(b_scale[stage], b_tmem[i])
+                    tlx.tmem_copy(a_scale[stage], a_tmem[0])
+                tlx.tmem_copy(b_scale[stage], b_tmem[0])
                 tlx.async_dot_scaled(
-                    a[stage], tlx.local_trans(b[stage]), acc[0], a_tmem[i], A_FORMAT, b_tmem[i], B_FORMAT,
-                    use_acc=k > 0, mBarriers=[empty[stage], read[i]],
+                    a[stage], tlx.local_trans(b[stage]), acc[0], a_tmem[0], A_FORMAT, b_tmem[0], B_FORMAT,
+                    use_acc=k > 0, mBarriers=[empty[stage], read[0]],
                 )  # fmt: skip
             tlx.tcgen05_commit(done[0])
 
