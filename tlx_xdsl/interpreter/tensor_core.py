@@ -63,13 +63,15 @@ class TensorCore:
         kind = "tcgen05.cp" if accumulator is None else f"tcgen05.mma to '{accumulator.name}'"
         what = f"the {kind} of {self.queue.owner}"
         self.last[agent] = (number, op)
-        for views, note in ((reads, "read"), (writes, "overwrite")):
-            for view in views:
-                # Tensor memory has no proxies.
-                in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
-                actor = Actor(agent, number, op, what, is_async=in_shared)
-                getattr(view.cell, note)(actor, clock, view.name)
-                task.reach(op, view, agent, number)
+        for view in (*reads, *writes):
+            # Tensor memory has no proxies.
+            in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
+            actor = Actor(agent, number, op, what, is_async=in_shared, over=self.queue.over)
+            task.reach(op, view, agent, number)
+            if view in writes:
+                view.cell.overwrite(actor, clock, view.name)
+            else:
+                view.cell.read(actor, clock, view.name)
         return task.issue(self.queue, op, finish)
 
     def over(self, number: int) -> Clock:
