@@ -140,7 +140,9 @@ def shared_region(y_ptr, OVERWRITE: tl.constexpr):
 @pytest.mark.parametrize("stage", ["frontend", "aliased"])
 def test_a_buffer_that_another_one_overlaps_is_reported(stage):
     y = np.zeros((128, 64), np.float32)
-    with pytest.raises(Fault, match="'wide.*' is read, but 'small.*', which lies at the same place, has overwritten it"):
+    with pytest.raises(
+        Fault, match="'wide.*' is read, but 'small.*', which lies at the same place, has overwritten it"
+    ):
         tlx_xdsl.interpret(shared_region, 1, y, True, stage=stage, **BLACKWELL)
     tlx_xdsl.interpret(shared_region, 1, y, False, stage=stage, **BLACKWELL)
     assert (y == 3).all()
