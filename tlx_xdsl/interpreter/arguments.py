@@ -69,29 +69,41 @@ def _array_of(value: Any) -> NDArray[Any] | None:
 
 def _value(value: Any, name: str, type_: Attribute, address: int | None) -> Any:
     if isinstance(type_, TensorDescType):
-        if not _is_descriptor(value):
-            raise TypeError(f"'{name}' must be a TensorDescriptor, found {type(value).__name__}")
-        assert address is not None
-        block, dtype = tuple(int(size) for size in value.block_shape), dtype_of(type_.element_type)
-        if block != type_.shape:
-            raise TypeError(f"'{name}' has blocks of {list(block)} elements, the kernel takes {list(type_.shape)}")
-        if np.asarray(value.base).dtype.itemsize != dtype.itemsize:
-            raise TypeError(f"'{name}' has {np.asarray(value.base).dtype} elements, the kernel takes {dtype}")
-        shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
-        return Descriptor(address, shape, strides, block, dtype, getattr(value, "padding", "zero") == "nan")
+        return _descriptor(value, name, type_, address)
     if isinstance(type_, PointerType):
-        if value is None or (isinstance(value, int) and value == 0):
-            return np.int64(0)
-        if address is None or _is_descriptor(value):
-            raise TypeError(f"'{name}' must be an array, found {type(value).__name__}")
-        wanted = type_.pointee
-        if not isinstance(wanted, PointerType):
-            have, want = np.asarray(value).dtype, dtype_of(wanted)
-            if have.itemsize != want.itemsize or (have.kind == "f") != (want.kind == "f"):
-                raise TypeError(f"'{name}' is an array of {have}, the kernel takes {want}")
-        return np.int64(address)
+        return _pointer(value, name, type_, address)
     if address is not None or value is None:
         raise TypeError(f"'{name}' must be a number, found {type(value).__name__}")
+    return _number(value, name, type_)
+
+
+def _descriptor(value: Any, name: str, type_: TensorDescType, address: int | None) -> Descriptor:
+    if not _is_descriptor(value):
+        raise TypeError(f"'{name}' must be a TensorDescriptor, found {type(value).__name__}")
+    assert address is not None
+    block, dtype = tuple(int(size) for size in value.block_shape), dtype_of(type_.element_type)
+    if block != type_.shape:
+        raise TypeError(f"'{name}' has blocks of {list(block)} elements, the kernel takes {list(type_.shape)}")
+    if np.asarray(value.base).dtype.itemsize != dtype.itemsize:
+        raise TypeError(f"'{name}' has {np.asarray(value.base).dtype} elements, the kernel takes {dtype}")
+    shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
+    return Descriptor(address, shape, strides, block, dtype, getattr(value, "padding", "zero") == "nan")
+
+
+def _pointer(value: Any, name: str, type_: PointerType, address: int | None) -> Any:
+    if value is None or (isinstance(value, int) and value == 0):
+        return np.int64(0)
+    if address is None or _is_descriptor(value):
+        raise TypeError(f"'{name}' must be an array, found {type(value).__name__}")
+    wanted = type_.pointee
+    if not isinstance(wanted, PointerType):
+        have, want = np.asarray(value).dtype, dtype_of(wanted)
+        if have.itemsize != want.itemsize or (have.kind == "f") != (want.kind == "f"):
+            raise TypeError(f"'{name}' is an array of {have}, the kernel takes {want}")
+    return np.int64(address)
+
+
+def _number(value: Any, name: str, type_: Attribute) -> Any:
     dtype = dtype_of(type_)
     if isinstance(type_, IntegerType) and dtype.kind == "i":
         width = 8 * dtype.itemsize
@@ -146,4 +158,4 @@ def _bytes(range_: _Range) -> NDArray[np.uint8]:
         return np.zeros(0, np.uint8)
     held = (ctypes.c_uint8 * size).from_address(range_.start)
     held._owner = range_.owner  # pyright: ignore[reportAttributeAccessIssue]
-    return np.frombuffer(held, np.uint8)
+    return np.frombuffer(memoryview(held), np.uint8)

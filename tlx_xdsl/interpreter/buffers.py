@@ -34,6 +34,8 @@ class BufferPlaces:
     """Bytes that the buffer takes."""
     alignment: int
     """Bytes that its address is a multiple of."""
+    copies: tuple[int, ...] = ()
+    """Bytes from each element to its copies."""
 
 
 @lru_cache(maxsize=1024)
@@ -52,7 +54,9 @@ def buffer_places(type_: MemDescType) -> BufferPlaces:
     rows, bits = tmem_addresses(layout, shape, type_.element_bits)
     offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8
     size = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
-    return BufferPlaces(offsets, dtype, size, TMEM_COLUMN_BYTES)
+    # Each quarter of the lanes holds all scales (PTX ISA, "tcgen05 scale factor layout").
+    copies = tuple(quarter * 32 * 4 for quarter in (1, 2, 3)) if isinstance(layout, TensorMemoryScalesLayout) else ()
+    return BufferPlaces(offsets, dtype, size, TMEM_COLUMN_BYTES, copies)
 
 
 def _layout(type_: MemDescType) -> SharedLayout | TmemLayout:

@@ -2,68 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.ttg import MemDescIndexOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.faults import Deadlock, fault_at, place
+from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.users import lines, named_barrier_users, users
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import Cluster
-    from tlx_xdsl.interpreter.task import Task
+    from tlx_xdsl.interpreter.task import Task, Waiting
 
-_NOT_ARRIVING = (
-    "ttg.local_alloc", "ttg.memdesc_index", "ttg.warp_specialize.partitions", "ttng.init_barrier",
-    "ttng.inval_barrier", "ttng.wait_barrier", "ttg.local_dealloc",
-)  # fmt: skip
+_NOT_ARRIVING = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.WaitBarrierOp, ttg.LocalDeallocOp)
 """What uses a barrier without arriving at it."""
 
 
 def deadlock(cluster: Cluster) -> Deadlock:
-    """The report: the first blocked task is where it is located, every task has its note."""
+    """The report: where the first task is blocked that no other task has to end for, then all that are blocked.
+
+    Tasks that wait at one line for the same are told of together, and behind them the lines that could have released
+    them.
+    """
     blocked = [task for task in cluster.tasks if task.waiting is not None]
-    notes = [note for task in blocked for note in _notes(task)]
-    notes.append("deadlock of this schedule: every task is blocked and nothing is in flight that could release one")
-    first = blocked[0]
+    first = next((task for task in blocked if not _waits_for_tasks(task)), blocked[0])
     assert first.waiting is not None
-    told = fault_at(first.waiting.op, f"deadlock: {first.label} {first.waiting.reason()}", notes, Deadlock)
-    assert isinstance(told, Deadlock)
-    return told
+    groups: dict[tuple[Operation | str, str], list[Task]] = {}
+    for task in blocked:
+        assert task.waiting is not None
+        groups.setdefault((place(task.waiting.op), task.waiting.reason()), []).append(task)
+    notes: list[str] = []
+    told: set[Operation] = set()
+    for (where, reason), tasks in groups.items():
+        notes.append(f"{where}: {' and '.join(task.label for task in tasks)} {_plural(reason, len(tasks))}")
+        assert tasks[0].waiting is not None
+        notes.extend(_releases(tasks[0].waiting, told))
+    notes.append("this is a deadlock of this schedule: nothing is in flight any more that could release a task")
+    fault = fault_at(first.waiting.op, f"deadlock: {first.label} {first.waiting.reason()}", notes, Deadlock)
+    assert isinstance(fault, Deadlock)
+    return fault
 
 
-def _notes(task: Task) -> list[str]:
-    waiting = task.waiting
-    assert waiting is not None
-    notes = [f"{place(waiting.op)}: {task.label} {waiting.reason()}"]
-    if waiting.barrier is not None:
-        for op in _arrivals(task.block.cluster.plan.module, waiting.barrier.family.op):
-            notes.append(f"{place(op)}: '{op.name}' could release it")
-    return notes
+def _waits_for_tasks(task: Task) -> bool:
+    return task.waiting is not None and task.waiting.barrier is None and task.waiting.named is None
 
 
-def _arrivals(module: Operation, allocation: Operation) -> list[Operation]:
-    """What arrives at a barrier of that allocation, in program order, one for each line."""
-    found: dict[str, Operation] = {}
-    for op in module.walk():
-        if op.name in _NOT_ARRIVING:
-            continue
-        for operand in op.operands:
-            if isinstance(operand.type, MemDescType) and _origin(operand) is allocation:
-                found.setdefault(place(op), op)
-    return list(found.values())
+def _plural(reason: str, tasks: int) -> str:
+    return reason if tasks == 1 else reason.replace("waits ", "wait ", 1)
 
 
-def _origin(value: SSAValue) -> Operation | None:
-    """What allocates the buffer that a value is a view of, as far as indices and captures lead."""
-    while True:
-        if isinstance(value, BlockArgument):
-            holder = value.block.parent_op()
-            if not isinstance(holder, WarpSpecializePartitionsOp):
-                return None
-            value = holder.explicit_captures[value.index]
-        elif isinstance(value.owner, MemDescIndexOp):
-            value = value.owner.src
-        else:
-            return value.owner if isinstance(value.owner, Operation) else None
+def _releases(waiting: Waiting, told: set[Operation]) -> list[str]:
+    """The lines that could have released a task; each allocation of barriers is told of once."""
+    if waiting.named is not None:
+        return _indented("others arrive at", named_barrier_users(waiting.op, waiting.named))
+    if (view := waiting.barrier) is None or view.family.op in told:
+        return []
+    told.add(view.family.op)
+    barrier = view.memory.barriers.get(view.address)
+    return [] if barrier is None else barrier_notes(barrier)
+
+
+def barrier_notes(barrier: Mbarrier) -> list[str]:
+    """What has been done to a barrier in its current phase, and every line that may complete it."""
+    name = barrier.name.partition("[")[0]
+    notes = _indented(f"initialised for {_times(barrier.count)} at", [barrier.op])
+    notes += _indented(f"'{barrier.name}' has got", barrier.arrived)
+    arriving = [use.operation for use in users(barrier.allocation) if not isinstance(use.operation, _NOT_ARRIVING)]
+    return notes + (_indented(f"'{name}' can be released by", arriving) or [f"    no line arrives at '{name}'"])
+
+
+def _times(count: int) -> str:
+    return "1 arrival" if count == 1 else f"{count} arrivals"
+
+
+def _indented(head: str, ops: Sequence[Operation]) -> list[str]:
+    return [f"    {head} {line}" for line in lines(ops)]

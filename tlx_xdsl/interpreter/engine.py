@@ -46,6 +46,8 @@ class Queue:
     """The task whose operations they are."""
     in_order: bool
     """Whether they take effect in the order in which they were issued."""
+    rank: int = 0
+    """The thread block of that task in its cluster."""
     issued: int = 0
     waited: int = 0
     """Its task has waited for all transfers up to this number."""

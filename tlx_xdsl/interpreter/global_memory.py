@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -44,11 +45,11 @@ class GlobalMemory:
         self._starts: list[int] = []
         self._next = FIRST
         self.exclusive: AbstractContextManager[Any] = nullcontext()
-        """Keeps others from memory during a read-modify-write, where several processes share it."""
+        """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 
-    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0) -> int:
+    def add(self, name: str, data: NDArray[np.uint8], skew: int = 0, alignment: int = ALIGNMENT) -> int:
         """Give the flat bytes `data` an address, `skew` bytes behind an aligned one; writes go to them."""
-        start = self._next + skew
+        start = -(-self._next // alignment) * alignment + skew
         self._buffers.append(Buffer(name, start, data))
         self._starts.append(start)
         self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT
@@ -57,6 +58,10 @@ class GlobalMemory:
     def forget(self, count: int) -> None:
         """Drop all buffers behind the first `count`."""
         del self._buffers[count:], self._starts[count:]
+
+    def __iter__(self) -> Iterator[Buffer]:
+        """Iterate over the buffers."""
+        return iter(self._buffers)
 
     def __len__(self) -> int:
         """Count the buffers."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
-from tlx_xdsl.interpreter.task import Coroutine, Task
 
-MAX_TURNS = 50_000_000
+MAX_TURNS = 10_000_000
 """Turns of a cluster after which it counts as one that never ends."""
 
 
@@ -24,6 +24,12 @@ class Settings:
     """A policy of `scheduler.POLICIES`."""
     seed: int = 0
     max_turns: int = MAX_TURNS
+
+    @property
+    def name(self) -> str:
+        """How to ask for the same schedule again."""
+        seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
+        return f"schedule '{self.schedule}'{seed}"
 
 
 def clusters(launch: Launch) -> Iterator[tuple[int, int, int]]:
@@ -46,23 +52,61 @@ def run_clusters(
 ) -> Iterator[int]:
     """Run the clusters that begin at the programs `firsts`; gives the number of turns that each has taken.
 
+    They run one after the other, as far as they can: when one does nothing but repeat a loop, it may wait for what a
+    later one writes, and the next ones go on beside it.
     Raises Fault for what a kernel does wrong; what it leaves behind is reported as warnings.
     """
-    cluster = Cluster(launch, observer=observer)
-    cluster.waiting_clusters = list(firsts)
+    waiting = list(firsts)
+    idle: list[Cluster] = []
+    running: list[_Running] = []
     with np.errstate(all="ignore"):
-        while cluster.waiting_clusters:
-            first = cluster.waiting_clusters.pop(0)
-            cluster.begin(first)
-            for block in cluster.blocks:
-                task = block.start("the default task", 0, launch.plan.warps, [], Clock())
-                task.coroutine = _kernel(task, launch)
-            before = cluster.time
-            policy = scheduler.make_policy(settings.schedule, hash((settings.seed, first)))
-            scheduler.run(cluster, policy, settings.max_turns)
-            cluster.finish()
-            yield cluster.time - before
+        while waiting or running:
+            if not running:
+                running.append(_start(launch, waiting, idle, settings, observer))
+            current = running.pop(0)
+            try:
+                has_ended = next(current.progress, _ENDED) is _ENDED
+            except Fault as fault:
+                fault.notes = (*fault.notes, current.cluster.note)
+                raise
+            if has_ended:
+                current.cluster.finish()
+                idle.append(current.cluster)
+                yield current.cluster.time - current.began
+                continue
+            running.append(current)
+            if waiting and len(running) < RESIDENT:
+                running.insert(0, _start(launch, waiting, idle, settings, observer))
 
 
-def _kernel(task: Task, launch: Launch) -> Coroutine:
-    return launch.plan.kernel.call(task, launch.arguments)
+_ENDED = object()
+RESIDENT = 128
+"""Clusters that run side by side at most: as many as a GPU has multiprocessors, roughly."""
+
+
+@dataclass(frozen=True)
+class _Running:
+    cluster: Cluster
+    progress: Iterator[None]
+    began: int
+    """The cluster's time when it began."""
+
+
+def _start(
+    launch: Launch,
+    waiting: list[tuple[int, int, int]],
+    idle: list[Cluster],
+    settings: Settings,
+    observer: Observer | None,
+) -> _Running:
+    cluster = idle.pop() if idle else Cluster(launch, observer=observer, waiting_clusters=waiting)
+    first = waiting.pop(0)
+    cluster.begin(first)
+    cluster.schedule = settings.name
+    if observer is not None:
+        observer.began(cluster)
+    for block in cluster.blocks:
+        task = block.start("the default task", 0, launch.plan.warps, [], Clock())
+        task.coroutine = launch.plan.kernel.call(task, launch.arguments)
+    policy = scheduler.make_policy(settings.schedule, hash((settings.seed, first)))
+    return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.deadlock import barrier_notes
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
-from tlx_xdsl.interpreter.memory import Memory
+from tlx_xdsl.interpreter.memory import Memory, Placement
 from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -27,17 +28,21 @@ WAITED_FOR = ("TMA store", "cp.async", "wgmma")
 
 
 class Observer(Protocol):
-    """Is told what happens, for a trace; `cluster.time` says when."""
+    """Is told what happens, for a trace: every turn ends in `ran` or `completed`."""
+
+    def began(self, cluster: Cluster) -> None:
+        """The thread blocks of a cluster stand at their programs."""
+        ...
 
     def ran(self, task: Task) -> None:
         """A task had a turn."""
         ...
 
-    def issued(self, transfer: Transfer) -> None:
+    def issued(self, cluster: Cluster, transfer: Transfer) -> None:
         """A task has started an asynchronous operation."""
         ...
 
-    def completed(self, transfer: Transfer) -> None:
+    def completed(self, cluster: Cluster, transfer: Transfer) -> None:
         """An asynchronous operation has taken effect."""
         ...
 
@@ -67,11 +72,20 @@ class ThreadBlock:
         self.rank = rank
         """In the cluster (PTX: %cluster_ctarank)."""
         self.program: tuple[int, int, int] = (0, 0, 0)
-        self.shared = Memory("shared memory", 1 << 16, rank, grows=True)
-        self.tensor = Memory("tensor memory", TMEM_BYTES, rank)
+        self.shared = Memory("shared memory", 1 << 16, rank, grows=True, placement=cluster.shared_placement)
+        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, placement=cluster.tensor_placement)
         self.named_barriers: dict[int, NamedBarrier] = {}
+        self.scratch: dict[Operation, int] = {}
+        """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
+        self.visits: dict[int, tuple[int, Operation]] = {}
+        """The last accesses of other thread blocks to the memory of this one, by agent."""
+
+    def reaches(self, memory: Memory, agent: int, step: int, op: Operation) -> None:
+        """Note an access to another thread block's memory, which must be over before that block ends."""
+        if memory.rank != self.rank:
+            self.cluster.blocks[memory.rank].visits[agent] = (step, op)
 
     def named_barrier(self, number: int) -> NamedBarrier:
         """The named barrier of that number."""
@@ -101,9 +115,13 @@ class Cluster:
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
     waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
+    schedule: str = ""
+    """How it is run, for reports."""
     time: int = 0
     """Turns so far."""
     observer: Observer | None = None
+    shared_placement: Placement = field(default_factory=Placement)
+    tensor_placement: Placement = field(default_factory=Placement)
     _agents: int = 0
     _serial: int = 0
 
@@ -133,42 +151,62 @@ class Cluster:
             block.tensor.clear()
             block.named_barriers.clear()
             block.tasks.clear()
+            block.visits.clear()
+
+    @property
+    def note(self) -> str:
+        """Which programs it runs, and how: with every report, so that it can be had again."""
+        first = self.blocks[0].program
+        where = f"program {first}"
+        if len(self.blocks) > 1:
+            where = f"the cluster of programs {first} to {self.blocks[-1].program}"
+        return f"in {where}, {self.schedule}" if self.schedule else f"in {where}"
 
     def finish(self) -> None:
         """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results."""
         for queue in self.queues:
             if queue.kind in WAITED_FOR and queue.waited < queue.issued and queue.last is not None:
-                report_warning(
+                self._warn(
                     queue.last,
                     f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
                 )
         for block in self.blocks:
             for barrier in block.shared.barriers.values():
                 self.check_barrier(barrier)
+            for named in block.named_barriers.values():
+                if named.arrived:
+                    self._warn(
+                        named.ops[0],
+                        f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
+                    )
 
     def check_barrier(self, barrier: Mbarrier) -> None:
         """Warn of a barrier at the end of its life: of a phase under way, and of data that nobody has waited for."""
         if barrier.is_armed:
-            report_warning(
+            self._warn(
                 barrier.op,
-                f"'{barrier.name}' ends in the middle of its phase {barrier.phase}: {barrier.pending} of "
-                f"{barrier.count} arrivals and {barrier.bytes} bytes are missing",
+                f"'{barrier.name}' ends in the middle of its phase {barrier.phase}, which lacks {barrier.missing}",
+                barrier_notes(barrier),
             )
         elif barrier.data_phase >= barrier.waited:
-            report_warning(
+            self._warn(
                 barrier.op,
                 f"nobody has waited for phase {barrier.data_phase} of '{barrier.name}', which asynchronous copies "
                 "have completed",
+                barrier_notes(barrier),
             )
+
+    def _warn(self, op: Operation, message: str, notes: Sequence[str] = ()) -> None:
+        report_warning(op, message, (*notes, self.note))
 
     def new_agent(self) -> int:
         """A number for a task or a queue."""
         self._agents += 1
         return self._agents
 
-    def new_queue(self, kind: str, owner: str, *, in_order: bool) -> Queue:
-        """A queue of asynchronous operations."""
-        queue = Queue(self.new_agent(), kind, owner, in_order)
+    def new_queue(self, kind: str, owner: str, *, in_order: bool, rank: int = 0) -> Queue:
+        """A queue of asynchronous operations of a task, which is of the thread block `rank`."""
+        queue = Queue(self.new_agent(), kind, owner, in_order, rank)
         self.queues.append(queue)
         return queue
 
@@ -181,5 +219,5 @@ class Cluster:
         queue.pending.append(transfer)
         self.busy[queue] = None
         if self.observer is not None:
-            self.observer.issued(transfer)
+            self.observer.issued(self, transfer)
         return transfer

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import fault_at, place
 
 
 @dataclass(slots=True)
@@ -21,6 +21,8 @@ class Mbarrier:
     """The Python name of the barrier with its slot, such as `full[2]`."""
     op: Operation
     """What initialised it."""
+    allocation: Operation
+    """What allocated it."""
     count: int
     """Arrivals that complete a phase."""
     pending: int = 0
@@ -35,8 +37,10 @@ class Mbarrier:
     """The phases below this one were waited for."""
     data_phase: int = -1
     """The last phase that completed with data from an asynchronous operation."""
-    sources: dict[int, Operation] = field(default_factory=dict[int, Operation])
-    """What made the current phase wait for bytes, by agent."""
+    arrived: list[Operation] = field(default_factory=list[Operation])
+    """What has arrived in the current phase."""
+    passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
+    """Who has waited for the phase before the current one: the step and the operation, by agent."""
     gathering: Clock = field(default_factory=Clock)
     """What those know that have arrived in the current phase."""
     completed: Clock = field(default_factory=Clock)
@@ -50,9 +54,23 @@ class Mbarrier:
         """Whether the current phase has begun: something has arrived, or bytes are under way."""
         return self.pending != self.count or self.bytes != 0
 
+    @property
+    def missing(self) -> str:
+        """What the current phase still waits for."""
+        parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
+        if self.bytes:
+            parts.append(f"{self.bytes} bytes")
+        return " and ".join(parts)
+
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
+
+    def pass_wait(self, op: Operation, agent: int, clock: Clock) -> None:
+        """Note that `agent` has waited for the phase before the current one, and tell it what has completed that."""
+        self.waited = max(self.waited, self.phase)
+        self.passed[agent] = (clock.seen[agent], op)
+        clock.join(self.completed)
 
     def expect(self, size: int) -> None:
         """Make the current phase wait for `size` bytes more."""
@@ -71,6 +89,7 @@ class Mbarrier:
                 f"of {self.count}",
             )
         self.pending -= count
+        self.arrived.append(op)
         if clock is not None:
             self.gathering.join(clock)
         return self._complete(op)
@@ -93,13 +112,32 @@ class Mbarrier:
             )
         if self.bytes:
             return False
+        self._check_passed(op)
         if self.had_bytes:
             self.data_phase = self.phase
         self.phase += 1
         self.pending = self.count
         self.had_bytes = False
         self.completed, self.gathering = self.gathering, Clock()
+        self.arrived.clear()
+        self.passed.clear()
         return True
+
+    def _check_passed(self, op: Operation) -> None:
+        """Check that no wait for the phase before this one could have come too late.
+
+        A parity does not say which phase is meant: a wait that is overtaken by the next phase waits for the one after
+        it. So what completes a phase must be ordered behind every wait for the phase before.
+        """
+        for agent, (step, wait) in self.passed.items():
+            if not self.gathering.knows(agent, step):
+                raise fault_at(
+                    wait,
+                    f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' before phase {self.phase} "
+                    "completes, whose parity is the other one: a wait that comes later takes it for a phase that is "
+                    "still to come",
+                    (f"phase {self.phase} is completed at {place(op)}",),
+                )
 
 
 @dataclass(slots=True)

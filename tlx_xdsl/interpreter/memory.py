@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NOBODY = 0
 """The family of bytes that were not written yet."""
+SCATTERED = 8
+"""Intervals of bytes above which they are looked at one by one, instead of interval by interval."""
 POISON = 0xFF
 """What every unwritten byte holds: NaN as a float of any width."""
 
@@ -39,29 +41,45 @@ class Family:
     op: Operation
 
 
+class Placement:
+    """Which bytes allocations get, and their families: the same in all thread blocks of a cluster (PTX ISA, "mapa")."""
+
+    def __init__(self) -> None:
+        self.families: list[Family] = []
+        self.places: dict[Any, int] = {}
+        self.end = 0
+        """The byte behind the last allocation."""
+        self._family_of: dict[Any, Family] = {}
+
+    def family(self, key: Any, op: Operation, name: str) -> Family:
+        """The family that `key` stands for."""
+        if (family := self._family_of.get(key)) is None:
+            family = self._family_of[key] = Family(len(self.families) + 1, name, op)
+            self.families.append(family)
+        return family
+
+
 class Memory:
     """`size` bytes of one thread block's shared or tensor memory."""
 
-    def __init__(self, name: str, size: int, rank: int = 0, *, grows: bool = False):
+    def __init__(self, name: str, size: int, rank: int = 0, *, grows: bool = False, placement: Placement | None = None):
         self.name = name
         """`shared memory` or `tensor memory`."""
+        self.placement = placement or Placement()
         self.grows = grows
         self.rank = rank
         """Of the thread block in its cluster."""
         self.bytes: NDArray[np.uint8] = np.full(size, POISON, np.uint8)
         self.writers: NDArray[np.int32] = np.zeros(size, np.int32)
-        self.families: list[Family] = []
         self.races = Races()
         self.barriers: dict[int, Mbarrier] = {}
         """The live mbarriers by their address."""
         self.views: dict[Any, View] = {}
         """Views that are made anew in every run of a kernel, by what they are."""
-        self._places: dict[Any, int] = {}
-        self._end = 0
 
     def clear(self) -> None:
         """Forget what a thread block has left, but not where things lie: the next one allocates the same."""
-        self.release(0, self._end)
+        self.release(0, self.placement.end)
         self.races.clear()
         self.barriers.clear()
 
@@ -72,36 +90,43 @@ class Memory:
         behind each other here may still fit (the pass `tlx-storage-budget` judges that).
         Raises Fault when tensor memory is exhausted.
         """
-        if (address := self._places.get(key)) is None:
-            address = -(-self._end // alignment) * alignment
-            if (missing := address + size - len(self.bytes)) > 0:
-                if not self.grows:
-                    raise fault_at(
-                        op,
-                        f"{self.name} is exhausted: {size} bytes from byte {address} on, there are {len(self.bytes)}",
-                    )
-                missing = max(missing, len(self.bytes))
-                self.bytes = np.concatenate([self.bytes, np.full(missing, POISON, np.uint8)])
-                self.writers = np.concatenate([self.writers, np.zeros(missing, np.int32)])
-            self._places[key] = address
-            self._end = address + size
+        placed = self.placement
+        if (address := placed.places.get(key)) is None:
+            address = -(-placed.end // alignment) * alignment
+            if address + size > len(self.bytes) and not self.grows:
+                raise fault_at(
+                    op,
+                    f"{self.name} is exhausted: {size} bytes from byte {address} on, there are {len(self.bytes)}",
+                )
+            placed.places[key] = address
+            placed.end = address + size
+        self.grow(placed.end)
         return address
+
+    def grow(self, size: int) -> None:
+        """Have at least `size` bytes."""
+        if (missing := size - len(self.bytes)) > 0:
+            missing = max(missing, len(self.bytes))
+            self.bytes = np.concatenate([self.bytes, np.full(missing, POISON, np.uint8)])
+            self.writers = np.concatenate([self.writers, np.zeros(missing, np.int32)])
 
     def release(self, start: int, size: int) -> None:
         """Poison bytes whose buffer is dead, or is allocated anew."""
         self.bytes[start : start + size] = POISON
         self.writers[start : start + size] = NOBODY
 
-    def family(self, op: Operation, name: str) -> Family:
-        """A new family of buffers."""
-        self.families.append(Family(len(self.families) + 1, name, op))
-        return self.families[-1]
+    def family(self, key: Any, op: Operation, name: str) -> Family:
+        """The family of buffers that `key` stands for."""
+        return self.placement.family(key, op, name)
 
 
 class View:
     """A buffer, or a part of one: where each element lies."""
 
-    __slots__ = ("_at", "_cell", "_children", "_footprint", "alignment", "dtype", "family", "memory", "name", "offsets")
+    __slots__ = (
+        "_at", "_bytes", "_cell", "_children", "_footprint", "alignment", "copies", "dtype", "family", "memory", "name",
+        "offsets",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -111,6 +136,7 @@ class View:
         family: Family,
         name: str,
         alignment: int = 16,
+        copies: tuple[int, ...] = (),
     ):
         self.memory = memory
         self.offsets = offsets
@@ -121,7 +147,10 @@ class View:
         """The Python name of the buffer, with the index of the slot."""
         self.alignment = alignment
         """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
+        self.copies = copies
+        """Bytes from an element to each of its copies, which are written with it."""
         self._at: NDArray[np.int64] | None = None
+        self._bytes: NDArray[np.int64] | None = None
         self._footprint: Footprint | None = None
         self._cell: Cell | None = None
         self._children: dict[Any, View] = {}
@@ -145,7 +174,8 @@ class View:
     def footprint(self) -> Footprint:
         """The bytes of the view."""
         if self._footprint is None:
-            self._footprint = Footprint.of(self.offsets, self.dtype.itemsize)
+            places = [self.offsets, *(self.offsets + copy for copy in self.copies)]
+            self._footprint = Footprint.of(np.stack(places) if self.copies else self.offsets, self.dtype.itemsize)
         return self._footprint
 
     @property
@@ -158,7 +188,7 @@ class View:
     def derive(self, key: Any, offsets: NDArray[np.int64], name: str | None = None) -> View:
         """A view of some of the elements, or of all in another order; `key` says which, so that it is made once."""
         if (child := self._children.get(key)) is None:
-            child = View(self.memory, offsets, self.dtype, self.family, name or self.name, self.alignment)
+            child = View(self.memory, offsets, self.dtype, self.family, name or self.name, self.alignment, self.copies)
             self._children[key] = child
         return child
 
@@ -184,9 +214,13 @@ class View:
 
     def elsewhere(self, memory: Memory) -> View:
         """The same place in another thread block's memory."""
+        if memory is self.memory:
+            return self
         key = ("elsewhere", memory.rank)
         if (child := self._children.get(key)) is None:
-            child = View(memory, self.offsets, self.dtype, self.family, self.name, self.alignment)
+            memory.grow(self.footprint.end)
+            name = f"{self.name} of CTA {memory.rank}"
+            child = View(memory, self.offsets, self.dtype, self.family, name, self.alignment, self.copies)
             self._children[key] = child
         return child
 
@@ -200,8 +234,14 @@ class View:
 
     def write(self, values: Array) -> None:
         """Set all elements."""
-        self._elements()[self._indices()] = values
+        elements, at = self._elements(), self._indices()
+        elements[at] = values
+        for copy in self.copies:
+            elements[at + copy // self.dtype.itemsize] = values
         writers, family = self.memory.writers, self.family.number
+        if len(self.footprint.intervals) > SCATTERED:
+            writers[self._all_bytes()] = family
+            return
         for start, end in self.footprint.intervals:
             writers[start:end] = family
 
@@ -233,6 +273,10 @@ class View:
         Raises Fault, naming the first element of which that is not so.
         """
         writers, family = self.memory.writers, self.family.number
+        if len(self.footprint.intervals) > SCATTERED:
+            if not (writers[self._all_bytes()] == family).all():
+                raise self._foreign(op)
+            return
         for start, end in self.footprint.intervals:
             if not (writers[start:end] == family).all():
                 raise self._foreign(op)
@@ -248,7 +292,7 @@ class View:
         count = f"{int(bad.sum())} of its {bad.size} elements, element {list(index)} first"
         if number == NOBODY:
             return fault_at(op, f"'{self.name}' is read before it is written: {count}")
-        other = self.memory.families[number - 1]
+        other = self.memory.placement.families[number - 1]
         return fault_at(
             op,
             f"'{self.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {count}",
@@ -257,6 +301,11 @@ class View:
 
     def _elements(self) -> Array:
         return self.memory.bytes.view(self.dtype)
+
+    def _all_bytes(self) -> NDArray[np.int64]:
+        if self._bytes is None:
+            self._bytes = np.concatenate([np.arange(*interval) for interval in self.footprint.intervals])
+        return self._bytes
 
     def _indices(self) -> NDArray[np.int64]:
         if self._at is None:

@@ -8,7 +8,7 @@ nearest even.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -64,7 +64,8 @@ def dtype_of(type_: Attribute) -> np.dtype[Any]:
     if isinstance(type_, IndexType | PointerType):
         return np.dtype(np.int64)
     if isinstance(type_, IntegerType):
-        return np.dtype(_INTEGERS.get(type_.width.data, object))
+        width = cast(int, type_.width.data)  # pyright: ignore[reportUnknownMemberType]
+        return np.dtype(_INTEGERS.get(width, object))
     raise TypeError(f"no numbers have the type {type_}")
 
 
@@ -88,6 +89,11 @@ def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "b":
         return np.ones(shape, dtype)
     return np.full(shape, 0xFF, np.uint8)[..., None].repeat(dtype.itemsize, -1).view(dtype)[..., 0]
+
+
+def where(condition: Any, a: Any, b: Any) -> Array:
+    """`numpy.where`, which gives a scalar for scalars."""
+    return cast(Array, np.where(condition, a, b)[()])
 
 
 def truncate_tf32(values: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import ModuleOp
@@ -16,10 +16,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
-from tlx_xdsl.interpreter.task import Coroutine, Task
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
 
 
 class Step:
@@ -60,6 +57,7 @@ class Body:
             frame[slot] = value
         for step in self.steps:
             arguments = [frame[slot] for slot in step.args]
+            value: Any
             try:
                 value = step.run(*arguments) if step.kind == Kind.PURE else step.run(task, *arguments)
             except Exception as error:
@@ -78,13 +76,14 @@ class Body:
             frame[slot] = value
         for step in self.steps:
             arguments = [frame[slot] for slot in step.args]
+            value: Any
             try:
                 if step.kind == Kind.PURE:
                     value = step.run(*arguments)
                 elif step.kind == Kind.EFFECT:
                     value = step.run(task, *arguments)
                 else:
-                    value = yield from step.run(task, *arguments)
+                    value = cast(Any, (yield from step.run(task, *arguments)))
             except Exception as error:
                 raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
@@ -118,6 +117,7 @@ class Graph:
     def run(self, task: Task, *values: Any) -> Coroutine:
         """Run from the first block to a terminator that leaves the region; gives its operands."""
         index, arguments = 0, list(values)
+        entered: set[int] = set()
         targets = {body.block: number for number, body in enumerate(self.bodies)}
         while True:
             body = self.bodies[index]
@@ -133,6 +133,10 @@ class Graph:
                         index, arguments = targets[op.else_block], results[1 + count :]
                 case _:
                     return results
+            if index in entered:
+                # A loop of branches, as of `scf.while`.
+                yield Waiting(body.terminator, lambda: True, lambda: "repeats a loop", spins=True)
+            entered.add(index)
 
 
 @dataclass
@@ -234,17 +238,21 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     from tlx_xdsl.dialects.base.operation import module_integer
     from tlx_xdsl.interpreter import ops as ops
 
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
-    function = _kernel(functions, kernel)
-    plan = Plan(module, function, module_integer(module, "ttg.num-warps") or 4)
-    for name, op in functions.items():
-        plan.functions[name] = FunctionPlan(op)
+    plan = Plan(module, kernel_of(module, kernel), module_integer(module, "ttg.num-warps") or 4)
+    for op in module.ops:
+        if isinstance(op, tt.FuncOp):
+            plan.functions[op.sym_name.data] = FunctionPlan(op)
     for made in plan.functions.values():
         made.graph = Planner(plan, made).graph(made.op.body)
     return plan
 
 
-def _kernel(functions: Mapping[str, tt.FuncOp], name: str | None) -> tt.FuncOp:
+def kernel_of(module: ModuleOp, name: str | None = None) -> tt.FuncOp:
+    """The function of that name, by default the only public one.
+
+    Raises ValueError when there is none.
+    """
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     if name is not None:
         if name not in functions:
             raise ValueError(f"no function '{name}', there are {', '.join(functions) or 'none'}")

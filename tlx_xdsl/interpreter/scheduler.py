@@ -6,7 +6,7 @@ All policies are deterministic for a seed. Every schedule that they produce is o
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tlx_xdsl.interpreter.deadlock import deadlock
@@ -84,6 +84,8 @@ class Adversarial:
 
 POLICIES = ("round-robin", "random", "adversarial")
 """The names of the policies."""
+SEEDED = ("random", "adversarial")
+"""Those that a seed makes different."""
 
 
 def make_policy(name: str, seed: int) -> Policy:
@@ -102,13 +104,19 @@ def make_policy(name: str, seed: int) -> Policy:
             raise ValueError(f"unknown schedule '{name}', expected one of {', '.join(POLICIES)}")
 
 
-def run(cluster: Cluster, policy: Policy, max_turns: int) -> None:
-    """Run all tasks of a cluster to their end.
+SPINS = 256
+"""Repetitions of loops, without anything else happening, after which a cluster lets others go on."""
+
+
+def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
+    """Run all tasks of a cluster to their end; gives up its turn when it does nothing but spin.
 
     Raises Fault for what they do wrong, Deadlock when none can go on, and Fault when they take more than `max_turns`.
     """
     tasks = cluster.tasks
     observer = cluster.observer
+    end = cluster.time + max_turns
+    spins = 0
     while tasks:
         ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
         transfers = [transfer for queue in cluster.busy for transfer in queue.ready]
@@ -117,15 +125,17 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> None:
         chosen = policy.choose(ready, transfers)
         cluster.time += 1
         if isinstance(chosen, Transfer):
+            spins = 0
             chosen.complete()
             if not chosen.queue.pending:
                 del cluster.busy[chosen.queue]
             if observer is not None:
-                observer.completed(chosen)
+                observer.completed(cluster, chosen)
             continue
-        if cluster.time > max_turns:
-            where = chosen.waiting.op if chosen.waiting else cluster.plan.function
-            raise fault_at(where, f"no end after {max_turns} turns: {chosen.label} still runs")
+        if cluster.time > end:
+            raise fault_at(
+                chosen.op or cluster.plan.function, f"no end after {max_turns} turns: {chosen.label} still runs"
+            )
         chosen.waiting = None
         chosen.turns += 1
         assert chosen.coroutine is not None
@@ -136,3 +146,7 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> None:
             chosen.ended = True
         if observer is not None:
             observer.ran(chosen)
+        spins = spins + 1 if chosen.waiting is not None and chosen.waiting.spins else 0
+        if spins > SPINS:
+            spins = 0
+            yield

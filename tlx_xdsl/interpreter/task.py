@@ -16,6 +16,7 @@ from tlx_xdsl.interpreter.races import Actor
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import ThreadBlock
+    from tlx_xdsl.interpreter.tensor_core import TensorCore
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Waiting:
     """What it waits for, and what is missing, for the report of a deadlock."""
     barrier: View | None = None
     """The mbarrier that it waits at."""
+    named: int | None = None
+    """The named barrier that it waits at."""
+    spins: bool = False
+    """Whether it could go on, but only repeats a loop: it may wait for what another program writes."""
 
 
 Coroutine: TypeAlias = Generator[Waiting | None, None, Any]
@@ -51,10 +56,14 @@ class Task:
         self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
+        self.op: Operation | None = None
+        """The operation that it is at: others have had their turn in front of it, or inside."""
         self.ended = False
         self.turns = 0
         """How often it has run."""
         self.queues: dict[str, Queue] = {}
+        self.tensor_core: TensorCore | None = None
+        """What it has issued to Blackwell's tensor cores."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -108,7 +117,7 @@ class Task:
         """The queue for operations of this task of a kind, such as `wgmma`."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
-            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order)
+            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
             self.queues[key] = queue
         return queue
 

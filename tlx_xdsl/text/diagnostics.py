@@ -121,6 +121,11 @@ def report_remark(op: Operation, message: str, notes: Sequence[str] = ()) -> Non
     _report("remark", op, message, notes)
 
 
+def report_again(diagnostic: Diagnostic) -> None:
+    """Report what was collected before."""
+    _SINK.get()(diagnostic)
+
+
 def _report(severity: Literal["warning", "remark"], op: Operation, message: str, notes: Sequence[str]) -> None:
     chain = call_chain(op.location)
     _SINK.get()(Diagnostic(severity, message, source_location(op.location), (*notes, *chain)))

@@ -13,9 +13,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_small_float, poison, unsigned
+from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_small_float, poison, unsigned, where
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
+from tlx_xdsl.text.diagnostics import report_warning
 
 # Constants -----------------------------------------------------------------------------------------------------------
 
@@ -97,10 +97,19 @@ def unsigned_extremum(op: Operation) -> Binary:
 
 
 def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
+    """`function`, and all bits set where the divisor is 0: the hardware does not trap, and promises no value.
+
+    Elements of a tensor are often computed where a mask hides them; so it is told of scalars only.
+    """
+    is_scalar = as_tensor(op.results[0].type) is None
+
     def run(a: Array, b: Array) -> Array:
-        if not np.all(b):
-            raise fault_at(op, "integer division by zero")
-        return function(a, b)
+        if np.all(b):
+            return function(a, b)
+        if is_scalar:
+            report_warning(op, "integer division by zero: the result may be anything")
+        one = b.dtype.type(1)
+        return where(b == 0, ~b.dtype.type(0), function(a, where(b == 0, one, b)))
 
     return run
 
@@ -164,17 +173,17 @@ def shift(op: Operation) -> Binary:
         return lambda a, b: a & ~b
     width = signed.itemsize * 8
 
-    def clamped(by: Array) -> Array:
+    def clamped(by: Any) -> Any:
         return np.minimum(by.view(other), other.type(width - 1))
 
-    def outside(by: Array) -> Array:
+    def outside(by: Any) -> Any:
         return by.view(other) >= width
 
     if isinstance(op, upstream.ShRSIOp):
         return lambda a, b: a >> clamped(b).view(signed)
     if isinstance(op, upstream.ShLIOp):
-        return lambda a, b: np.where(outside(b), signed.type(0), a << clamped(b).view(signed))[()]
-    return lambda a, b: np.where(outside(b), other.type(0), a.view(other) >> clamped(b)).view(signed)[()]
+        return lambda a, b: where(outside(b), signed.type(0), a << clamped(b).view(signed))
+    return lambda a, b: where(outside(b), other.type(0), a.view(other) >> clamped(b)).view(signed)
 
 
 @pure(upstream.MulSIExtendedOp, upstream.MulUIExtendedOp)
@@ -208,7 +217,7 @@ def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool)
     high = (a_high * b_high + (middle >> half) + (middle_low >> half)).view(signed)
     if is_signed:
         zero = signed.type(0)
-        high = high - np.where(a < 0, b, zero) - np.where(b < 0, a, zero)
+        high = high - where(a < 0, b, zero) - where(b < 0, a, zero)
     return high
 
 
@@ -266,19 +275,19 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
 
 def minimum(a: Array, b: Array) -> Array:
     # numpy says nothing of the sign of zeros, PTX does: -0 is below +0.
-    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.minimum(a, b))[()]
+    return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.minimum(a, b))
 
 
 def maximum(a: Array, b: Array) -> Array:
-    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.maximum(a, b))[()]
+    return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.maximum(a, b))
 
 
 def minnum(a: Array, b: Array) -> Array:
-    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.fmin(a, b))[()]
+    return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.fmin(a, b))
 
 
 def maxnum(a: Array, b: Array) -> Array:
-    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.fmax(a, b))[()]
+    return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.fmax(a, b))
 
 
 _FLOAT: dict[type[Operation], Callable[..., Any]] = {
@@ -335,7 +344,7 @@ def select(op: arith.SelectOp) -> Ternary:
     """Of scalars, of tensors by one condition, or of tensors element by element."""
     if as_tensor(op.condition.type) is None:
         return lambda condition, a, b: a if condition else b
-    return lambda condition, a, b: np.where(condition, a, b)
+    return lambda condition, a, b: where(condition, a, b)
 
 
 # Conversions ---------------------------------------------------------------------------------------------------------
@@ -389,12 +398,16 @@ def uitofp(op: Operation) -> Unary:
     return lambda value: value.view(unsigned(source)).astype(target)
 
 
+def _float_to_bit(value: Array) -> Array:
+    return (np.trunc(value.astype(np.float64)).astype(np.int64) & 1).astype(np.bool_)
+
+
 @pure(arith.FPToSIOp, arith.FPToUIOp)
 def float_to_integer(op: Operation) -> Run:
     """Rounds towards zero. Out of range, PTX's cvt.rzi gives the nearest integer there is, and 0 for NaN."""
     target = dtype_of(op.results[0].type)
     if target.kind == "b":
-        return lambda value: np.trunc(value.astype(np.float64)).astype(np.int64).astype(np.uint8).astype(target)
+        return _float_to_bit
     is_signed = isinstance(op, arith.FPToSIOp)
     whole = target if is_signed else unsigned(target)
     limits = np.iinfo(whole)
@@ -403,8 +416,8 @@ def float_to_integer(op: Operation) -> Run:
         wide = np.trunc(value.astype(np.float64))
         with np.errstate(invalid="ignore"):
             result = np.clip(wide, float(limits.min), float(limits.max)).astype(whole)
-        result = np.where(wide >= float(limits.max), whole.type(limits.max), result)
-        return np.where(np.isnan(wide), whole.type(0), result).view(target)[()]
+        result = where(wide >= float(limits.max), whole.type(limits.max), result)
+        return where(np.isnan(wide), whole.type(0), result).view(target)
 
     return run
 

@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
 
-# mbarriers ---------------------------------------------------------------------------------------------------------------
+# mbarriers -------------------------------------------------------------------------------------------------------
 
 
 def barrier_of(op: Operation, view: View) -> Mbarrier:
@@ -34,20 +34,21 @@ def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | Non
     """Arrive at an mbarrier, and tell who watches when that completes its phase."""
     barrier = barrier_of(op, view)
     if barrier.arrive(op, count, clock):
-        _flipped(task, barrier)
+        _flipped(task, view, barrier)
 
 
 def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
     """Count `size` bytes that a transfer has written."""
     barrier = barrier_of(transfer.op, view)
     if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
-        _flipped(task, barrier)
+        _flipped(task, view, barrier)
 
 
-def _flipped(task: Task, barrier: Mbarrier) -> None:
+def _flipped(task: Task, view: View, barrier: Mbarrier) -> None:
     cluster = task.block.cluster
     if cluster.observer is not None:
-        cluster.observer.flipped(barrier, task.block)
+        # The barrier may be another thread block's.
+        cluster.observer.flipped(barrier, cluster.blocks[view.memory.rank])
 
 
 @step(ttng.InitBarrierOp)
@@ -57,11 +58,13 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
 
     def run(task: Task, view: View) -> Coroutine:
         yield None
+        if count < 1:
+            raise fault_at(op, f"'{view.name}' is initialised for {count} arrivals, but no phase completes without one")
         if (old := view.memory.barriers.get(view.address)) is not None and old.is_armed:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        view.memory.barriers[view.address] = Mbarrier(view.name, op, count)
+        view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count)
 
     return run
 
@@ -143,17 +146,13 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
     def reason() -> str:
-        missing = [f"{barrier.pending} of {barrier.count} arrivals"] if barrier.pending else []
-        if barrier.bytes:
-            missing.append(f"{barrier.bytes} bytes")
         return (
-            f"waits at '{barrier.name}' for a phase of parity {parity}; it is in phase {barrier.phase}, of parity "
-            f"{barrier.phase & 1}, which lacks {' and '.join(missing)}"
+            f"waits at '{barrier.name}' for parity {parity}, while its phase {barrier.phase}, of parity "
+            f"{barrier.phase & 1}, lacks {barrier.missing}"
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.waited = max(barrier.waited, barrier.phase)
-    task.acquire(barrier.completed)
+    barrier.pass_wait(op, task.agent, task.clock)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
@@ -184,6 +183,7 @@ def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutin
         lambda: (
             f"waits at named barrier {number}, at which {barrier.arrived} of {barrier.threads} threads have arrived"
         ),
+        named=number,
     )
     task.acquire(barrier.completed)
 

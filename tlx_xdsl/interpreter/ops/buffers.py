@@ -42,8 +42,8 @@ def allocate(task: Task, op: Operation, memory: Memory, type_: MemDescType, alig
     address = memory.allocate(key, op, places.size, max(places.alignment, alignment))
     if (view := memory.views.get(key)) is None:
         name = op.results[0].name_hint or "buffer"
-        family = memory.family(op, name)
-        view = View(memory, places.offsets + address, places.dtype, family, name, places.alignment)
+        family = memory.family(key, op, name)
+        view = View(memory, places.offsets + address, places.dtype, family, name, places.alignment, places.copies)
         memory.views[key] = view
     memory.release(address, places.size)
     return view
@@ -154,7 +154,8 @@ def storage_alias_local_alloc(op: tlx.StorageAliasLocalAllocOp, planner: Planner
         if (view := memory.views.get(key)) is None:
             unit = 1 if memory is task.block.shared else TMEM_COLUMN_BYTES
             firsts = address + unit * np.array(starts, np.int64).reshape(-1, *(1 for _ in tile.offsets.shape))
-            view = View(memory, firsts + tile.offsets, tile.dtype, memory.family(op, name), name, tile.alignment)
+            family = memory.family(key, op, name)
+            view = View(memory, firsts + tile.offsets, tile.dtype, family, name, tile.alignment, tile.copies)
             memory.views[key] = view
         return view
 

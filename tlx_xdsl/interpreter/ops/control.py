@@ -22,10 +22,11 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
     body = planner.body(op.body.block)
     many = len(op.res) != 1
 
-    def numbers(lower: Any, upper: Any, step: Any) -> tuple[type, range]:
+    def numbers(lower: Any, upper: Any, step: Any) -> tuple[Any, range]:
         if step <= 0:
             raise fault_at(op, f"the step of a loop must be positive, found {step}")
-        return type(lower), range(int(lower), int(upper), int(step))
+        integer: Any = type(lower)  # pyright: ignore[reportUnknownVariableType]
+        return integer, range(int(lower), int(upper), int(step))
 
     def call(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Any:
         integer, indices = numbers(lower, upper, step)
@@ -68,6 +69,7 @@ def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
 @structured(scf.WhileOp, WhileOp)
 def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     """Others get their turn behind every iteration: the loop may wait for what they write to global memory."""
+    spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
     single = len(op.res) == 1
@@ -79,7 +81,7 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
             if not go_on:
                 return carried[0] if single else carried
             carried = yield from after.run(task, *carried)
-            yield None
+            yield spinning
 
     return Kind.STEP, run
 

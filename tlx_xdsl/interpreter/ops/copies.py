@@ -30,7 +30,7 @@ def _groups(task: Task) -> list[int]:
 
 @step(ttg.AsyncCopyGlobalToLocalOp)
 def async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> Run:
-    """Addresses and mask are read when it is issued; global memory is read later. Masked elements become `other`, or 0."""
+    """Addresses and mask are taken when it is issued, memory is read later. Masked elements become `other` or 0."""
     has_mask, has_other = op.mask is not None, op.other is not None
 
     def run(task: Task, addresses: Array, target: View, *rest: Any) -> Coroutine:

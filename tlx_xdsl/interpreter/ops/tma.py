@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array, unsigned
+from tlx_xdsl.interpreter.numbers import Array, unsigned, where
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
@@ -159,12 +159,12 @@ def reduce(op: ttng.AsyncTMAReduceOp) -> Run:
     return run
 
 
-def _increment(old: Array, limit: Array) -> Array:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+def _increment(old: Any, limit: Any) -> Array:
+    return where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
 
-def _decrement(old: Array, limit: Array) -> Array:
-    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+def _decrement(old: Any, limit: Any) -> Array:
+    return where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
 _REDUCTIONS: dict[DescriptorReduceKind, Callable[[Array, Array], Array]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
@@ -31,7 +32,11 @@ def subslice(op: ttg.MemDescSubsliceOp) -> Unary:
 def dynamic_subslice(op: tlx.MemDescDynamicSubsliceOp) -> Run:
     """A part at offsets that are known at run time."""
     shape = memdesc_type(op.result.type).shape
-    return lambda view, *offsets: _part(op, view, tuple(int(offset) for offset in offsets), shape)
+
+    def run(view: View, *offsets: np.int32) -> View:
+        return _part(op, view, tuple(int(offset) for offset in offsets), shape)
+
+    return run
 
 
 @pure(ttng.TMEMSubSliceOp)
@@ -86,8 +91,9 @@ def reinterpret(op: Operation) -> Run:
     def run(view: View) -> View:
         if (child := view.child(op)) is None:
             offsets = places.offsets + int(view.offsets.min(initial=1 << 62))
-            family = view.memory.family(op, name or view.name) if is_alias else view.family
-            child = View(view.memory, offsets, places.dtype, family, name or view.name, places.alignment)
+            key = (op, view.family.number, view.address)
+            family = view.memory.family(key, op, name or view.name) if is_alias else view.family
+            child = View(view.memory, offsets, places.dtype, family, name or view.name, places.alignment, places.copies)
             view.keep(op, child)
         return child
 

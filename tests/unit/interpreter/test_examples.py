@@ -1,0 +1,29 @@
+"""Every example kernel gives the right numbers, without any report, at every stage and in every schedule."""
+
+import os
+
+import pytest
+
+from tlx_xdsl.interpreter.scheduler import POLICIES
+
+from tests.unit.interpreter.example_runs import CASES
+
+FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
+SEEDS = range(3) if FULL else range(1)
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+@pytest.mark.parametrize("name", CASES)
+def test_example(name, stage, seed, schedule):
+    told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
+    assert told.warnings == ()
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("blackwell")])
+def test_example_as_ttgir(name, schedule):
+    """The text that stock Triton gets, but for its layouts of registers, which move no value."""
+    told = CASES[name]().run(stage="ttgir", schedule=schedule, jobs=1)
+    assert told.warnings == ()

@@ -1,0 +1,129 @@
+"""Gathers from buffers in shared memory, scatters to them, and atomic updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.tt.enums import RMWOp
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array, unsigned
+from tlx_xdsl.interpreter.registry import Run, step
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+
+def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[NDArray[np.int64], ...]:
+    """For each index, the element of `view` that it means: all coordinates but the one along `axis` are its own.
+
+    Raises Fault for an index outside of the buffer, and for a dimension in which the buffer is smaller.
+    """
+    size = view.shape[axis]
+    wrong = (indices < 0) | (indices >= size)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise fault_at(
+            op,
+            f"index {int(indices[at])} at {list(at)} is outside of the {size} elements of '{view.name}' along {axis}",
+        )
+    if any(
+        mine > theirs for dim, (mine, theirs) in enumerate(zip(indices.shape, view.shape, strict=True)) if dim != axis
+    ):
+        raise fault_at(op, f"indices of shape {list(indices.shape)} don't fit '{view.name}' of {list(view.shape)}")
+    where: list[NDArray[np.int64]] = [np.asarray(own) for own in np.indices(indices.shape, np.int64)]
+    where[axis] = indices.astype(np.int64)
+    return tuple(where)
+
+
+@step(ttg.LocalGatherOp)
+def local_gather(op: ttg.LocalGatherOp) -> Run:
+    """Read the elements that the indices name; for the race checker, the whole buffer."""
+    axis = op.axis.value.data
+
+    def run(task: Task, view: View, indices: Array, *_token: Any) -> Coroutine:
+        yield None
+        at = _elements(op, view, indices, axis)
+        view.cell.read(task.actor(op), task.clock, view.name)
+        # A part that is read must have been written, another part need not.
+        part = View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment)
+        return part.read(op)
+
+    return run
+
+
+@step(ttg.LocalScatterOp)
+def local_scatter(op: ttg.LocalScatterOp) -> Run:
+    """Write the elements that the indices name; of several values for one element, any may stay."""
+    axis = op.axis.value.data
+
+    def run(task: Task, view: View, values: Array, indices: Array, *_token: Any) -> Coroutine:
+        yield None
+        at = _elements(op, view, indices, axis)
+        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment).write(values)
+
+    return run
+
+
+def _unsigned_extremum(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def run(old: Any, value: Any) -> Any:
+        other = unsigned(old.dtype)
+        return function(old.view(other), value.view(other)).view(old.dtype)
+
+    return run
+
+
+_COMBINE: dict[RMWOp, Callable[[Any, Any], Any]] = {
+    RMWOp.AND: np.bitwise_and,
+    RMWOp.OR: np.bitwise_or,
+    RMWOp.XOR: np.bitwise_xor,
+    RMWOp.ADD: np.add,
+    RMWOp.FADD: np.add,
+    RMWOp.MAX: np.maximum,
+    RMWOp.MIN: np.minimum,
+    RMWOp.UMAX: _unsigned_extremum(np.maximum),
+    RMWOp.UMIN: _unsigned_extremum(np.minimum),
+    RMWOp.XCHG: lambda _old, value: value,
+}
+
+
+@step(ttg.LocalAtomicScatterRMWOp)
+def local_atomic_scatter_rmw(op: ttg.LocalAtomicScatterRMWOp) -> Run:
+    """Updates of one element happen one after the other, in row-major order of the indices.
+
+    Each round updates an element at most once, so that there are as many numpy operations as updates of one element.
+    What is masked off changes nothing, and its result is 0.
+    """
+    axis = op.axis.value.data
+    combine = _COMBINE[RMWOp(op.atomic_rmw_op.value.data)]
+
+    def run(task: Task, view: View, values: Array, indices: Array, *rest: Array) -> Coroutine:
+        yield None
+        chosen = np.broadcast_to(rest[0], indices.shape) if rest else np.ones(indices.shape, np.bool_)
+        at = _elements(op, view, np.where(chosen, indices, indices.dtype.type(0)), axis)
+        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        offsets, new = view.offsets[at][chosen], values[chosen]
+        old = np.zeros(len(offsets), view.dtype)
+        for turn in rounds(offsets):
+            part = View(view.memory, offsets[turn], view.dtype, view.family, view.name, view.alignment)
+            old[turn] = part.read(op)
+            part.write(combine(old[turn], new[turn]))
+        result = np.zeros(indices.shape, view.dtype)
+        result[chosen] = old
+        return result
+
+    return run
+
+
+def rounds(keys: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Positions in `keys` in rounds: in each, every key occurs at most once, earlier positions in earlier rounds."""
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    firsts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1]))) if len(keys) else np.zeros(0, np.int64)
+    number = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
+    return [order[number == turn] for turn in range(int(number.max(initial=-1)) + 1)]

@@ -1,0 +1,189 @@
+"""Matrix products of Blackwell's tensor cores, and commits (PTX ISA, "tcgen05.mma", "tcgen05.commit").
+
+Where two CTAs work on one product (`two_ctas`, PTX: .cta_group::2), the even one of the pair issues it for both, and
+the operation is nothing in the odd one. Arrivals of such a module come at the barriers of both CTAs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.interpreter.engine import Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.matmul import multiply
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.ops.barriers import arrive, touch
+from tlx_xdsl.interpreter.ops.tma import check_tile
+from tlx_xdsl.interpreter.plan import Plan, Planner
+from tlx_xdsl.interpreter.registry import Kind, Run, structured
+from tlx_xdsl.interpreter.scaled import scaled_operand
+from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.tensor_core import tensor_core
+
+
+class _Pairs:
+    """Whether products of a module are made by pairs of CTAs: all are, or none."""
+
+    def __init__(self, plan: Plan):
+        products = (ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
+        self.used = any(isinstance(op, products) and op.two_ctas is not None for op in plan.module.walk())
+
+
+def _pairs(plan: Plan) -> bool:
+    if (found := plan.facts.get(_Pairs)) is None:
+        found = plan.facts[_Pairs] = _Pairs(plan)
+    return found.used
+
+
+def _everywhere(task: Task, view: View, *, pair: bool) -> list[View]:
+    """A buffer of this CTA, and the other one's of the pair behind it."""
+    if not pair:
+        return [view]
+    peer = task.block.cluster.blocks[task.block.rank ^ 1]
+    own = task.block
+    return [view, view.elsewhere(peer.tensor if view.memory is own.tensor else peer.shared)]
+
+
+# Commits -------------------------------------------------------------------------------------------------------------
+
+
+def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
+    """Have a barrier arrived at, once, when all operations of the tensor core so far are complete."""
+    barriers = _everywhere(task, barrier, pair=pair)
+    core = tensor_core(task)
+    told = task.release()
+    for view in barriers:
+        touch(task, op, view)
+        task.block.reaches(view.memory, core.queue.agent, core.queue.issued + 1, op)
+
+    def finish(transfer: Transfer) -> None:
+        told.join(core.over(transfer.number))
+        for view in barriers:
+            arrive(task, op, view, 1, told)
+
+    task.issue(core.queue, op, finish)
+
+
+@structured(ttng.TCGen5CommitOp)
+def tcgen05_commit(op: ttng.TCGen5CommitOp, planner: Planner) -> tuple[Kind, Run]:
+    """One arrival when all is done that this task has issued so far."""
+    has_pred, pair = op.pred is not None, _pairs(planner.plan)
+
+    def run(task: Task, barrier: View, *rest: Any) -> Coroutine:
+        yield None
+        if not has_pred or rest[0]:
+            commit(task, op, barrier, pair=pair)
+
+    return Kind.STEP, run
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+
+@structured(ttng.TCGen5MMAOp)
+def tcgen05_mma(op: ttng.TCGen5MMAOp, planner: Planner) -> tuple[Kind, Run]:
+    """The product `d = a * b (+ d)`; f32 is read as tf32."""
+    dtype = dtype_of(memdesc_type(op.d.type).element_type)
+    unsigned = op.is_unsigned is not None
+
+    def number(view: View) -> Array:
+        values = view.read(op)
+        return values.view(np.uint8) if unsigned else values
+
+    def product(a: View, columns: Sequence[View], added: Array | None) -> Array:
+        b = np.concatenate([number(part) for part in columns], axis=1)
+        return multiply(number(a), b, added, dtype, tf32=True)
+
+    return Kind.STEP, _product(op, planner, lambda a, b, _scales: lambda part, added: product(a[part], b, added))
+
+
+@structured(ttng.TCGen5MMAScaledOp)
+def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> tuple[Kind, Run]:
+    """The product `d = (a * a_scale) * (b * b_scale) (+ d)`."""
+    rows, columns = memdesc_type(op.d.type).shape[-2:]
+    kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
+    dtype = dtype_of(memdesc_type(op.d.type).element_type)
+
+    def product(a: View, a_scale: View, b: Sequence[View], b_scales: Sequence[View], added: Array | None) -> Array:
+        left = scaled_operand(op, a.read(op), a_scale.read(op), kinds[0], rows)
+        count = columns // len(b)
+        # The scales of B are those of all columns where each CTA has them, else those of its own half.
+        right = [
+            scaled_operand(op, part.read(op).T, _rows_of(scale.read(op), count, number), kinds[1], count).T
+            for number, (part, scale) in enumerate(zip(b, b_scales, strict=True))
+        ]
+        return multiply(left, np.concatenate(right, axis=1), added, dtype)
+
+    def prepare(a: Sequence[View], b: Sequence[View], scales: Sequence[Sequence[View]]) -> _Compute:
+        a_scales, b_scales = scales
+        return lambda part, added: product(a[part], a_scales[part], b, b_scales, added)
+
+    return Kind.STEP, _product(op, planner, prepare)
+
+
+def _rows_of(scales: Array, count: int, part: int) -> Array:
+    """The scales of part number `part` of the columns of B, of `count` columns each."""
+    return scales if len(scales) == count else scales[part * count : (part + 1) * count]
+
+
+_Compute = Callable[[int, Array | None], Array]
+"""The result of CTA 0 or 1 of a pair, with what is to be added."""
+
+
+def _product(
+    op: ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp,
+    planner: Planner,
+    prepare: Callable[[Sequence[View], Sequence[View], Sequence[Sequence[View]]], _Compute],
+) -> Run:
+    """Issue a product, and commit it where it has barriers; a synchronous one waits."""
+    pair, is_async = op.two_ctas is not None, op.is_async is not None
+    has_token, returns = op.acc_dep is not None, op.token is not None
+    num_scales = 2 if isinstance(op, ttng.TCGen5MMAScaledOp) else 0
+    count = len(op.barriers)
+    commits_pair = _pairs(planner.plan)
+    if pair and not is_async:
+        raise fault_at(op, "the interpreter runs a product of two CTAs only if it is asynchronous")
+
+    def run(task: Task, a: View, b: View, d: View, *rest: Any) -> Coroutine:
+        yield None
+        rest = rest[has_token:]
+        scales, (use_d, pred), arrivals = rest[:num_scales], rest[num_scales:][:2], rest[num_scales + 2 :]
+        rank, size = task.block.rank, len(task.block.cluster.blocks)
+        if pair and size % 2:
+            raise fault_at(op, f"a product of two CTAs needs a cluster of pairs, found one of {size}")
+        if not pred or (pair and rank % 2):
+            return None
+        for operand in (a, b):
+            if operand.memory is task.block.shared:
+                check_tile(op, operand)
+        all_a, all_b, all_d = (_everywhere(task, view, pair=pair) for view in (a, b, d))
+        all_scales = [_everywhere(task, view, pair=pair) for view in scales]
+        compute = prepare(all_a, all_b, all_scales)
+
+        def finish(_transfer: Transfer) -> None:
+            results = [compute(part, view.read(op) if use_d else None) for part, view in enumerate(all_d)]
+            for view, result in zip(all_d, results, strict=True):
+                view.write(result)
+
+        core = tensor_core(task)
+        reads = [*all_a, *all_b, *(view for views in all_scales for view in views)]
+        core.issue(task, op, d, reads, all_d, finish)
+        for barrier, wanted in zip(arrivals[:count], arrivals[count:], strict=True):
+            if wanted:
+                commit(task, op, barrier, pair=commits_pair)
+        if not is_async:
+            number = core.queue.issued
+            yield from task.wait_for(core.queue, number, op)
+            task.clock.join(core.over(number))
+        return None
+
+    assert not returns or len(op.results) == 1
+    return run

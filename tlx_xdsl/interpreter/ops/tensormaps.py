@@ -1,0 +1,120 @@
+"""Tensor descriptors that a kernel makes in global memory, and the memory that it makes them in.
+
+A descriptor takes 128 bytes whose meaning NVIDIA doesn't publish (PTX ISA, "tensormap"); here they hold what
+`ttng.tensormap_create` was given, in a form of our own. What writes them and TMA, which reads them, use different
+proxies: a fence must stand in between, and the last byte says whether one does.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.interpreter.descriptor import Descriptor
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.registry import Binary, Run, Unary, effect
+from tlx_xdsl.interpreter.task import Task
+
+SIZE = 128
+"""Bytes of a descriptor (CUDA driver API, `CUtensorMap`)."""
+_MAGIC = b"tmap"
+_FIELDS = struct.Struct("<4s4BQ5I4Q5I")
+"""Mark, rank, bytes of an element, fill mode, filler; address; sizes; strides in bytes; box."""
+_FENCED = SIZE - 1
+"""The byte that says whether TMA may see what was written."""
+_ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 4, 9: 8, 10: 2, 11: 4, 12: 4, 13: 1, 14: 1, 15: 1}
+"""By the number of an element type (PTX ISA, "tensormap.replace", table of `.elemtype`)."""
+
+
+@effect(ttg.GlobalScratchAllocOp)
+def global_scratch_alloc(op: ttg.GlobalScratchAllocOp) -> Unary:
+    """Memory of this program alone, or of its cluster; every execution gives the same one, as in compiled code."""
+    size, alignment = op.nbytes.value.data, op.alignment.value.data
+    name = f"the scratch memory of {op.result.name_hint or 'the program'}"
+    of_cluster = op.shared_cluster_state is not None
+
+    def run(task: Task) -> np.int64:
+        block = task.block.cluster.blocks[0] if of_cluster else task.block
+        # Programs that follow each other on this thread block share it, as they share everything else there.
+        if (address := block.scratch.get(op)) is None:
+            memory = task.block.cluster.launch.memory
+            address = block.scratch[op] = memory.add(name, np.full(size, 0xFF, np.uint8), alignment=alignment)
+        return np.int64(address)
+
+    return run
+
+
+@effect(ttng.TensormapCreateOp)
+def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
+    """Write a descriptor; sizes are given from the fastest dimension to the slowest, strides without the fastest."""
+    rank = len(op.box_dim)
+    kind, fill = op.elem_type.value.data, op.fill_mode.value.data
+
+    def run(task: Task, place: np.int64, address: np.int64, *rest: Any) -> None:
+        numbers = [int(number) for number in rest]
+        box, sizes, strides = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank : 3 * rank - 1]
+        if kind not in _ELEMENT_BYTES:
+            raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
+        if any(step != 1 for step in numbers[3 * rank - 1 :]):
+            raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
+        target = task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "store")
+        if int(place) % 64:
+            raise fault_at(op, f"misaligned tensor descriptor: it is {int(place) % 64} bytes behind a multiple of 64")
+        packed = _FIELDS.pack(
+            _MAGIC, rank, _ELEMENT_BYTES[kind], fill, 0, int(address),
+            *_padded(sizes, 5, 32), *_padded(strides, 4, 64), *_padded(box, 5, 32),
+        )  # fmt: skip
+        target[: len(packed)] = np.frombuffer(packed, np.uint8)
+        target[_FENCED] = 0
+
+    return run
+
+
+def _padded(numbers: list[int], count: int, bits: int) -> list[int]:
+    return [number % (1 << bits) for number in numbers] + [0] * (count - len(numbers))
+
+
+@effect(ttng.TensormapFenceproxyAcquireOp)
+def tensormap_fenceproxy_acquire(op: ttng.TensormapFenceproxyAcquireOp) -> Binary:
+    """What was written becomes visible to TMA (PTX ISA, "fence.proxy.tensormap")."""
+
+    def run(task: Task, place: np.int64) -> None:
+        task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "load")[_FENCED] = 1
+
+    return run
+
+
+@effect(ttng.ReinterpretTensorDescOp)
+def reinterpret_tensor_descriptor(op: ttng.ReinterpretTensorDescOp) -> Binary:
+    """Read a descriptor; its boxes must fill the blocks of the type, as one block may take several copies."""
+    type_ = op.result.type
+    assert isinstance(type_, TensorDescType)
+    block, dtype = tuple(type_.shape), dtype_of(type_.element_type)
+
+    def run(task: Task, place: np.int64) -> Descriptor:
+        data = task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "load")
+        mark, rank, size, fill, _, address, *numbers = _FIELDS.unpack(data[: _FIELDS.size].tobytes())
+        if mark != _MAGIC:
+            raise fault_at(op, "there is no tensor descriptor at the address: it was not created")
+        if not data[_FENCED]:
+            raise fault_at(
+                op,
+                "the tensor descriptor is used without a fence behind what has written it: "
+                "it need not be visible to TMA",
+                ("put ttng.tensormap_fenceproxy_acquire in between",),
+            )
+        if size != dtype.itemsize:
+            raise fault_at(op, f"the tensor descriptor has elements of {size} bytes, expected {dtype.itemsize}")
+        shape, box = numbers[:rank][::-1], numbers[9 : 9 + rank][::-1]
+        # Leading dimensions of the block that the tensor lacks have one element.
+        if len(block) != rank or any(whole % part for whole, part in zip(block, box, strict=True)):
+            raise fault_at(op, f"the tensor descriptor has boxes of {box} elements, expected parts of {list(block)}")
+        strides = [stride // size for stride in numbers[5 : 5 + rank - 1][::-1]]
+        return Descriptor(address, tuple(shape), (*strides, 1), block, dtype, fill == 1)
+
+    return run

@@ -1,0 +1,81 @@
+"""The asynchronous operations of Blackwell's tensor cores that one task issues (PTX ISA, "tcgen05").
+
+They take effect in the order of their issue, but little of that order may be relied on (PTX ISA, "tcgen05 memory
+consistency model", pipelined instructions): products with the same accumulator follow each other, and a product
+follows the copies to tensor memory in front of it. All else needs a commit and the wait for its barrier, for instance
+a product whose accumulator lies where an earlier one reads its operand. So the clocks know the products of each
+accumulator, and the copies, as agents of their own; the step of such an agent is the number of the operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.races import Actor, Footprint
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.task import Task
+
+COPIES = None
+"""The key of the agent of copies, among footprints of accumulators."""
+
+
+@dataclass(eq=False, slots=True)
+class TensorCore:
+    """The tensor core as one task sees it."""
+
+    queue: Queue
+    agents: dict[Footprint | None, int] = field(default_factory=dict[Footprint | None, int])
+
+    def issue(
+        self,
+        task: Task,
+        op: Operation,
+        accumulator: View | None,
+        reads: Sequence[View],
+        writes: Sequence[View],
+        finish: Callable[[Transfer], None],
+    ) -> Transfer:
+        """Issue a product to `accumulator`, or a copy where there is none, which reads and writes those buffers.
+
+        Raises Fault for a race.
+        """
+        key = COPIES if accumulator is None else accumulator.footprint
+        if (agent := self.agents.get(key)) is None:
+            agent = self.agents[key] = task.block.cluster.new_agent()
+        number = self.queue.issued + 1
+        clock = task.clock.copy()
+        if accumulator is not None:
+            for follows in (agent, self.agents.get(COPIES)):
+                if follows is not None:
+                    clock.learn(follows, self.queue.issued)
+        what = f"the {'tcgen05.cp' if accumulator is None else 'tcgen05.mma'} of {self.queue.owner}"
+        for views, note in ((reads, "read"), (writes, "overwrite")):
+            for view in views:
+                # Tensor memory has no proxies.
+                in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
+                actor = Actor(agent, number, op, what, is_async=in_shared)
+                getattr(view.cell, note)(actor, clock, view.name)
+                task.block.reaches(view.memory, agent, number, op)
+        return task.issue(self.queue, op, finish)
+
+    def over(self, number: int) -> Clock:
+        """The knowledge that all operations up to `number` are complete."""
+        known = Clock()
+        for agent in (self.queue.agent, *self.agents.values()):
+            known.learn(agent, number)
+        return known
+
+
+def tensor_core(task: Task) -> TensorCore:
+    """What the task has issued."""
+    if task.tensor_core is None:
+        task.tensor_core = TensorCore(task.queue("tcgen05 operation", in_order=True))
+    return task.tensor_core

@@ -1,0 +1,292 @@
+"""Run the clusters of a launch on all cores: forked processes share the arrays, and take clusters as they get on.
+
+The parent deals contiguous chunks in ascending order and collects turns, warnings and prints. So what is reported is
+what one process would report: of several faults the one of the lowest program, and all that was said in front of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.interpreter.blas import use_one_thread
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.launch import Settings, run_clusters
+from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
+
+First = tuple[int, int, int]
+"""The first program of a cluster."""
+
+WORTH_IT = 0.4
+"""Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them
+and to copy 10 MB of arrays takes 0.03 s."""
+CHUNKS = 8
+"""Chunks that each process gets, if all take as long."""
+
+
+def can_fork() -> bool:
+    """Whether processes can be forked here; macOS can, but its libraries do not stand it."""
+    return sys.platform == "linux" and "fork" in multiprocessing.get_all_start_methods()
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_launch(
+    launch: Launch,
+    firsts: Sequence[First],
+    settings: Settings,
+    jobs: int | None = None,
+    observer: Observer | None = None,
+) -> tuple[int, int]:
+    """Run all clusters; gives the turns that they have taken together, and the number of processes.
+
+    Without `jobs`, all cores take part where that is worth it and programs do not talk to each other. An observer
+    sees all clusters: this process runs them.
+    Raises Fault as `run_clusters` does, and CompilationError when a process dies.
+    """
+    with Progress(len(firsts), "clusters" if launch.cluster != (1, 1, 1) else "programs") as progress:
+        if observer is not None or not can_fork():
+            jobs = 1
+        turns, rest = 0, firsts
+        if jobs is None:
+            jobs = 1
+            if cores() > 1 and len(firsts) > 2 and not talks(launch.plan.module):
+                # How long the first one takes says whether help is worth it.
+                before = time.perf_counter()
+                turns += _serial(launch, firsts[:1], settings, None, progress)
+                rest = firsts[1:]
+                if (time.perf_counter() - before) * len(rest) > WORTH_IT:
+                    jobs = cores()
+        jobs = max(1, min(jobs, len(rest)))
+        if jobs == 1:
+            return turns + _serial(launch, rest, settings, observer, progress), 1
+        with shared(launch.memory):
+            return turns + _Crew(launch, settings, jobs, progress).run(rest), jobs
+
+
+def talks(module: ModuleOp) -> bool:
+    """Whether programs may depend on what others have done: then their order is that of one process.
+
+    Atomic additions of floats depend on it in their last bits; a loop may wait for another program; and a program may
+    take over the work of one that has not begun (cluster launch control).
+    """
+    return any(
+        isinstance(op, WhileOp | scf.WhileOp)
+        or any(part in op.name for part in ("atomic", "clc", "tma_reduce", "descriptor_reduce"))
+        for op in module.walk()
+    )
+
+
+def _serial(
+    launch: Launch, firsts: Sequence[First], settings: Settings, observer: Observer | None, progress: Progress
+) -> int:
+    turns = 0
+    for taken in run_clusters(launch, firsts, settings, observer):
+        turns += taken
+        progress.advance()
+    return turns
+
+
+@contextmanager
+def shared(memory: GlobalMemory) -> Iterator[None]:
+    """Hold the arrays in memory that forked processes share; at the end the caller's arrays have what was written."""
+    own = [buffer.bytes for buffer in memory]
+    for buffer in memory:
+        if len(buffer.bytes):
+            pages = np.frombuffer(mmap.mmap(-1, len(buffer.bytes)), np.uint8)
+            pages[...] = buffer.bytes
+            buffer.bytes = pages
+    memory.exclusive = multiprocessing.get_context("fork").RLock()
+    try:
+        yield
+    finally:
+        memory.exclusive = contextlib.nullcontext()
+        for buffer, data in zip(memory, own, strict=True):
+            data[...] = buffer.bytes
+            buffer.bytes = data
+
+
+# Messages ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Tick:
+    """A cluster is done."""
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A chunk is done, or has failed."""
+
+    chunk: int
+    turns: int
+    said: list[Diagnostic]
+    printed: str
+    error: CompilationError | None = None
+
+
+def _work(link: Connection, launch: Launch, settings: Settings) -> None:
+    """What a worker does: run chunks until there is no other."""
+    # The parent ends its workers itself when the user interrupts.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    use_one_thread()
+    while (message := link.recv()) is not None:
+        chunk, firsts = message
+        turns, error = 0, None
+        printed = io.StringIO()
+        with collected_diagnostics() as said, contextlib.redirect_stdout(printed):
+            try:
+                for taken in run_clusters(launch, firsts, settings):
+                    turns += taken
+                    link.send(_Tick())
+            except CompilationError as fault:
+                error = fault
+            except Exception as defect:
+                error = internal_error(defect)
+        link.send(_Done(chunk, turns, said, printed.getvalue(), error))
+
+
+# The parent ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: BaseProcess
+    link: Connection
+    chunk: int | None = None
+    """What it is at."""
+
+
+@dataclass
+class _Crew:
+    """The workers of one run."""
+
+    launch: Launch
+    settings: Settings
+    jobs: int
+    progress: Progress
+    workers: list[_Worker] = field(default_factory=list[_Worker])
+    done: dict[int, _Done] = field(default_factory=dict[int, _Done])
+    error: tuple[int, CompilationError] | None = None
+    """The lowest chunk that has failed."""
+    broken: bool = False
+    """Whether a worker has died: others may wait for a lock that it held."""
+    turns: int = 0
+
+    def run(self, firsts: Sequence[First]) -> int:
+        """Run all clusters; gives the number of turns."""
+        size = max(1, len(firsts) // (self.jobs * CHUNKS))
+        chunks = [firsts[at : at + size] for at in range(0, len(firsts), size)]
+        following = iter(enumerate(chunks))
+        try:
+            for _ in range(self.jobs):
+                self.workers.append(self._start())
+                self._deal(self.workers[-1], next(following, None))
+            while busy := [worker for worker in self.workers if worker.chunk is not None]:
+                links = {worker.link: worker for worker in busy}
+                for link in wait(list(links)):
+                    worker = links[link]  # pyright: ignore[reportArgumentType]
+                    if self._hear(worker, chunks):
+                        self._deal(worker, next(following, None) if self.error is None else None)
+                if self._is_settled(busy):
+                    break
+        finally:
+            self._dismiss()
+        self._tell()
+        if self.error is not None:
+            raise self.error[1]
+        return self.turns
+
+    def _is_settled(self, busy: Sequence[_Worker]) -> bool:
+        """Whether it is known how the run ends."""
+        if self.error is None:
+            return False
+        return self.broken or all(worker.chunk is None or worker.chunk > self.error[0] for worker in busy)
+
+    def _start(self) -> _Worker:
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, self.launch, self.settings), daemon=True)
+        with warnings.catch_warnings():
+            # Python 3.12 warns of other threads, such as BLAS's: a worker uses none of their locks.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
+        # Now the end of the worker ends the connection.
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _deal(self, worker: _Worker, task: tuple[int, Sequence[First]] | None) -> None:
+        worker.chunk = None if task is None else task[0]
+        with contextlib.suppress(BrokenPipeError):
+            # A worker that has died is noticed when it is heard.
+            worker.link.send(task)
+
+    def _hear(self, worker: _Worker, chunks: Sequence[Sequence[First]]) -> bool:
+        """Take a message; whether the worker is free."""
+        assert worker.chunk is not None
+        try:
+            message: Any = worker.link.recv()
+        except (EOFError, OSError):
+            worker.process.join()
+            self.broken = True
+            message = _Done(worker.chunk, 0, [], "", _dead(worker, chunks[worker.chunk][0]))
+        if isinstance(message, _Tick):
+            self.progress.advance()
+            return False
+        assert isinstance(message, _Done)
+        self.turns += message.turns
+        self.done[message.chunk] = message
+        if message.error is not None and (self.error is None or message.chunk < self.error[0]):
+            self.error = (message.chunk, message.error)
+        return True
+
+    def _tell(self) -> None:
+        """Say what the workers have said, in the order of their programs."""
+        last = len(self.done) if self.error is None else self.error[0]
+        for chunk, done in sorted(self.done.items()):
+            if chunk <= last:
+                sys.stdout.write(done.printed)
+                for diagnostic in done.said:
+                    report_again(diagnostic)
+
+    def _dismiss(self) -> None:
+        """End all workers."""
+        for worker in self.workers:
+            if worker.chunk is not None:
+                worker.process.terminate()
+            worker.link.close()
+        for worker in self.workers:
+            worker.process.join()
+
+
+def _dead(worker: _Worker, first: First) -> CompilationError:
+    code = worker.process.exitcode or 0
+    why = f"by signal {-code}" if code < 0 else f"with status {code}"
+    return CompilationError(
+        f"a process of the interpreter has ended {why} while it ran the programs from {first} on",
+        notes=("with one job, all programs run in this process",),
+    )

@@ -1,0 +1,290 @@
+"""Run a kernel on the CPU, on numpy arrays, at any stage of the pipeline. No GPU, Triton or torch is needed."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import ParseError
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.interpreter.arguments import bind
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.launch import MAX_TURNS, Settings, clusters
+from tlx_xdsl.interpreter.machine import Launch
+from tlx_xdsl.interpreter.plan import kernel_of, make_plan
+from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.interpreter.trace import Trace
+from tlx_xdsl.interpreter.workers import run_launch
+from tlx_xdsl.language.core import constexpr, dtype
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.host_values import flattened, signature_of
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, parse_error
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
+
+Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
+"""Programs along x, y and z, or a function that computes them from the kernel's arguments."""
+
+FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
+"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a kernel is interpreted."""
+
+    num_warps: int = 4
+    """Warps of the kernel outside of warp-specialised tasks."""
+    num_ctas: int = 1
+    """CTAs that share one tile."""
+    cluster: Sequence[int] = (1, 1, 1)
+    """Thread blocks of a cluster along x, y and z."""
+    target: str = "sm_90a"
+    stage: str = FRONTEND
+    """`frontend`, `aliased`, `ttgir`, or the name of the last pass of the pipeline that is to run."""
+    schedule: str = "round-robin"
+    """`round-robin`, `random` or `adversarial`."""
+    seed: int = 0
+    """Of the schedule."""
+    jobs: int | None = None
+    """Processes; by default all cores for a grid that is worth it."""
+    max_turns: int = MAX_TURNS
+    """Turns of a cluster after which it counts as one that never ends."""
+    trace: str | Path | None = None
+    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
+
+    def __post_init__(self) -> None:
+        if self.schedule not in POLICIES:
+            raise ValueError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs must be at least 1, found {self.jobs}")
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """How a run went that ended without a fault."""
+
+    clusters: int
+    """Clusters that have run: programs, where clusters have one thread block."""
+    turns: int
+    """Turns of all tasks and asynchronous operations together."""
+    seconds: float
+    """Time of the run, without the frontend and the passes."""
+    warnings: tuple[Diagnostic, ...]
+    """What the kernel has left behind, and what passes had to say; each thing once."""
+    jobs: int
+    """Processes that have taken part."""
+
+
+_OPTIONS = {field.name for field in fields(Options)}
+
+
+def interpret(
+    kernel: Any, grid: Grid, /, *args: Any, options: Mapping[str, Any] | None = None, **named: Any
+) -> Interpretation:
+    """Run all programs of `grid` on the arguments, which are in the order of the kernel's parameters or named.
+
+    Arrays are numpy arrays or torch tensors on the CPU, and are written in place; tensor descriptors are ours or
+    Triton's. The kernel is compiled for the types of the values: an int is an i32 where that holds it, a float an
+    fp32; None and the values of constexpr parameters are constants. Names that are no parameter of the kernel are
+    fields of `Options`; where a parameter has the name of one, such as `seed`, `options={"seed": 1}` means the option.
+
+    Raises CompilationError for an error in the kernel; its subclass `interpreter.faults.Fault` for what the kernel
+    does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
+    """
+    source = _source(kernel)
+    parameters = source.signature.parameters
+    chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
+    bound = source.signature.bind(*args, **{name: value for name, value in named.items() if name not in chosen})
+    return interpret_source(source, grid, bound.arguments, Options(**chosen, **(options or {})))
+
+
+def interpret_source(
+    source: KernelSource,
+    grid: Grid,
+    arguments: Mapping[str, Any],
+    options: Options,
+    types: Mapping[str, Signature] | None = None,
+) -> Interpretation:
+    """Run a kernel on arguments by name, as `interpret` does; `types` says what is not to be derived from values."""
+    constexprs: dict[str, Any] = {}
+    signature: dict[str, Signature] = {}
+    values: list[tuple[str, Any]] = []
+    for parameter in source.parameters:
+        name = parameter.name
+        if name not in arguments:
+            continue
+        value = arguments[name]
+        if parameter.is_constexpr or value is None or isinstance(value, constexpr | dtype) or callable(value):
+            constexprs[name] = value
+        else:
+            signature[name] = (types or {}).get(name) or signature_of(name, value)
+            values.extend(flattened(name, value))
+    with collected_diagnostics() as warnings:
+        specialization = Specialization(
+            signature, constexprs, options.target, options.num_warps, options.num_ctas
+        )  # fmt: skip
+        module = frontend_module(source, specialization)
+    names = [name for name, _ in values]
+    return _run(module, source.name, _grid(grid, arguments), [value for _, value in values], names, options, warnings)
+
+
+def interpret_text(
+    text: str,
+    grid: Grid,
+    args: Sequence[Any] | Mapping[str, Any],
+    *,
+    function: str | None = None,
+    filename: str = "<text>",
+    **options: Any,
+) -> Interpretation:
+    """Run a function of a module that is given as text, at whatever stage it is; `options` are those of `Options`.
+
+    `args` are the values in the order of the function's arguments, or by their names in the text. A descriptor stands
+    for the arguments with its shape and strides behind it, too. `function` is needed where several are public.
+
+    Raises as `interpret` does.
+    """
+    try:
+        module = parse_module(text, filename=filename)
+    except ParseError as error:
+        raise parse_error(error) from error
+    return interpret_module(module, grid, args, Options(**options), function)
+
+
+def interpret_module(
+    module: ModuleOp,
+    grid: Grid,
+    args: Sequence[Any] | Mapping[str, Any],
+    options: Options,
+    function: str | None = None,
+) -> Interpretation:
+    """Run a function of a module, as `interpret_text` does; passes that `options.stage` names change the module."""
+    kernel = kernel_of(module, function)
+    names = list(argument_types(kernel))
+    if isinstance(args, Mapping):
+        by_name = cast(Mapping[str, Any], args)
+        surplus = next((name for name in by_name if name not in names), None)
+        missing = next((name for name in names if name not in by_name), None)
+        if surplus is not None or missing is not None:
+            what = f"has no argument '{surplus}'" if missing is None else f"needs a value for '{missing}'"
+            raise TypeError(f"'{kernel.sym_name.data}' {what}, its arguments are {', '.join(names) or 'none'}")
+        args = [by_name[name] for name in names]
+    if len(args) != len(names):
+        raise TypeError(f"'{kernel.sym_name.data}' takes {len(names)} arguments, found {len(args)}")
+    values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
+    given = dict(zip(names, args, strict=True))
+    return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
+
+
+def argument_types(kernel: tt.FuncOp) -> dict[str, Attribute]:
+    """The arguments of a function that a caller gives values for, by name: a descriptor stands for its extents, too."""
+    types = list(kernel.function_type.inputs.data)
+    result: dict[str, Attribute] = {}
+    at = 0
+    while at < len(types):
+        type_, hint = types[at], kernel.body.block.args[at].name_hint
+        name = hint if hint is not None and hint not in result else f"arg{at}"
+        result[name] = type_
+        at += 1
+        if isinstance(type_, TensorDescType):
+            rank = len(type_.shape)
+            widths = [each.width.data for each in types[at : at + 2 * rank] if isinstance(each, IntegerType)]
+            at += 2 * rank if widths == [32] * rank + [64] * rank else 0
+    return result
+
+
+def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
+    """The passes of the pipeline for a module that has just left the frontend, up to a stage.
+
+    Raises ValueError when there is no such stage.
+    """
+    plain = is_plain(module)
+    passes = plain_pipeline() if plain else ttgir_pipeline()
+    if stage == FRONTEND:
+        return ()
+    if stage == TTGIR:
+        return passes
+    last = RewriteLocalAliasPass.name if stage == ALIASED else stage
+    names = [each.name for each in passes]
+    if last in names:
+        return passes[: names.index(last) + 1]
+    if stage == ALIASED:
+        return ()
+    kind = " of a plain Triton kernel" if plain else ""
+    raise ValueError(f"unknown stage '{stage}'{kind}, expected {FRONTEND}, {ALIASED}, {TTGIR}, {', '.join(names)}")
+
+
+def _source(kernel: Any) -> KernelSource:
+    if (source := source_of(kernel)) is not None:
+        return source
+    if inspect.isfunction(kernel):
+        return KernelSource(kernel)
+    raise TypeError(f"interpret takes a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
+
+
+def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Three sizes; those that are not given are 1.
+
+    Raises ValueError for what is no grid.
+    """
+    found: Any = grid(dict(arguments)) if callable(grid) else grid
+    sizes = list(cast(Sequence[Any], found)) if isinstance(found, tuple | list) else [found]
+    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
+        raise ValueError(f"the grid must be one to three numbers of programs, found {found!r}")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    return x, y, z
+
+
+def _run(
+    module: ModuleOp,
+    function: str,
+    grid: tuple[int, int, int],
+    values: Sequence[Any],
+    names: Sequence[str],
+    options: Options,
+    found: Sequence[Diagnostic],
+) -> Interpretation:
+    """Lower a module to the stage that is asked for, and run it."""
+    with collected_diagnostics() as warnings:
+        run_pipeline(module, passes_until(options.stage, module), make_context())
+        verify_module(module)
+        plan = make_plan(module, function)
+        memory = GlobalMemory()
+        arguments = bind(plan.function, values, names, memory)
+        launch = Launch(plan, memory, grid, _cluster(options.cluster), arguments)
+        firsts = list(clusters(launch))
+        settings = Settings(options.schedule, options.seed, options.max_turns)
+        trace = None if options.trace is None else Trace(function)
+        before = time.perf_counter()
+        try:
+            turns, jobs = run_launch(launch, firsts, settings, options.jobs, trace)
+        finally:
+            # A trace is of most use when the run ends in a fault.
+            if trace is not None and options.trace is not None:
+                trace.write(Path(options.trace))
+        seconds = time.perf_counter() - before
+    return Interpretation(len(firsts), turns, seconds, tuple(dict.fromkeys([*found, *warnings])), jobs)
+
+
+def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise ValueError(f"the cluster must be three numbers of thread blocks, found {list(sizes)}")
+    x, y, z = (int(size) for size in sizes)
+    return x, y, z
