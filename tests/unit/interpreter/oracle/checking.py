@@ -15,17 +15,19 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tests.unit.interpreter.oracle import running
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
+from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
 Make = Callable[[np.random.Generator], Any]
 """Makes an argument."""
 
 
 class RecordingMemory(GlobalMemory):
-    """Global memory that keeps what is written: addresses and values, store by store."""
+    """Global memory that keeps what `tt.store` writes: addresses and values, store by store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,6 +36,8 @@ class RecordingMemory(GlobalMemory):
     def store(self, op: Operation, addresses: Any, values: Any, dtype: np.dtype, mask: Any) -> None:
         """Write, and keep it."""
         super().store(op, addresses, values, dtype, mask)
+        if not isinstance(op, tt.StoreOp):
+            return
         chosen = np.broadcast_to(True if mask is None else mask, np.shape(addresses))
         kept = np.broadcast_to(values, np.shape(addresses))[chosen]
         self.stores.append((np.asarray(addresses)[chosen].ravel(), np.array(kept).ravel()))
@@ -58,6 +62,10 @@ class Model:
     pid: tuple[int, int, int] = (0, 0, 0)
     grid: tuple[int, int, int] = (1, 1, 1)
     stores: list[Store] = field(default_factory=list)
+    starts: dict[str, int] = field(default_factory=dict)
+    """The address of each array."""
+    written: dict[str, float] = field(default_factory=dict)
+    """Arrays that atomic operations or descriptors write, and by how many units their elements may be off."""
 
     def store(
         self, array: str, index: Any, values: Any, mask: Any = True, *, ulp: float = 0, near: Any = None
@@ -75,6 +83,21 @@ class Model:
         self.stores.append(Store(array, index[chosen].ravel(), values.ravel(), ulp, near))
         target.reshape(-1)[index[chosen]] = values
 
+    def write(self, array: str, index: Any, values: Any, *, ulp: float = 0) -> None:
+        """Expect `values` at elements of a flat array in the end, however they come there."""
+        target = self.arrays[array]
+        index = np.asarray(index)
+        target.reshape(-1)[index] = np.broadcast_to(np.asarray(values).astype(target.dtype), index.shape)
+        self.written[array] = max(ulp, self.written.get(array, 0))
+
+
+@dataclass(frozen=True)
+class Described:
+    """An array that the kernel gets as a tensor descriptor."""
+
+    array: np.ndarray
+    block: list[int]
+
 
 Reference = Callable[..., None]
 """Takes a `Model` and the kernel's arguments, arrays as flat copies of its own."""
@@ -87,6 +110,8 @@ class Check:
     kernel: str
     arguments: dict[str, Make]
     grid: tuple[int, int, int]
+    prepare: Callable[[dict[str, int], dict[str, Any]], None] | None
+    """Gets the addresses of the arrays, and puts some of them into arrays."""
     reference: Reference
 
 
@@ -94,12 +119,17 @@ CHECKS: dict[str, list[Check]] = {}
 """The checks of each kernel; the modules of this package fill it."""
 
 
-def reference(*kernels: str, grid: tuple[int, int, int] = (1, 1, 1), **arguments: Make) -> Callable[..., Reference]:
+def reference(
+    *kernels: str,
+    grid: tuple[int, int, int] = (1, 1, 1),
+    prepare: Callable[[dict[str, int], dict[str, Any]], None] | None = None,
+    **arguments: Make,
+) -> Callable[[Reference], Reference]:
     """Make a function the reference of kernels that take `arguments`."""
 
     def register(function: Reference) -> Reference:
         for kernel in kernels:
-            CHECKS.setdefault(kernel, []).append(Check(kernel, arguments, grid, function))
+            CHECKS.setdefault(kernel, []).append(Check(kernel, arguments, grid, prepare, function))
         return function
 
     return register
@@ -170,36 +200,43 @@ def value(given: Any) -> Make:
 
 def run_check(check: Check, seed: int) -> None:
     """Run a kernel and compare each of its stores with the reference."""
-    rng = np.random.default_rng([seed, len(check.kernel), *check.kernel.encode()])
+    rng = np.random.default_rng([seed, *check.kernel.encode()])
     arguments = {name: make(rng) for name, make in check.arguments.items()}
     model = Model({name: _copied(given) for name, given in arguments.items()}, grid=check.grid)
     memory = RecordingMemory()
     names, values = _spread(arguments)
     plan = running.plan_of(check.kernel)
     bound = bind(plan.function, values, names, memory)
+    if len(bound) == len(values):
+        model.starts = {name: int(given) for name, given, made in zip(names, bound, values, strict=True)
+                        if isinstance(made, np.ndarray)}  # fmt: skip
+    if check.prepare is not None:
+        check.prepare(model.starts, arguments)
+        check.prepare(model.starts, model.arrays)
     launch = Launch(plan, memory, check.grid, (1, 1, 1), bound)
     list(run_clusters(launch, list(clusters(launch)), Settings()))
     with np.errstate(all="ignore"):
         for z, y, x in np.ndindex(*reversed(check.grid)):
             model.pid = (x, y, z)
             check.reference(model, **model.arrays)
-    starts = {name: int(given) for name, given, made in zip(names, bound, values, strict=False) if _is_array(made)}
     assert len(memory.stores) == len(model.stores), f"{len(memory.stores)} stores, expected {len(model.stores)}"
     for number, ((addresses, found), expected) in enumerate(zip(memory.stores, model.stores, strict=True)):
         size = model.arrays[expected.array].dtype.itemsize
         where = f"store {number} to {expected.array}"
-        np.testing.assert_array_equal(addresses, starts[expected.array] + expected.index * size, where)
+        np.testing.assert_array_equal(addresses, model.starts[expected.array] + expected.index * size, where)
         compare(found, expected.values, expected.ulp, expected.near, where)
-
-
-def _is_array(made: Any) -> bool:
-    return isinstance(made, np.ndarray)
+    for name, ulp in model.written.items():
+        given = arguments[name]
+        found = given.array if isinstance(given, Described) else given
+        compare(found.ravel(), model.arrays[name].ravel(), ulp, None, f"the end of {name}")
 
 
 def _copied(given: Any) -> Any:
     if isinstance(given, tuple):
         return tuple(map(_copied, given))
-    return given.copy() if _is_array(given) else given
+    if isinstance(given, Described):
+        return given.array.copy()
+    return given.copy() if isinstance(given, np.ndarray) else given
 
 
 def _spread(arguments: dict[str, Any]) -> tuple[list[str], list[Any]]:
@@ -208,7 +245,10 @@ def _spread(arguments: dict[str, Any]) -> tuple[list[str], list[Any]]:
     for name, given in arguments.items():
         parts: Sequence[Any] = given if isinstance(given, tuple) else (given,)
         names.extend([name] * len(parts))
-        values.extend(parts)
+        values.extend(
+            TensorDescriptor.from_tensor(part.array, part.block) if isinstance(part, Described) else part
+            for part in parts
+        )
     return names, values
 
 
