@@ -207,9 +207,7 @@ def run_check(check: Check, seed: int) -> None:
     names, values = _spread(arguments)
     plan = running.plan_of(check.kernel)
     bound = bind(plan.function, values, names, memory)
-    if len(bound) == len(values):
-        model.starts = {name: int(given) for name, given, made in zip(names, bound, values, strict=True)
-                        if isinstance(made, np.ndarray)}  # fmt: skip
+    model.starts = _starts(names, values, bound)
     if check.prepare is not None:
         check.prepare(model.starts, arguments)
         check.prepare(model.starts, model.arrays)
@@ -229,6 +227,20 @@ def run_check(check: Check, seed: int) -> None:
         given = arguments[name]
         found = given.array if isinstance(given, Described) else given
         compare(found.ravel(), model.arrays[name].ravel(), ulp, None, f"the end of {name}")
+
+
+def _starts(names: list[str], values: list[Any], bound: list[Any]) -> dict[str, int]:
+    """The address of each array; a descriptor may stand for several arguments, its extents behind it."""
+    starts: dict[str, int] = {}
+    rest = iter(bound)
+    spreads = len(bound) != len(values)
+    for name, made in zip(names, values, strict=True):
+        first = next(rest)
+        if isinstance(made, np.ndarray):
+            starts[name] = int(first)
+        for _ in range(2 * len(made.shape) if spreads and isinstance(made, TensorDescriptor) else 0):
+            next(rest)
+    return starts
 
 
 def _copied(given: Any) -> Any:

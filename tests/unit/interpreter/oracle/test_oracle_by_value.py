@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.interpreter.oracle import accesses, checking, control, floating, integers, reductions, running  # noqa: F401 (they register their references)
+from tests.unit.interpreter.oracle import (
+    accesses,
+    checking,
+    control,
+    floating,
+    integers,
+    mathematics,
+    products,
+    reductions,
+)
 
 CHECKS = [
     pytest.param(check, id=f"{kernel}-{number}")
