@@ -144,3 +144,37 @@ def nested_aggregates(m: Model, x, y, out, n) -> None:
     if n > 3:
         position -= 2
     m.store("out", LANES, total + x[position * 32 + LANES])
+
+
+# Addresses in memory -------------------------------------------------------------------------------------------------
+
+
+def _point_into_x(starts: dict[str, int], arrays: dict[str, np.ndarray]) -> None:
+    arrays["p"][0] = starts["x"] + 40 * 4
+
+
+@reference("pointers", prepare=_point_into_x, x=floats("f4", 200), y=floats("f2", 32), p=empty("i8", 2), n=value(7),
+           u=value(3), out=empty("f4", 300))  # fmt: skip
+def pointers(m: Model, x, y, p, n, u, out) -> None:
+    for row, values in enumerate((x[:32], x[:32], x[n:], x[u:], x[64:32:-1], y, x[40:])):
+        m.store("out", row * 32 + LANES, values[:32])
+    m.store("p", 1, m.starts["x"])
+
+
+def _point_behind_the_table(starts: dict[str, int], arrays: dict[str, np.ndarray]) -> None:
+    # The last numbers of the table itself are what is pointed to: 32 halves in 8 words for each group.
+    arrays["table"][:3] = [starts["table"] + 8 * (4 + 8 * group) for group in (2, 0, 1)]
+
+
+@reference("pointers_from_memory", prepare=_point_behind_the_table,
+           table=lambda rng: np.append(np.zeros(4, "i8"), rng.standard_normal(96).astype("f2").view("i8")),
+           out=empty("f4", 96), n=value(3))  # fmt: skip
+def pointers_from_memory(m: Model, table, out, n) -> None:
+    for group, place in enumerate((2, 0, 1)):
+        first = 4 + 8 * place
+        m.store("out", group * 32 + LANES, table[first : first + 8].view(F2))
+
+
+@reference("debugging", x=floats("f4", 32), out=empty("f4", 32), n=value(2))
+def debugging(m: Model, x, out, n) -> None:
+    m.store("out", LANES, x)
