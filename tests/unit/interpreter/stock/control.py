@@ -135,7 +135,7 @@ def tuples_and_several_returns(rng):
             for j in range(i):
                 value = value + x[j]
             expected[i] = value
-    return Run({"x": x, "pair": (out, n), "limit": float(limit), "out": out}, {"out": expected})
+    return Run({"x": x, "pair": (out, n), "limit": float(limit)}, {"pair": expected})
 
 
 @reference("flattened_loops")

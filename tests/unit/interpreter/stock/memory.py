@@ -106,13 +106,6 @@ def spin_lock(rng):
     )
 
 
-@reference("atomic_load_store_poll")
-def atomic_load_store_poll(rng):
-    """The second program finds what it polls for when the first has set it; so one program sets both."""
-    x = normal(rng, 128)
-    return Run({"flag": np.array([7], np.int32), "x": x}, {"flag": np.array([0], np.int32)}, (1,))
-
-
 @reference("gather_columns")
 def gather_columns(rng):
     m, n = 32, 64
