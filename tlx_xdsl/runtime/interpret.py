@@ -138,7 +138,7 @@ def interpret_source(
             values.extend(flattened(name, value))
     with collected_diagnostics() as warnings:
         specialization = Specialization(
-            signature, constexprs, options.target, options.num_warps, options.num_ctas
+            signature, constexprs, options.target, options.num_warps, options.num_ctas, debug=True
         )  # fmt: skip
         module = frontend_module(source, specialization)
     names = [name for name, _ in values]
