@@ -14,6 +14,14 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.races import Actor
 
+OVER = {
+    "TMA store": "it is over behind tlx.async_descriptor_store_wait() of its task",
+    "wgmma": "it is over behind tlx.async_dot_wait() of its task",
+    "cp.async": "it is over behind tlx.async_load_wait_group() of its task",
+    "tcgen05 operation": "it is over when a barrier that the dot or a tlx.tcgen05_commit() behind it names completes",
+}
+"""How one learns that an asynchronous operation is over, by its kind."""
+
 
 @dataclass(eq=False, slots=True)
 class Transfer:
@@ -48,6 +56,8 @@ class Queue:
     """Whether they take effect in the order in which they were issued."""
     rank: int = 0
     """The thread block of that task in its cluster."""
+    over: str = ""
+    """How one learns that one of them is over."""
     issued: int = 0
     waited: int = 0
     """Its task has waited for all transfers up to this number."""
@@ -67,7 +77,7 @@ class Queue:
 
     def actor(self, op: Operation) -> Actor:
         """Who makes the accesses of the transfer that is issued next."""
-        return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True)
+        return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True, over=self.over)
 
     def knowledge(self, clock: Clock) -> Clock:
         """What is over when the next transfer begins: what its task knows, and its predecessors where order holds."""

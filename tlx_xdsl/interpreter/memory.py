@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import fault_at, place
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Cell, Footprint, Races
+from tlx_xdsl.interpreter.users import lines, writers
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.mbarrier import Mbarrier
@@ -253,19 +254,21 @@ class View:
         for byte in range(size):
             self.memory.writers[at * size + byte] = self.family.number
 
-    def raw(self) -> NDArray[np.uint8]:
-        """The bytes of the view, in the order of their addresses."""
-        data = self.memory.bytes
-        return np.concatenate([data[start:end] for start, end in self.footprint.intervals])
+    def raw(self, op: Operation, size: int) -> NDArray[np.uint8]:
+        """The first `size` bytes of the view, in the order of their addresses.
+
+        Raises Fault as `read` does, for these bytes.
+        """
+        at = self._all_bytes()[:size]
+        if not (self.memory.writers[at] == self.family.number).all():
+            raise self._foreign(op)
+        return self.memory.bytes[at]
 
     def write_raw(self, values: NDArray[np.uint8]) -> None:
         """Set the first bytes of the view, in the order of their addresses."""
-        done = 0
-        for start, end in self.footprint.intervals:
-            count = min(end - start, len(values) - done)
-            self.memory.bytes[start : start + count] = values[done : done + count]
-            self.memory.writers[start : start + count] = self.family.number
-            done += count
+        at = self._all_bytes()[: len(values)]
+        self.memory.bytes[at] = values
+        self.memory.writers[at] = self.family.number
 
     def check_written(self, op: Operation) -> None:
         """Check that this family has written all bytes of the view last.
@@ -291,7 +294,8 @@ class View:
         number = int(found[index])
         count = f"{int(bad.sum())} of its {bad.size} elements, element {list(index)} first"
         if number == NOBODY:
-            return fault_at(op, f"'{self.name}' is read before it is written: {count}")
+            notes = [f"'{self.family.name}' is written at {line}" for line in lines(writers(self.family.op))]
+            return fault_at(op, f"'{self.name}' is read before it is written: {count}", notes)
         other = self.memory.placement.families[number - 1]
         return fault_at(
             op,

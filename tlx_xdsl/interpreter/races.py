@@ -71,6 +71,8 @@ class Actor:
     """How to tell it, such as `partition 0` or `TMA load of the default task`."""
     is_async: bool = False
     """Whether it goes through the async proxy."""
+    over: str = ""
+    """How one learns that an asynchronous operation is over."""
 
 
 @dataclass(slots=True)
@@ -152,9 +154,11 @@ def _check(before: Actor, now: Actor, clock: Clock, name: str, verb: str, past: 
 
 
 def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Fault:
-    where = place(before.op)
     if before.agent == now.agent:
-        message = f"{now.what} {verb} '{name}' while its earlier operation may still be in flight"
+        message = f"{now.what} {verb} '{name}' while an earlier one may still be in flight"
     else:
         message = f"{now.what} {verb} '{name}', and nothing orders it behind {before.what}, by which it is {past}"
-    return fault_at(now.op, message, (f"{past} at {where}",))
+    ordered = before.over or f"a barrier must order them: {before.what} arrives at it behind that line"
+    return fault_at(
+        now.op, message, (f"{past} at {place(before.op)}", f"{ordered}; order this line behind that")
+    )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.engine import OVER, Queue, Transfer
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Actor
@@ -64,6 +65,12 @@ class Task:
         self.queues: dict[str, Queue] = {}
         self.tensor_core: TensorCore | None = None
         """What it has issued to Blackwell's tensor cores."""
+        self.cluster_phase: int | None = None
+        """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
+        self.init_fences = 0
+        """Fences so far that tell the cluster of initialised mbarriers."""
+        self.init_mark = 0
+        """The agent whose steps they are; 0 where it has initialised none."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -111,13 +118,30 @@ class Task:
         view.cell.overwrite(self.actor(op), self.clock, view.name)
         view.write(values)
 
+    def reach(self, op: Operation, view: View, agent: int, step: int) -> None:
+        """Note that this task, or a transfer that it issues, uses a buffer, which may be another thread block's.
+
+        Raises Fault when nothing says that the other thread block has started.
+        """
+        if view.memory.rank == self.block.rank:
+            return
+        other = self.block.cluster.blocks[view.memory.rank]
+        if not self.clock.knows(other.presence, 1):
+            raise fault_at(
+                op,
+                f"{self.label} uses '{view.name}', and nothing tells it that CTA {other.rank} has started",
+                ("a tlx.cluster_barrier() in front of it does",),
+            )
+        other.visits[agent] = (step, op)
+
     # Asynchronous operations -----------------------------------------------------------------------------------------
 
-    def queue(self, kind: str, *, in_order: bool, key: str | None = None) -> Queue:
-        """The queue for operations of this task of a kind, such as `wgmma`."""
+    def queue(self, kind: str, *, in_order: bool, key: str | None = None, over: str = "") -> Queue:
+        """The queue for operations of this task of a kind, such as `wgmma`; `over` says how one learns of their end."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
             queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
+            queue.over = over or OVER.get(kind, "")
             self.queues[key] = queue
         return queue
 

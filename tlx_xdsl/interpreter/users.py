@@ -40,6 +40,23 @@ def users(allocation: Operation) -> Iterator[Use]:
                     todo.append(value)
 
 
+_READERS = (
+    ttg.LocalLoadOp, ttg.LocalDeallocOp, ttg.LocalGatherOp, ttng.TMEMLoadOp, ttng.WarpGroupDotOp,
+    ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAScatterOp, ttng.WaitBarrierOp,
+)  # fmt: skip
+
+
+def writers(allocation: Operation) -> list[Operation]:
+    """What may write to a buffer of `allocation`."""
+    found: list[Operation] = []
+    for use in users(allocation):
+        op = use.operation
+        is_operand = isinstance(op, ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp) and op.operands[use.index] is not op.d
+        if not isinstance(op, _READERS) and not is_operand:
+            found.append(op)
+    return found
+
+
 def _passed_on(op: Operation, index: int) -> Sequence[SSAValue] | None:
     """The values that operand `index` of `op` goes on as; None where it is used up."""
     match op:
@@ -60,6 +77,8 @@ def _passed_on(op: Operation, index: int) -> Sequence[SSAValue] | None:
             return _branched(op, index)
         case tt.CallOp():
             return [block.args[index] for block in _callee(op)]
+        case tlx.ReuseGroupOp():
+            return []
         case _ if isinstance(op, _VIEWS):
             return op.results if index == 0 else []
         case _:

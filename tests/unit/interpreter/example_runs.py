@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 import tlx_xdsl
+from tlx_xdsl.runtime.interpret import interpret
 from tlx_xdsl.tools.loading import load_kernel
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -35,7 +36,7 @@ class Case:
 
     def run(self, **options: Any) -> Any:
         """Run the kernel and compare."""
-        told = tlx_xdsl.interpret(self.kernel, self.grid, *self.arguments, **self.constexprs, **self.options, **options)
+        told = interpret(self.kernel, self.grid, *self.arguments, **self.constexprs, **self.options, **options)
         for found, expected in self.results():
             error = np.linalg.norm(found.astype(np.float64) - expected) / np.linalg.norm(expected)
             assert error < self.tolerance, f"relative error {error:.1e}"

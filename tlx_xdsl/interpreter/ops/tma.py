@@ -59,7 +59,12 @@ def start_load(
 
 def load_queue(task: Task, barrier: View) -> Queue:
     """The queue of the loads of a task that complete on one barrier: they come in any order."""
-    return task.queue("TMA load", in_order=False, key=f"TMA load {barrier.memory.rank} {barrier.address}")
+    return task.queue(
+        "TMA load",
+        in_order=False,
+        key=f"TMA load {barrier.memory.rank} {barrier.address}",
+        over=f"it is over when its phase of '{barrier.name}' is complete",
+    )
 
 
 def check_tile(op: Operation, view: View) -> None:

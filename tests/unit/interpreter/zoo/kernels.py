@@ -167,6 +167,7 @@ _TMA_64 = {"a_desc": "tensordesc<fp16[64, 64]>", "b_desc": "tensordesc<fp16[64, 
     "c_desc": "tensordesc<fp16[64, 64]>"
 }
 _HEADS_64 = {name: "tensordesc<fp16[64, 64]>" for name in ("q_desc", "k_desc", "v_desc", "o_desc")}
+_KEYS_128 = {name: "tensordesc<fp16[128, 64]>" for name in ("k_desc", "v_desc")}
 _SMALL = {"BLOCK_N": 64, "HEAD_DIM": 64}
 
 CASES = (
@@ -196,8 +197,8 @@ CASES = (
         (1, 384), [(2, 256), (1, 128)],
     ),
     Case(
-        "attention_pingpong", "hopper_attention_pingpong.py", "attention", _SMALL, _HEADS_64,
-        _attention(2, persistent=True), (2, 256), [(1, 384), (3, 128)],
+        "attention_pingpong", "hopper_attention_pingpong.py", "attention", {"HEAD_DIM": 64}, _HEADS_64 | _KEYS_128,
+        _attention(2, persistent=True), (1, 384), [(2, 256), (3, 128)],
     ),
 )  # fmt: skip
 """Blackwell's are to come."""

@@ -27,7 +27,7 @@ class Outcome:
     """What one run has led to."""
 
     kind: str
-    """`fault`, `deadlock`, `warning`, `wrong` (numbers, without a report) or `right`."""
+    """`fault`, `deadlock`, `warning`, `crash` (of the interpreter), `wrong` (numbers, without a report) or `right`."""
     policy: str
     text: str = ""
     """All that was reported."""
@@ -53,12 +53,15 @@ def run_plan(
             for _ in run_clusters(launch, list(clusters(launch)), Settings(policy, seed, MAX_TURNS)):
                 pass
         except CompilationError as error:
-            assert "Traceback" not in str(error), str(error)
-            assert "internal error" not in str(error), str(error)
-            return Outcome("deadlock" if isinstance(error, Deadlock) else "fault", policy, str(error), error.message)
+            kind = "deadlock" if isinstance(error, Deadlock) else "fault"
+            return Outcome("crash" if _is_crash(str(error)) else kind, policy, str(error), error.message)
     if warnings:
         return Outcome("warning", policy, "\n".join(map(str, warnings)), warnings[0].message)
     return Outcome("right" if problem.is_right() else "wrong", policy)
+
+
+def _is_crash(text: str) -> bool:
+    return "internal error" in text or "Traceback" in text
 
 
 def run_mutant(module: ModuleOp, problem: Problem, policies: Sequence[str] = POLICIES) -> list[Outcome]:
