@@ -112,8 +112,8 @@ def kernel(x, out, n):
     values = tl.load(x + at)  # error
     tl.store(out + at, values, mask=at < n)
 """,
-            "The last program reads behind the array: `mask=at < n`. Arrays have gaps between them in the interpreter, so "
-            "that an index that is only a little wrong is found, too.",
+            "The last program reads behind the array: `mask=at < n`. In the interpreter there is a gap between any two "
+            "arrays, so that an index is found that is only a little wrong.",
             arguments={"x": "randn:fp32[100]", "out": "zeros:fp32[100]", "n": "100"},
             grid=2,
         ),
