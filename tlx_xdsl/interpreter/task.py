@@ -54,7 +54,7 @@ class Task:
         """The value of each SSA value of the function that runs, by its slot."""
         self.agent = block.cluster.new_agent()
         self.clock = clock
-        self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
+        self.clock.seen[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
         self.op: Operation | None = None
@@ -99,6 +99,11 @@ class Task:
     def acquire(self, clock: Clock) -> None:
         """Learn what others have told."""
         self.clock.join(clock)
+
+    def fence(self) -> None:
+        """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
+        self.clock.fence()
+        self.clock.seen[self.agent] += 1
 
     # Memory ----------------------------------------------------------------------------------------------------------
 
