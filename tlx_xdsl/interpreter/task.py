@@ -109,6 +109,11 @@ class Task:
         """Learn what others have told."""
         self.clock.join(clock)
 
+    def fence(self) -> None:
+        """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
+        self.clock.fence()
+        self.clock.seen[self.agent] += 1
+
     # Memory ----------------------------------------------------------------------------------------------------------
 
     def read(self, op: Operation, view: View) -> Array:

@@ -144,6 +144,8 @@ def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
 def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
     """Wait for a phase, and learn what those know that have completed it."""
     barrier = barrier_of(op, view)
+    # Stock's warp specialisation extends the parity by its sign.
+    parity = 1 if parity == -1 else parity
     if parity not in (0, 1):
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
