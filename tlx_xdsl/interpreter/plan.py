@@ -12,8 +12,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight

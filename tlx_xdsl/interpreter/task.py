@@ -100,11 +100,6 @@ class Task:
         self.clock.seen[self.agent] += 1
         return told
 
-    def fence(self) -> None:
-        """Make all that is known visible to the async proxy; what the task does from now on is not."""
-        self.clock.fence()
-        self.clock.seen[self.agent] += 1
-
     def acquire(self, clock: Clock) -> None:
         """Learn what others have told."""
         self.clock.join(clock)

@@ -175,19 +175,21 @@ def test_a_thread_block_that_has_ended_is_not_waited_for():
 TEXT = """
 #bar = #ttg.swizzled_shared<{{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}}>
 #smem = #ttg.shared_memory
+!here = !ttg.memdesc<1xi64, #bar, #smem, mutable>
+!there = !ttg.memdesc<1xi64, #bar, #tlx.shared_cluster_memory, mutable>
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90",
                    "ttg.threads-per-warp" = 32 : i32}} {{
   tt.func public @f() {{
     %c0 = arith.constant 0 : i32
     %one = arith.constant 1 : i32
-    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #bar, #smem, mutable>
-    ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #bar, #smem, mutable>
+    %bar = ttg.local_alloc : () -> !here
+    ttng.init_barrier %bar, 1 : !here
     {sync}
     %rank = tlx.cluster_cta_rank
     %other = arith.xori %rank, %one : i32
-    %there = tlx.map_to_remote %bar, %other : !ttg.memdesc<1xi64, #bar, #smem, mutable> -> !ttg.memdesc<1xi64, #bar, #tlx.shared_cluster_memory, mutable>
-    tlx.arrive_remote %there, 1 : !ttg.memdesc<1xi64, #bar, #tlx.shared_cluster_memory, mutable>
-    ttng.wait_barrier %bar, %c0 : !ttg.memdesc<1xi64, #bar, #smem, mutable>
+    %there = tlx.map_to_remote %bar, %other : !here -> !there
+    tlx.arrive_remote %there, 1 : !there
+    ttng.wait_barrier %bar, %c0 : !here
     tt.return
   }}
 }}
