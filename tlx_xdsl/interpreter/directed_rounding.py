@@ -132,7 +132,9 @@ def _signed_zero(name: str, result: Array, values: list[Array], mode: str) -> Ar
     left, right = (values[0], values[1]) if name != "fma" else (values[0] * values[1], values[2])
     right = -right if name == "sub" else right
     both_positive = ~np.signbit(left) & ~np.signbit(right)
-    return np.where((result == 0) & (left == -right) & ~((left == 0) & both_positive), -0.0, result).astype(result.dtype)
+    return np.where((result == 0) & (left == -right) & ~((left == 0) & both_positive), -0.0, result).astype(
+        result.dtype
+    )
 
 
 def _exactly(name: str, values: tuple[float, ...], mode: str) -> float:

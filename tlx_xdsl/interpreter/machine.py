@@ -176,8 +176,9 @@ class Cluster:
             for named in block.named_barriers.values():
                 if named.arrived:
                     self._warn(
-                        named.ops[0],
+                        op := next(iter(named.ops.values())),
                         f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
+                        named.others(op),
                     )
 
     def check_barrier(self, barrier: Mbarrier) -> None:

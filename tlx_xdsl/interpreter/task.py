@@ -10,9 +10,12 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import OVER, Queue, Transfer
+from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.users import lines
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import ThreadBlock
@@ -59,6 +62,8 @@ class Task:
         self.op: Operation | None = None
         """The operation that it is at: others have had their turn in front of it, or inside."""
         self.ended = False
+        self.passed: tuple[Operation, Mbarrier] | None = None
+        """Where it has waited at an mbarrier last."""
         self.turns = 0
         """How often it has run."""
         self.queues: dict[str, Queue] = {}
@@ -76,6 +81,14 @@ class Task:
     def label(self) -> str:
         """Its name, with its thread block where there are several."""
         return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
+
+    def story(self) -> list[str]:
+        """What it has waited for last, for the report of a race."""
+        if self.passed is None:
+            return [f"{self.label} has waited at no mbarrier so far"]
+        op, barrier = self.passed
+        told = [f"{self.label} has last waited at '{barrier.name}', at {place(op)}; that phase had got:"]
+        return told + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
 
     # Knowledge -------------------------------------------------------------------------------------------------------
 
@@ -134,4 +147,5 @@ class Task:
             lambda: f"waits for the {queue.kind} number {queue.done + 1} of {queue.owner}",
         )
         queue.waited = max(queue.waited, number)
+        queue.wait = op
         self.clock.learn(queue.agent, number)

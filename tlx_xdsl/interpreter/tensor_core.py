@@ -61,7 +61,7 @@ class TensorCore:
             for view in views:
                 # Tensor memory has no proxies.
                 in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
-                actor = Actor(agent, number, op, what, is_async=in_shared)
+                actor = Actor(agent, number, op, what, is_async=in_shared, queue=self.queue)
                 getattr(view.cell, note)(actor, clock, view.name)
                 task.block.reaches(view.memory, agent, number, op)
         return task.issue(self.queue, op, finish)

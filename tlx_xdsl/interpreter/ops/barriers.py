@@ -30,10 +30,17 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
     return barrier
 
 
-def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | None) -> None:
-    """Arrive at an mbarrier, and tell who watches when that completes its phase."""
+def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock) -> None:
+    """Arrive at an mbarrier with what `task` knew, and tell who watches when that completes its phase."""
     barrier = barrier_of(op, view)
-    if barrier.arrive(op, count, clock):
+    if barrier.arrive(op, count, clock, task.agent):
+        _flipped(task, view, barrier)
+
+
+def arrive_later(task: Task, transfer: Transfer, view: View, count: int) -> None:
+    """Arrive for a transfer."""
+    barrier = barrier_of(transfer.op, view)
+    if barrier.arrive_later(transfer.op, count, transfer.queue.agent, transfer.number):
         _flipped(task, view, barrier)
 
 
@@ -153,6 +160,7 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
     barrier.pass_wait(op, task.agent, task.clock)
+    task.passed = (op, barrier)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
@@ -169,7 +177,7 @@ def named_arrive(task: Task, op: Operation, number: int, threads: int) -> None:
     """Arrive with all threads of the task."""
     if not 0 <= number < 16:
         raise fault_at(op, f"there are named barriers 0 to 15, found {number}")
-    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release())
+    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release(), task.agent)
 
 
 def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutine:
