@@ -12,15 +12,29 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
+    from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import Kernel, jit
     from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
-__all__ = ["CompilationError", "Kernel", "TensorDescriptor", "__version__", "constexpr_function", "jit"]
+__all__ = [
+    "CompilationError",
+    "Interpretation",
+    "Kernel",
+    "TensorDescriptor",
+    "__version__",
+    "constexpr_function",
+    "interpret",
+    "interpret_text",
+    "jit",
+]
 
 _HOMES = {
+    "Interpretation": "tlx_xdsl.runtime.interpret",
     "Kernel": "tlx_xdsl.runtime.jit",
     "TensorDescriptor": "tlx_xdsl.runtime.tensor_descriptor",
     "constexpr_function": "tlx_xdsl.language.core",
+    "interpret": "tlx_xdsl.runtime.interpret",
+    "interpret_text": "tlx_xdsl.runtime.interpret",
     "jit": "tlx_xdsl.runtime.jit",
 }
 

@@ -9,6 +9,8 @@ to the tensor cores only behind a proxy fence (PTX ISA, "Async proxy").
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 
 class Clock:
     """What one agent knows of all the others."""
@@ -36,6 +38,10 @@ class Clock:
             self.seen[agent] = step
         if self.fenced.get(agent, 0) < step:
             self.fenced[agent] = step
+
+    def only(self, agents: Container[int]) -> Clock:
+        """What is known of some agents."""
+        return Clock(*({agent: row[agent] for agent in row if agent in agents} for row in (self.seen, self.fenced)))
 
     def fence(self) -> None:
         """Make all that is known visible to the async proxy."""

@@ -8,6 +8,7 @@ Rounded Sums", 2008). f64 is computed in fractions, element by element: it is ra
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -22,8 +23,8 @@ Rounded: TypeAlias = Callable[..., Array]
 """An operation on arrays of f32, or on arrays of f64."""
 
 
-def round_to(dtype: np.dtype[Any], value: Array, mode: str) -> Array:
-    """An f64 that is exact, or rounded to odd, as a narrower float."""
+def to_narrower(dtype: np.dtype[Any], value: Array, mode: str) -> Array:
+    """An f64 that is exact, or rounded to odd, as a narrower float, or as itself."""
     nearest = value.astype(dtype)
     if mode == "rn":
         return nearest
@@ -70,42 +71,57 @@ def _root(a: Array) -> Array:
     return to_odd(root, (a - square) - low)
 
 
-_SINGLE: dict[str, Callable[..., Array]] = {
-    "add": _sum,
-    "sub": lambda a, b: _sum(a, -b),
-    # The product of two f32 is an f64.
-    "mul": lambda a, b: a * b,
-    "fma": lambda a, b, c: _sum(a * b, c),
-    "div": _quotient,
-    "rcp": lambda a: _quotient(np.ones_like(a), a),
-    "sqrt": _root,
-    "rsqrt": lambda a: _reciprocal_root(a),
-}
-"""On arrays of f64 that hold f32, with a result that is exact or rounded to odd."""
-
-
 def _reciprocal_root(a: Array) -> Array:
     # Not rounded to odd, but for no f32 is it at the wrong side of a tie: all mantissas were tried.
     return 1 / np.sqrt(a)
 
 
-_EXACT: dict[str, Callable[..., Fraction]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "fma": lambda a, b, c: a * b + c,
-    "div": lambda a, b: a / b,
-    "rcp": lambda a: 1 / a,
-}
-_PLAIN: dict[str, Callable[..., Array]] = {
-    "add": np.add,
-    "sub": np.subtract,
+def _difference(a: Array, b: Array) -> Array:
+    return _sum(a, -b)
+
+
+def _multiply_add(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
+
+
+def _exact_single_multiply_add(a: Array, b: Array, c: Array) -> Array:
+    # The product of two f32 is an f64.
+    return _sum(a * b, c)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return a / b
+
+
+def _reciprocal(a: Any) -> Any:
+    return 1 / a
+
+
+def _single_reciprocal(a: Array) -> Array:
+    return _quotient(np.ones_like(a), a)
+
+
+_SINGLE: dict[str, Callable[..., Array]] = {
+    "add": _sum,
+    "sub": _difference,
     "mul": np.multiply,
-    "fma": lambda a, b, c: a * b + c,
-    "div": np.divide,
-    "rcp": lambda a: 1 / a,
+    "fma": _exact_single_multiply_add,
+    "div": _quotient,
+    "rcp": _single_reciprocal,
+    "sqrt": _root,
+    "rsqrt": _reciprocal_root,
+}
+"""On arrays of f64 that hold f32, with a result that is exact or rounded to odd."""
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "fma": _multiply_add,
+    "div": _divide,
+    "rcp": _reciprocal,
     "sqrt": np.sqrt,
 }
+"""On f64, rounded to nearest but for `fma`, and on fractions, exact but for `sqrt`."""
 
 
 def rounded(name: str, dtype: np.dtype[Any], mode: str) -> Rounded:
@@ -113,12 +129,13 @@ def rounded(name: str, dtype: np.dtype[Any], mode: str) -> Rounded:
 
     def single(*values: Array) -> Array:
         wide = [np.asarray(value, np.float64) for value in values]
-        return _signed_zero(name, round_to(dtype, np.asarray(_SINGLE[name](*wide)), mode), wide, mode)
+        return _signed_zero(name, to_narrower(dtype, np.asarray(_SINGLE[name](*wide)), mode), wide, mode)
 
-    def double(*values: Array) -> Array:
-        wide = [np.asarray(value, np.float64) for value in values]
+    def double(*operands: Array) -> Array:
+        wide = [np.asarray(value, np.float64) for value in operands]
         plain = np.asarray(_PLAIN[name](*wide))
-        result = np.array([_exactly(name, each, mode) for each in zip(*(part.ravel().tolist() for part in wide))])
+        each = zip(*(part.ravel().tolist() for part in wide), strict=True)
+        result = np.array([_exactly(name, values, mode) for values in each])
         finite = np.all([np.isfinite(part) for part in wide], axis=0)
         return _signed_zero(name, np.where(finite, result.reshape(plain.shape), plain), wide, mode)
 
@@ -146,7 +163,7 @@ def _exactly(name: str, values: tuple[float, ...], mode: str) -> float:
     divisor = values[-1] if name in ("div", "rcp") else 1.0
     if divisor == 0:
         return float(_PLAIN[name](*map(np.float64, values)))
-    exact = _EXACT[name](*map(Fraction, values))
+    exact: Fraction = _PLAIN[name](*map(Fraction, values))
     if exact == 0:
         return float(_PLAIN[name](*map(np.float64, values)))
     return _round_fraction(exact, mode)
@@ -160,7 +177,7 @@ def _round_fraction(exact: Fraction, mode: str) -> float:
     if nearest == 0:
         nearest = math.copysign(0.0, _sign(exact))
     sign = math.copysign(1, -nearest) if math.isinf(nearest) else _sign(exact - Fraction(nearest))
-    return float(_directed(np.float64(nearest), np.float64(sign), mode)) if mode != "rn" else nearest
+    return nearest if mode == "rn" else float(_directed(np.array(nearest), np.array(float(sign)), mode))
 
 
 def _sign(number: Fraction) -> int:
@@ -172,7 +189,7 @@ def _exact_root(value: float, mode: str) -> float:
         return math.nan
     nearest = math.sqrt(value)
     sign = _sign(Fraction(value) - Fraction(nearest) ** 2)
-    return float(_directed(np.float64(nearest), np.float64(sign), mode)) if mode != "rn" else nearest
+    return nearest if mode == "rn" else float(_directed(np.array(nearest), np.array(float(sign)), mode))
 
 
 # Integers ------------------------------------------------------------------------------------------------------------
@@ -200,11 +217,11 @@ def from_integer(value: Array, dtype: np.dtype[Any], mode: str) -> Array:
     """An integer, signed or not, as a float."""
     value = np.asarray(value)
     if value.dtype.itemsize < 8:
-        return round_to(dtype, value.astype(np.float64), mode)
+        return to_narrower(dtype, value.astype(np.float64), mode)
     # By halves, which are exact.
     low = (value & value.dtype.type(0xFFFFFFFF)).astype(np.float64)
     high = (value >> value.dtype.type(32)).astype(np.float64) * 4294967296.0
     total, rest = two_sum(high, low)
     if dtype == np.float32:
-        return round_to(dtype, to_odd(total, rest), mode)
+        return to_narrower(dtype, to_odd(total, rest), mode)
     return total if mode == "rn" else _directed(total, np.sign(rest), mode)

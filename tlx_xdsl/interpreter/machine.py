@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import barrier_notes
 from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement
@@ -79,13 +80,14 @@ class ThreadBlock:
         """Addresses of the global memory that each program here has for itself, by what asks for it."""
         self.tasks: list[Task] = []
         """The tasks that have not ended."""
+        self.main: Task | None = None
+        """The default task."""
+        self.crew: list[Task] = []
+        """The tasks that meet at the cluster's barrier: the default one, and the partitions while there are any."""
+        self.presence = 0
+        """The agent whose step 1 is the start of this thread block."""
         self.visits: dict[int, tuple[int, Operation]] = {}
         """The last accesses of other thread blocks to the memory of this one, by agent."""
-
-    def reaches(self, memory: Memory, agent: int, step: int, op: Operation) -> None:
-        """Note an access to another thread block's memory, which must be over before that block ends."""
-        if memory.rank != self.rank:
-            self.cluster.blocks[memory.rank].visits[agent] = (step, op)
 
     def named_barrier(self, number: int) -> NamedBarrier:
         """The named barrier of that number."""
@@ -93,7 +95,13 @@ class ThreadBlock:
 
     def start(self, name: str, number: int, warps: int, frame: list[Any], clock: Clock) -> Task:
         """A new task, which has no code yet."""
+        if self.main is None:
+            self.presence = self.cluster.new_mark()
+            clock.learn(self.presence, 1)
         task = Task(self, name, number, warps, frame, clock)
+        if self.main is None:
+            self.main = task
+            self.crew = [task]
         self.tasks.append(task)
         self.cluster.tasks.append(task)
         return task
@@ -110,11 +118,17 @@ class Cluster:
     busy: dict[Queue, None] = field(default_factory=dict[Queue, None])
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
+    marks: set[int] = field(default_factory=set[int])
+    """Agents that stand for a fact, and access no memory: even a barrier that orders no memory tells of them."""
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
     waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
+    requests: Queue | None = None
+    """The requests to cluster launch control."""
+    failed_request: int | None = None
+    """The first of them that found no cluster."""
     schedule: str = ""
     """How it is run, for reports."""
     time: int = 0
@@ -139,6 +153,8 @@ class Cluster:
         self.tasks.clear()
         self.busy.clear()
         self.queues.clear()
+        self.marks.clear()
+        self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()
         self.released.clear()
         self._agents = 0
@@ -151,6 +167,8 @@ class Cluster:
             block.tensor.clear()
             block.named_barriers.clear()
             block.tasks.clear()
+            block.main = None
+            block.crew = []
             block.visits.clear()
 
     @property
@@ -163,7 +181,10 @@ class Cluster:
         return f"in {where}, {self.schedule}" if self.schedule else f"in {where}"
 
     def finish(self) -> None:
-        """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results."""
+        """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results.
+
+        Raises Fault for a use of a thread block's memory that the block need not have lived to see.
+        """
         for queue in self.queues:
             if queue.kind in WAITED_FOR and queue.waited < queue.issued and queue.last is not None:
                 self._warn(
@@ -171,6 +192,14 @@ class Cluster:
                     f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
                 )
         for block in self.blocks:
+            assert block.main is not None
+            for agent, (step, op) in block.visits.items():
+                if not block.main.clock.knows(agent, step):
+                    raise fault_at(
+                        op,
+                        f"the memory of CTA {block.rank} is used, and nothing keeps that CTA from ending before",
+                        ("a tlx.cluster_barrier() at the end of the kernel does",),
+                    )
             for barrier in block.shared.barriers.values():
                 self.check_barrier(barrier)
             for named in block.named_barriers.values():
@@ -204,6 +233,11 @@ class Cluster:
         """A number for a task or a queue."""
         self._agents += 1
         return self._agents
+
+    def new_mark(self) -> int:
+        """A number for a fact that tasks tell each other."""
+        self.marks.add(agent := self.new_agent())
+        return agent
 
     def new_queue(self, kind: str, owner: str, *, in_order: bool, rank: int = 0) -> Queue:
         """A queue of asynchronous operations of a task, which is of the thread block `rank`."""

@@ -47,6 +47,8 @@ class Mbarrier:
     """The phases below this one were waited for."""
     data_phase: int = -1
     """The last phase that completed with data from an asynchronous operation."""
+    announced: tuple[int, int] = (0, 0)
+    """The agent and the step of the fence that makes its initialisation visible to the cluster."""
     arrived: list[Arrival] = field(default_factory=list["Arrival"])
     """What has arrived in the current phase."""
     before: list[Arrival] = field(default_factory=list["Arrival"])
@@ -243,7 +245,7 @@ class NamedBarrier:
 
 @dataclass(slots=True)
 class ClusterBarrier:
-    """The barrier of all threads of a cluster: every task arrives once in a phase."""
+    """The barrier of a cluster (PTX: barrier.cluster), at which every task arrives once in a phase."""
 
     phase: int = 0
     arrived: dict[int, Operation] = field(default_factory=dict[int, Operation])

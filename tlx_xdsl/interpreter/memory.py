@@ -254,19 +254,21 @@ class View:
         for byte in range(size):
             self.memory.writers[at * size + byte] = self.family.number
 
-    def raw(self) -> NDArray[np.uint8]:
-        """The bytes of the view, in the order of their addresses."""
-        data = self.memory.bytes
-        return np.concatenate([data[start:end] for start, end in self.footprint.intervals])
+    def raw(self, op: Operation, size: int) -> NDArray[np.uint8]:
+        """The first `size` bytes of the view, in the order of their addresses.
+
+        Raises Fault as `read` does, for these bytes.
+        """
+        at = self._all_bytes()[:size]
+        if not (self.memory.writers[at] == self.family.number).all():
+            raise self._foreign(op)
+        return self.memory.bytes[at]
 
     def write_raw(self, values: NDArray[np.uint8]) -> None:
         """Set the first bytes of the view, in the order of their addresses."""
-        done = 0
-        for start, end in self.footprint.intervals:
-            count = min(end - start, len(values) - done)
-            self.memory.bytes[start : start + count] = values[done : done + count]
-            self.memory.writers[start : start + count] = self.family.number
-            done += count
+        at = self._all_bytes()[: len(values)]
+        self.memory.bytes[at] = values
+        self.memory.writers[at] = self.family.number
 
     def check_written(self, op: Operation) -> None:
         """Check that this family has written all bytes of the view last.

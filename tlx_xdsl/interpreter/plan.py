@@ -83,6 +83,7 @@ class Body:
                 elif step.kind == Kind.EFFECT:
                     value = step.run(task, *arguments)
                 else:
+                    task.op = step.op
                     value = cast(Any, (yield from step.run(task, *arguments)))
             except Exception as error:
                 raise fault_of(step.op, arguments, error) from error

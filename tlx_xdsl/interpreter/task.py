@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import OVER, Queue, Transfer
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import fault_at, place
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
@@ -69,6 +69,12 @@ class Task:
         self.queues: dict[str, Queue] = {}
         self.tensor_core: TensorCore | None = None
         """What it has issued to Blackwell's tensor cores."""
+        self.cluster_phase: int | None = None
+        """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
+        self.init_fences = 0
+        """Fences so far that tell the cluster of initialised mbarriers."""
+        self.init_mark = 0
+        """The agent whose steps they are; 0 where it has initialised none."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -123,6 +129,22 @@ class Task:
         """
         view.cell.overwrite(self.actor(op), self.clock, view.name)
         view.write(values)
+
+    def reach(self, op: Operation, view: View, agent: int, step: int) -> None:
+        """Note that this task, or a transfer that it issues, uses a buffer, which may be another thread block's.
+
+        Raises Fault when nothing says that the other thread block has started.
+        """
+        if view.memory.rank == self.block.rank:
+            return
+        other = self.block.cluster.blocks[view.memory.rank]
+        if not self.clock.knows(other.presence, 1):
+            raise fault_at(
+                op,
+                f"{self.label} uses '{view.name}', and nothing tells it that CTA {other.rank} has started",
+                ("a tlx.cluster_barrier() in front of it does",),
+            )
+        other.visits[agent] = (step, op)
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ class TensorCore:
                 in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
                 actor = Actor(agent, number, op, what, is_async=in_shared, queue=self.queue)
                 getattr(view.cell, note)(actor, clock, view.name)
-                task.block.reaches(view.memory, agent, number, op)
+                task.reach(op, view, agent, number)
         return task.issue(self.queue, op, finish)
 
     def over(self, number: int) -> Clock:

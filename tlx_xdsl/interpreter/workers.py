@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.interpreter.blas import use_one_thread
+from tlx_xdsl.interpreter.blas import one_thread
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
 from tlx_xdsl.interpreter.machine import Launch, Observer
@@ -41,6 +41,8 @@ First = tuple[int, int, int]
 WORTH_IT = 0.4
 """Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them
 and to copy 10 MB of arrays takes 0.03 s."""
+PROBE = 3
+"""Clusters that run before this is judged; the first ones take longer, since they find out where buffers lie."""
 CHUNKS = 8
 """Chunks that each process gets, if all take as long."""
 
@@ -68,18 +70,17 @@ def run_launch(
     sees all clusters: this process runs them.
     Raises Fault as `run_clusters` does, and CompilationError when a process dies.
     """
-    with Progress(len(firsts), "clusters" if launch.cluster != (1, 1, 1) else "programs") as progress:
+    what = "clusters" if launch.cluster != (1, 1, 1) else "programs"
+    with one_thread(), Progress(len(firsts), what) as progress:
         if observer is not None or not can_fork():
             jobs = 1
         turns, rest = 0, firsts
         if jobs is None:
             jobs = 1
-            if cores() > 1 and len(firsts) > 2 and not talks(launch.plan.module):
-                # How long the first one takes says whether help is worth it.
-                before = time.perf_counter()
-                turns += _serial(launch, firsts[:1], settings, None, progress)
-                rest = firsts[1:]
-                if (time.perf_counter() - before) * len(rest) > WORTH_IT:
+            if cores() > 1 and len(firsts) > 2 * PROBE and not talks(launch.plan.module):
+                turns, seconds = _probe(launch, firsts[:PROBE], settings, progress)
+                rest = firsts[PROBE:]
+                if seconds * len(rest) > WORTH_IT:
                     jobs = cores()
         jobs = max(1, min(jobs, len(rest)))
         if jobs == 1:
@@ -111,8 +112,18 @@ def _serial(
     return turns
 
 
+def _probe(launch: Launch, firsts: Sequence[First], settings: Settings, progress: Progress) -> tuple[int, float]:
+    """Run a few clusters; gives their turns and the seconds that the last one has taken."""
+    turns, seconds, before = 0, 0.0, time.perf_counter()
+    for taken in run_clusters(launch, firsts, settings):
+        turns += taken
+        progress.advance()
+        seconds, before = time.perf_counter() - before, time.perf_counter()
+    return turns, seconds
+
+
 @contextmanager
-def shared(memory: GlobalMemory) -> Iterator[None]:
+def shared(memory: GlobalMemory) -> Generator[None]:
     """Hold the arrays in memory that forked processes share; at the end the caller's arrays have what was written."""
     own = [buffer.bytes for buffer in memory]
     for buffer in memory:
@@ -151,9 +162,9 @@ class _Done:
 
 def _work(link: Connection, launch: Launch, settings: Settings) -> None:
     """What a worker does: run chunks until there is no other."""
-    # The parent ends its workers itself when the user interrupts.
+    # The parent ends its workers itself when the user interrupts. It also has set the threads of BLAS: here, to say so
+    # once more would start them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    use_one_thread()
     while (message := link.recv()) is not None:
         chunk, firsts = message
         turns, error = 0, None

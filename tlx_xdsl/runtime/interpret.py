@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ParseError
@@ -86,8 +86,8 @@ class Interpretation:
     """Turns of all tasks and asynchronous operations together."""
     seconds: float
     """Time of the run, without the frontend and the passes."""
-    warnings: tuple[Diagnostic, ...]
-    """What the kernel has left behind, and what passes had to say; each thing once."""
+    warnings: list[Diagnostic]
+    """What the kernel has left behind, and what passes had to say; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
 
@@ -179,13 +179,12 @@ def interpret_module(
     kernel = kernel_of(module, function)
     names = list(argument_types(kernel))
     if isinstance(args, Mapping):
-        by_name = cast(Mapping[str, Any], args)
-        surplus = next((name for name in by_name if name not in names), None)
-        missing = next((name for name in names if name not in by_name), None)
+        surplus = next((name for name in args if name not in names), None)
+        missing = next((name for name in names if name not in args), None)
         if surplus is not None or missing is not None:
             what = f"has no argument '{surplus}'" if missing is None else f"needs a value for '{missing}'"
             raise TypeError(f"'{kernel.sym_name.data}' {what}, its arguments are {', '.join(names) or 'none'}")
-        args = [by_name[name] for name in names]
+        args = [args[name] for name in names]
     if len(args) != len(names):
         raise TypeError(f"'{kernel.sym_name.data}' takes {len(names)} arguments, found {len(args)}")
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
@@ -205,8 +204,8 @@ def argument_types(kernel: tt.FuncOp) -> dict[str, Attribute]:
         at += 1
         if isinstance(type_, TensorDescType):
             rank = len(type_.shape)
-            widths = [each.width.data for each in types[at : at + 2 * rank] if isinstance(each, IntegerType)]
-            at += 2 * rank if widths == [32] * rank + [64] * rank else 0
+            extents = [i32] * rank + [i64] * rank
+            at += 2 * rank if types[at : at + 2 * rank] == extents else 0
     return result
 
 
@@ -280,7 +279,8 @@ def _run(
             if trace is not None and options.trace is not None:
                 trace.write(Path(options.trace))
         seconds = time.perf_counter() - before
-    return Interpretation(len(firsts), turns, seconds, tuple(dict.fromkeys([*found, *warnings])), jobs)
+    once = {(each.severity, each.message, each.location): each for each in reversed([*found, *warnings])}
+    return Interpretation(len(firsts), turns, seconds, list(reversed(once.values())), jobs)
 
 
 def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:

@@ -11,6 +11,7 @@ from tlx_xdsl.frontend.source import KernelSource
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import CompiledText
+    from tlx_xdsl.runtime.interpret import Grid, Interpretation
 
 
 class Kernel:
@@ -61,9 +62,18 @@ class Kernel:
         compiled = self.compile(signature, constexprs, **options)
         return compiled.ttir if stage == "ttir" else compiled.ttgir
 
+    def interpret(self, grid: Grid, /, *args: Any, **named: Any) -> Interpretation:
+        """Run the kernel on the CPU, on numpy arrays: see `tlx_xdsl.interpret`."""
+        from tlx_xdsl.runtime.interpret import interpret
+
+        return interpret(self, grid, *args, **named)
+
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse: a kernel is compiled and launched, not called."""
-        raise RuntimeError(f"the kernel '{self.source.name}' can't be called like a Python function")
+        raise RuntimeError(
+            f"the kernel '{self.source.name}' can't be called like a Python function; "
+            "its method interpret runs it on the CPU"
+        )
 
     def __repr__(self) -> str:
         """Return the kernel's name and file."""

@@ -147,7 +147,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, Specialization]:
 
 def _load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
     kernel, defaults = load_kernel(args.kernel)
-    options = _options(args, defaults)
+    options = launch_options(args, defaults)
     return kernel, options, _specialization(args, defaults, options)
 
 
@@ -194,8 +194,11 @@ def _triton_version(asked: str | None, *, needs_backend: bool) -> str:
     return asked
 
 
-def _options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[str, Any]:
-    """The launch options: what the command line says, then what the file says."""
+def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[str, Any]:
+    """The launch options: what the command line says, then what the file says, then the usual ones.
+
+    Raises CompilationError for sizes that can't be.
+    """
     options: dict[str, Any] = {
         "num_warps": 4,
         "num_stages": 3,
@@ -204,7 +207,7 @@ def _options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[str, An
         "target": "sm_90a",
     }
     options |= defaults.options
-    given = {name: getattr(args, name) for name in (*options, "cluster")}
+    given = {name: getattr(args, name, None) for name in (*options, "cluster")}
     options |= {name: value for name, value in given.items() if value is not None}
     options["cluster"] = _cluster(options.get("cluster"))
     for name in ("num_warps", "num_ctas"):

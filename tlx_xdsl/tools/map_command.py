@@ -23,7 +23,8 @@ from tlx_xdsl.tools.storage_map_svg import map_as_svg
 from tlx_xdsl.tools.storage_map_text import map_as_json, map_as_text
 
 FORMATS = ("text", "json", "svg")
-_MLIR = (".mlir", ".ttir", ".ttgir")
+MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
+"""How files end that hold IR."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
 def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
     """The module to map, and the compute capability that the command line asks for."""
     path = Path(args.kernel)
-    if path.suffix not in _MLIR:
+    if path.suffix not in MLIR_SUFFIXES:
         kernel, specialization = compile_command.kernel_of(args)
         module, capability = frontend_module(kernel.source, specialization), capability_of(specialization.target)
     else:

@@ -71,7 +71,9 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count)
+        task.init_mark = task.init_mark or task.block.cluster.new_mark()
+        announced = (task.init_mark, task.init_fences + 1)
+        view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count, announced=announced)
 
     return run
 
@@ -166,7 +168,10 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
 def touch(task: Task, op: Operation, view: View) -> None:
     """Check that the initialisation of a barrier is ordered before its use."""
     write = view.cell.write
-    if write is not None and not task.clock.knows(write.agent, write.step):
+    if write is None or task.clock.knows(write.agent, write.step):
+        return
+    barrier = view.memory.barriers.get(view.address)
+    if barrier is None or not task.clock.knows(*barrier.announced):
         raise fault_at(op, f"'{view.name}' is used, but nothing orders its initialisation before that")
 
 
@@ -229,10 +234,7 @@ def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
     return lambda task: task.clock.fence()
 
 
-@effect(
-    tlx.FenceOp, tlx.FenceMBarrierInitClusterOp, ttng.FenceMBarrierInitReleaseClusterOp, ttg.BarrierOp,
-    ttg.LocalBarrierOp,
-)  # fmt: skip
+@effect(tlx.FenceOp, ttg.BarrierOp, ttg.LocalBarrierOp)
 def fence(_op: Operation) -> Unary:
     """Within a task everything is in order already, and global memory has no caches here."""
     return lambda _task: None

@@ -11,6 +11,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_sync
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, structured
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
@@ -114,10 +115,14 @@ def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
 
 @structured(WarpSpecializeOp)
 def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
-    """The partitions become tasks of their own; the operation ends when they all have ended."""
+    """The partitions become tasks of their own; the operation ends when they all have ended.
+
+    Behind `tlx.async_tasks` the thread blocks of a cluster wait for each other, unless the user says otherwise.
+    """
     partitions = op.partitions
     default = planner.graph(op.default_region)
     graphs = [planner.graph(region) for region in partitions.partition_regions]
+    syncs = "tlx.no_ending_cluster_sync" not in op.attributes
     captures = [planner.slot(value) for value in partitions.explicit_captures]
     single = len(op.results) == 1
 
@@ -133,6 +138,7 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
             child = task.block.start(f"partition {number}", number + 1, warps, task.frame, told.copy())
             child.coroutine = partition(child, number, values)
             started.append(child)
+        task.block.crew = [task, *started]
         results: Any = yield from default.run(task)
         yield Waiting(
             op,
@@ -141,6 +147,9 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
         )
         for child in started:
             task.acquire(child.clock)
+        task.block.crew = [task]
+        if syncs and len(task.block.cluster.blocks) > 1:
+            yield from cluster_sync(task, op)
         return results[0] if single else results
 
     return Kind.STEP, run

@@ -1,0 +1,238 @@
+"""CUDA's libdevice: `tt.extern_elementwise` with symbols `__nv_...` (NVIDIA, "libdevice User's Guide").
+
+Functions are computed in f64 and rounded once. What the hardware approximates (`__nv_fast_*`, `__nv_rcp64h`) is the
+function here; `docs/interpreter.md` says how far the hardware may be off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.interpreter import special_functions as special
+from tlx_xdsl.interpreter.directed_rounding import MODES, from_integer, rounded, to_integer, to_narrower
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.libdevice_integers import BITS, INTEGERS, Builder
+from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
+
+_Function = Callable[..., Any]
+
+
+def _round_away(x: Array) -> Array:
+    whole = np.trunc(x)
+    return np.copysign(np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole), x)
+
+
+def _positive_difference(x: Array, y: Array) -> Array:
+    return np.where(x <= y, 0.0, x - y)
+
+
+def _exponent(x: Array) -> Array:
+    """logb: the unbiased exponent, of subnormal numbers too."""
+    exponent = np.frexp(np.where(np.isfinite(x), x, 1.0))[1] - 1.0
+    return np.where(np.isfinite(x), np.where(x == 0, -np.inf, exponent), np.abs(x))
+
+
+def _integer_exponent(x: Array) -> Array:
+    """ilogb: of 0 and NaN the lowest integer, of infinity the highest."""
+    value = _exponent(x)
+    lowest, highest = float(np.iinfo(np.int32).min), float(np.iinfo(np.int32).max)
+    return np.where(np.isnan(value) | np.isneginf(value), lowest, np.minimum(value, highest))
+
+
+def _scale(x: Array, exponent: Array) -> Array:
+    # More than what takes any number out of range changes nothing, and frexp's type is narrow.
+    return np.ldexp(x, np.clip(exponent.astype(np.int64), -5000, 5000).astype(np.int32))
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    """IEEE remainder: the quotient is rounded to nearest even, and the result is exact."""
+    modulus = np.abs(y)
+    # Two times the modulus may overflow; then the argument is below it.
+    within = np.where(np.isfinite(2 * modulus), np.fmod(x, 2 * modulus), x)
+    size = np.abs(within)
+    over = size > modulus / 2
+    size = np.where(over, size - modulus, size)
+    # Between one and a half and two moduli, and at one and a half, whose quotient is rounded to 2.
+    size = np.where(over & (size >= modulus / 2), size - modulus, size)
+    result = np.where(np.signbit(within), -size, size)
+    result = np.where(result == 0, np.copysign(0.0, x), result)
+    return np.where(np.isinf(y) & np.isfinite(x), x, result)
+
+
+def _cube_root_inverse(x: Array) -> Array:
+    return 1 / np.cbrt(x)
+
+
+def _exp10(x: Array) -> Array:
+    return np.power(10.0, x)
+
+
+def _power(x: Array, y: Array) -> Array:
+    return np.power(x, y.astype(np.float64))
+
+
+def _inverse_root(x: Array) -> Array:
+    return 1 / np.sqrt(x)
+
+
+def _inverse_length(*parts: Array) -> Array:
+    return 1 / special.length(*parts)
+
+
+def _fast_power(x: Array, y: Array) -> Array:
+    # As the guide defines it; so a negative base gives NaN.
+    return np.exp2(y * np.log2(x))
+
+
+def _saturated(x: Array) -> Array:
+    """Between 0 and 1; NaN is 0."""
+    return np.fmin(np.fmax(x, 0.0), 1.0)
+
+
+_ONE: dict[str, _Function] = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "cospi": special.cospi,
+    "cyl_bessel_i0": special.bessel_i(0), "cyl_bessel_i1": special.bessel_i(1), "erf": special.erf,
+    "erfc": special.erfc, "erfcinv": special.erfcinv, "erfcx": special.erfcx, "erfinv": special.erfinv, "exp": np.exp,
+    "exp10": _exp10, "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "floor": np.floor, "j0": special.j0,
+    "j1": special.j1, "lgamma": special.log_gamma, "log": np.log, "log10": np.log10, "log1p": np.log1p,
+    "log2": np.log2, "logb": _exponent, "nearbyint": np.rint, "normcdf": special.normcdf,
+    "normcdfinv": special.normcdfinv, "rcbrt": _cube_root_inverse, "rint": np.rint, "round": _round_away,
+    "rsqrt": _inverse_root, "sin": np.sin, "sinh": np.sinh, "sinpi": special.sinpi, "sqrt": np.sqrt,
+    "tan": np.tan, "tanh": np.tanh, "tgamma": special.gamma, "trunc": np.trunc, "y0": special.y0, "y1": special.y1,
+    "ilogb": _integer_exponent,
+}  # fmt: skip
+_MORE: dict[str, _Function] = {
+    "atan2": np.arctan2, "copysign": np.copysign, "fdim": _positive_difference, "fmod": np.fmod,
+    "hypot": special.length, "jn": special.jn, "ldexp": _scale, "norm3d": special.length, "norm4d": special.length,
+    "pow": _power, "powi": _power, "remainder": _remainder, "rhypot": _inverse_length,
+    "rnorm3d": _inverse_length, "rnorm4d": _inverse_length,
+    "scalbn": _scale, "yn": special.yn,
+}  # fmt: skip
+_FAST: dict[str, _Function] = {
+    "fast_cosf": np.cos, "fast_exp10f": _exp10, "fast_expf": np.exp, "fast_fdividef": np.divide,
+    "fast_log10f": np.log10, "fast_log2f": np.log2, "fast_logf": np.log,
+    "fast_powf": _fast_power,
+    "fast_sinf": np.sin, "fast_tanf": np.tan, "saturatef": _saturated,
+}  # fmt: skip
+_C_TYPES: dict[str, np.dtype[Any]] = {
+    "int": np.dtype(np.int32), "uint": np.dtype(np.uint32), "ll": np.dtype(np.int64), "ull": np.dtype(np.uint64),
+    "float": np.dtype(np.float32), "double": np.dtype(np.float64),
+}  # fmt: skip
+
+
+def _in_double(function: _Function) -> Builder:
+    """`function` on f64; its integer operands stay as they are."""
+
+    def build(target: np.dtype[Any]) -> _Function:
+        def run(*values: Array) -> Array:
+            wide = (value.astype(np.float64) if value.dtype.kind == "f" else value for value in values)
+            return np.asarray(function(*wide)).astype(target)
+
+        return run
+
+    return build
+
+
+def _next_after(target: np.dtype[Any]) -> Binary:
+    return lambda x, y: np.nextafter(x, y).astype(target)
+
+
+def _rounded_integer(function: _Function) -> Builder:
+    """A function whose f64 result is an integer, saturated."""
+
+    def build(target: np.dtype[Any]) -> Unary:
+        return lambda x: to_integer(function(x.astype(np.float64)).astype(x.dtype), target, "rz")
+
+    return build
+
+
+def _predicate(function: _Function) -> Builder:
+    def build(target: np.dtype[Any]) -> Unary:
+        return lambda x: function(x).astype(target)
+
+    return build
+
+
+def _upper_half_reciprocal(target: np.dtype[Any]) -> Unary:
+    # PTX ISA, "rcp.approx.ftz.f64": the lower 32 bits of argument and result play no part.
+    high = np.uint64(0xFFFFFFFF00000000)
+    return lambda x: ((1 / (x.view(np.uint64) & high).view(np.float64)).view(np.uint64) & high).view(target)
+
+
+def _convert(source: np.dtype[Any], to: np.dtype[Any], mode: str) -> Builder:
+    """A conversion between C types; unsigned integers are held as signed ones of the same bits."""
+
+    def build(target: np.dtype[Any]) -> Unary:
+        if to.kind != "f":
+            return lambda x: to_integer(x, to, mode).view(target)
+        if source.kind != "f":
+            return lambda x: from_integer(x.view(source), to, mode).astype(target)
+        return lambda x: to_narrower(to, x, mode).astype(target)
+
+    return build
+
+
+def _functions() -> dict[str, Builder]:
+    """What builds each function for the type of its result, by its symbol without `__nv_`."""
+    found: dict[str, Builder] = BITS | INTEGERS
+    for name, function in (_ONE | _MORE).items():
+        found[name] = found[f"{name}f"] = _in_double(function)
+    found |= {name: _in_double(function) for name, function in _FAST.items()}
+    found["nextafter"] = found["nextafterf"] = _next_after
+    for name, function in (("llrint", np.rint), ("llround", _round_away)):
+        found[name] = found[f"{name}f"] = _rounded_integer(function)
+    for name, function in (("isinf", np.isinf), ("isnan", np.isnan), ("signbit", np.signbit)):
+        found[f"{name}f"] = found[f"{name}d"] = _predicate(function)
+    found["finitef"] = found["isfinited"] = _predicate(np.isfinite)
+    found["rcp64h"] = _upper_half_reciprocal
+    single, double = _C_TYPES["float"], _C_TYPES["double"]
+    for mode in MODES:
+        for name in ("add", "sub", "mul", "div", "rcp", "sqrt"):
+            found[f"f{name}_{mode}"] = _rounding(name, single, mode)
+            found[f"d{name}_{mode}"] = _rounding(name, double, mode)
+        found[f"fmaf_{mode}"], found[f"fma_{mode}"] = _rounding("fma", single, mode), _rounding("fma", double, mode)
+        for a, source in _C_TYPES.items():
+            found |= {f"{a}2{b}_{mode}": _convert(source, to, mode) for b, to in _C_TYPES.items() if a != b}
+    found["fmaf"], found["fma"] = found["fmaf_rn"], found["fma_rn"]
+    found["frsqrt_rn"] = _rounding("rsqrt", single, "rn")
+    return found
+
+
+def _rounding(name: str, dtype: np.dtype[Any], mode: str) -> Builder:
+    function = rounded(name, dtype, mode)
+
+    def build(target: np.dtype[Any]) -> _Function:
+        def run(*values: Array) -> Array:
+            return np.asarray(function(*values)).astype(target)
+
+        return run
+
+    return build
+
+
+FUNCTIONS = _functions()
+"""What builds each function for the type of its result, by its symbol without `__nv_`."""
+
+
+@structured(tt.ExternElementwiseOp)
+def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> tuple[Kind, Run]:
+    """One function for each element.
+
+    Raises Fault for a symbol that is not libdevice's.
+    """
+    symbol = op.symbol.data
+    if (build := FUNCTIONS.get(symbol.removeprefix("__nv_"))) is None or not symbol.startswith("__nv_"):
+        raise fault_at(op, f"the interpreter has no device function '{symbol}'")
+    function = build(dtype_of(op.result.type))
+
+    def run(*values: Array) -> Array:
+        return function(*values)[()]
+
+    return Kind.PURE, run

@@ -147,7 +147,7 @@ def differs(op: Operation) -> Run:
 # Order within a task ------------------------------------------------------------------------------------------------
 
 
-@effect(gpu.BarrierOp, nvvm.FenceMbarrierInitOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp)
+@effect(gpu.BarrierOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp)
 def nothing(_op: Operation) -> Run:
     """The threads of a task are in order, registers have no limit, and launches follow each other."""
     return lambda *_: None

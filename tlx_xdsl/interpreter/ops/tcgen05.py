@@ -62,7 +62,7 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
     told = task.release()
     for view in barriers:
         touch(task, op, view)
-        task.block.reaches(view.memory, core.queue.agent, core.queue.issued + 1, op)
+        task.reach(op, view, core.queue.agent, core.queue.issued + 1)
 
     def finish(transfer: Transfer) -> None:
         told.join(core.over(transfer.number))

@@ -1,0 +1,144 @@
+"""Cluster launch control: a running cluster takes over one that has not been launched (PTX ISA,
+"clusterlaunchcontrol").
+
+The response is opaque in PTX. Here its low half has the indices x and y of the cluster's first thread block, its high
+half z, and above it a bit that says that there is a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tlx, ttng
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
+from tlx_xdsl.interpreter.registry import Run, Unary, pure, step
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+FOUND = 1 << 96
+"""The bit of a response that brings a cluster."""
+BYTES = 16
+"""Size of a response."""
+
+
+def _response(task: Task) -> Array:
+    """Take the next cluster over, if there is one."""
+    waiting = task.block.cluster.waiting_clusters
+    number = 0
+    if waiting:
+        x, y, z = waiting.pop(0)
+        number = FOUND | z << 64 | y << 32 | x
+    return np.frombuffer(number.to_bytes(BYTES, "little"), np.int64)
+
+
+def _queue(task: Task, op: Operation) -> Queue:
+    """The requests of the cluster.
+
+    Raises Fault for a request behind one that is known to have failed (PTX ISA: undefined).
+    """
+    queue = task.block.cluster.requests
+    if queue is None:
+        kind = "request for a cluster"
+        queue = task.block.cluster.requests = task.block.cluster.new_queue(kind, "the cluster", in_order=True)
+    failed = task.block.cluster.failed_request
+    if failed is not None and task.clock.knows(queue.agent, failed):
+        raise fault_at(op, "a cluster is asked for again behind a response which said that there is none")
+    return queue
+
+
+def _request(task: Task, op: Operation, places: list[tuple[View, View]]) -> None:
+    """Ask for a cluster; each response buffer gets the answer, and the barrier with it the bytes."""
+    queue = _queue(task, op)
+    for target, barrier in places:
+        for view in (target, barrier):
+            task.reach(op, view, queue.agent, queue.issued + 1)
+        touch(task, op, barrier)
+        barrier_of(op, barrier)
+        target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+
+    def finish(transfer: Transfer) -> None:
+        values = _answer(task, transfer.number)
+        for target, barrier in places:
+            target.write(values)
+            deliver(task, transfer, barrier, BYTES)
+
+    task.issue(queue, op, finish)
+
+
+def _answer(task: Task, number: int) -> Array:
+    values = _response(task)
+    if not values.any() and task.block.cluster.failed_request is None:
+        task.block.cluster.failed_request = number
+    return values
+
+
+@step(ttng.CLCTryCancelOp)
+def try_cancel(op: ttng.CLCTryCancelOp) -> Run:
+    """For the thread block that asks."""
+
+    def run(task: Task, target: View, barrier: View) -> Coroutine:
+        yield None
+        _request(task, op, [(target, barrier)])
+
+    return run
+
+
+@step(tlx.CLCTryCancelOp)
+def try_cancel_for_all(op: tlx.CLCTryCancelOp) -> Run:
+    """For all thread blocks of the cluster."""
+
+    def run(task: Task, target: View, barrier: View, pred: np.bool_) -> Coroutine:
+        yield None
+        if pred:
+            memories = [block.shared for block in task.block.cluster.blocks]
+            _request(task, op, [(target.elsewhere(memory), barrier.elsewhere(memory)) for memory in memories])
+
+    return run
+
+
+@step(ttng.CLCTryCancelSyncOp)
+def try_cancel_sync(op: ttng.CLCTryCancelSyncOp) -> Run:
+    """Ask, and wait for the response."""
+
+    def run(task: Task) -> Coroutine:
+        queue = _queue(task, op)
+        response: list[Array] = []
+        task.issue(queue, op, lambda transfer: response.append(_answer(task, transfer.number)))
+        yield from task.wait_for(queue, queue.issued, op)
+        return response[0]
+
+    return run
+
+
+@step(ttng.CLCLoadResultOp)
+def load_result(op: ttng.CLCLoadResultOp) -> Run:
+    """The response as one number."""
+
+    def run(task: Task, view: View) -> Coroutine:
+        yield None
+        return int.from_bytes(task.read(op, view).tobytes(), "little")
+
+    return run
+
+
+@pure(ttng.CLCIsCanceledOp)
+def is_canceled(_op: ttng.CLCIsCanceledOp) -> Unary:
+    """Whether there is a cluster."""
+    return lambda response: np.bool_(response & FOUND)
+
+
+@pure(ttng.CLCGetProgramIdOp)
+def get_program_id(op: ttng.CLCGetProgramIdOp) -> Unary:
+    """An index of its first thread block; -1 where there is no cluster, for which PTX defines no value."""
+    shift = 32 * op.dim.value.data
+
+    def run(response: Any) -> np.int32:
+        return np.int32(response >> shift & 0x7FFFFFFF if response & FOUND else -1)
+
+    return run

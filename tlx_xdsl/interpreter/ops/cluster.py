@@ -1,0 +1,129 @@
+"""Shared memory of other thread blocks of the cluster (PTX ISA, "mapa", "st.async", "cp.async.bulk").
+
+A thread block must be known to have started before its memory is used, and the use must be known to be over before it
+ends: both are told by the barrier of the cluster, the second one also by an mbarrier that the block waits at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tlx
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.barriers import arrive, barrier_of, deliver, touch
+from tlx_xdsl.interpreter.ops.tma import check_tile
+from tlx_xdsl.interpreter.registry import Run, effect, step
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+
+def visit(task: Task, op: Operation, view: View, queue: Queue | None = None) -> None:
+    """Note a use of another thread block's memory by the task, or by the transfer that is issued next to `queue`."""
+    if queue is None:
+        task.reach(op, view, task.agent, task.clock.seen[task.agent])
+    else:
+        task.reach(op, view, queue.agent, queue.issued + 1)
+
+
+def remote_queue(task: Task, kind: str, barrier: View) -> Queue:
+    """The queue of what completes on one barrier of the cluster: in any order."""
+    return task.queue(kind, in_order=False, key=f"{kind} {barrier.memory.rank} {barrier.address}")
+
+
+@effect(tlx.MapToRemoteOp)
+def map_to_remote(op: tlx.MapToRemoteOp) -> Run:
+    """The same place in another thread block."""
+
+    def run(task: Task, view: View, rank: np.int32) -> View:
+        blocks = task.block.cluster.blocks
+        if not 0 <= rank < len(blocks):
+            raise fault_at(op, f"there is no CTA {rank} in a cluster of {len(blocks)}")
+        return view.elsewhere(blocks[rank].shared)
+
+    return run
+
+
+@step(tlx.ArriveRemoteOp)
+def arrive_remote(op: tlx.ArriveRemoteOp) -> Run:
+    """One thread arrives for all of the task, behind all that they have done."""
+    count = op.count.value.data
+
+    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
+        yield None
+        if pred:
+            visit(task, op, view)
+            touch(task, op, view)
+            arrive(task, op, view, count, task.release())
+
+    return run
+
+
+@step(tlx.RemoteStoreOp)
+def remote_store(op: tlx.RemoteStoreOp) -> Run:
+    """Write a whole buffer; nothing tells the other thread block of it."""
+
+    def run(task: Task, values: Array, view: View) -> Coroutine:
+        yield None
+        visit(task, op, view)
+        task.write(op, view, values)
+
+    return run
+
+
+@step(tlx.AsyncRemoteStoreOp)
+def async_remote_store(op: tlx.AsyncRemoteStoreOp) -> Run:
+    """The registers are read at once, and arrive some time. It is no operation of the async proxy."""
+
+    def run(task: Task, values: Array, view: View, barrier: View) -> Coroutine:
+        yield None
+        queue = remote_queue(task, "remote store", barrier)
+        _check_target(task, op, view, barrier, queue)
+        view.cell.overwrite(replace(queue.actor(op), is_async=False), queue.knowledge(task.clock), view.name)
+
+        def finish(transfer: Transfer) -> None:
+            view.write(values)
+            deliver(task, transfer, barrier, view.size)
+
+        task.issue(queue, op, finish)
+
+    return run
+
+
+@step(tlx.AsyncRemoteCopyOp)
+def async_remote_copy(op: tlx.AsyncRemoteCopyOp) -> Run:
+    """The source is read some time, and may not be written before the other thread block says so."""
+
+    def run(task: Task, source: View, view: View, barrier: View) -> Coroutine:
+        yield None
+        check_tile(op, source)
+        queue = remote_queue(task, "remote copy", barrier)
+        _check_target(task, op, view, barrier, queue)
+        actor, clock = queue.actor(op), queue.knowledge(task.clock)
+        source.cell.read(actor, clock, source.name)
+        view.cell.overwrite(actor, clock, view.name)
+
+        def finish(transfer: Transfer) -> None:
+            view.write(source.read(op))
+            deliver(task, transfer, barrier, view.size)
+
+        task.issue(queue, op, finish)
+
+    return run
+
+
+def _check_target(task: Task, op: Operation, view: View, barrier: View, queue: Queue) -> None:
+    """Check what an asynchronous write to another thread block needs there."""
+    if barrier.memory is not view.memory:
+        raise fault_at(
+            op,
+            f"'{view.name}' is written in CTA {view.memory.rank}, but its bytes complete in CTA {barrier.memory.rank}",
+        )
+    visit(task, op, view, queue)
+    touch(task, op, barrier)
+    barrier_of(op, barrier)

@@ -1,0 +1,72 @@
+"""TMA loads for several thread blocks of a cluster (PTX ISA, "cp.async.bulk.tensor", .multicast::cluster)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tlx_xdsl.dialects import tlx
+from tlx_xdsl.interpreter.descriptor import Descriptor
+from tlx_xdsl.interpreter.engine import Transfer
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
+from tlx_xdsl.interpreter.ops.cluster import visit
+from tlx_xdsl.interpreter.ops.tma import check_tile
+from tlx_xdsl.interpreter.registry import Run, step
+from tlx_xdsl.interpreter.task import Coroutine, Task
+
+
+@step(tlx.AsyncTMALoadOp)
+def async_tma_load(op: tlx.AsyncTMALoadOp) -> Run:
+    """The block goes to the same place in each thread block of the mask, and its bytes to the barrier there.
+
+    With `two_ctas` they complete on the barrier of the even thread block of each pair.
+    """
+    rank, multicasts, pairs = len(op.coord), op.multicast is not None, op.two_ctas is not None
+
+    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
+        yield None
+        corner = [int(at) for at in rest[:rank]]
+        barrier, target, pred, *mask = rest[rank:]
+        if not pred:
+            return
+        blocks = task.block.cluster.blocks
+        if multicasts:
+            bits = int(mask[0])
+            if not 0 < bits < 1 << len(blocks):
+                raise fault_at(op, f"the mask {bits:#x} names CTAs that are not in the cluster of {len(blocks)}")
+            ranks = [number for number in range(len(blocks)) if bits >> number & 1]
+        else:
+            ranks = [target.memory.rank]
+        places: list[tuple[View, View]] = []
+        for number in ranks:
+            there = number if multicasts else barrier.memory.rank
+            holder = blocks[there & ~1 if pairs else there]
+            places.append((target.elsewhere(blocks[number].shared), barrier.elsewhere(holder.shared)))
+        _start(task, op, desc, corner, places)
+
+    return run
+
+
+def _start(
+    task: Task, op: tlx.AsyncTMALoadOp, desc: Descriptor, corner: list[int], places: list[tuple[View, View]]
+) -> None:
+    desc.check(op)
+    # A barrier learns of a transfer when all before it in its queue are complete: they all go to the same places.
+    key = " ".join(f"{target.memory.rank} {barrier.memory.rank}" for target, barrier in places)
+    queue = task.queue("TMA load", in_order=False, key=f"TMA load {places[0][1].address} to {key}")
+    for target, barrier in places:
+        check_tile(op, target)
+        visit(task, op, target, queue)
+        visit(task, op, barrier, queue)
+        touch(task, op, barrier)
+        barrier_of(op, barrier)
+        target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+
+    def finish(transfer: Transfer) -> None:
+        block = desc.load(op, task.block.cluster.launch.memory, corner)
+        for target, barrier in places:
+            target.write(block.reshape(target.shape).view(target.dtype))
+            deliver(task, transfer, barrier, target.size)
+
+    task.issue(queue, op, finish)

@@ -1,0 +1,297 @@
+"""`tlx run FILE.py:KERNEL` or `tlx run FILE.mlir[:FUNCTION]`: run a kernel on the CPU, on arrays made up here."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.utils.exceptions import ParseError
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.interpreter.launch import MAX_TURNS
+from tlx_xdsl.interpreter.numbers import is_float
+from tlx_xdsl.interpreter.plan import kernel_of
+from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.host_values import flattened, is_descriptor
+from tlx_xdsl.runtime.interpret import (
+    Interpretation,
+    Options,
+    argument_types,
+    interpret_module,
+    interpret_source,
+)
+from tlx_xdsl.text.diagnostics import parse_error
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
+from tlx_xdsl.tools.compile_command import launch_options
+from tlx_xdsl.tools.loading import KernelDefaults, assignments, constexpr_value, load_kernel
+from tlx_xdsl.tools.map_command import MLIR_SUFFIXES
+
+_EPILOG = """\
+values of arguments:
+  5   2.5   True   None   5:i64          a number, also with its type
+  randn:fp16[512,512]                    an array; also rand, zeros, ones, nan, arange, full(0.5), randint(0,10)
+  a.npy   a.npy:bf16                     a file of numpy's
+  desc(randn:fp16[512,512], [64,64])     a tensor descriptor with its block
+  (randn[64], 3)                         a tuple
+Types and blocks that the file's TLX_COMPILE states may be left out: --arg a_desc=randn[512,512].
+
+example:
+  tlx run examples/hopper_gemm_ws.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
+      --arg a_desc=randn[512,512] --arg b_desc=randn[512,512] --arg c_desc=nan[512,512] \\
+      --arg M=512 --arg N=512 --arg K=512 --check c_desc=a_desc@b_desc
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument("kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir[:FUNCTION]")
+    parser.add_argument(
+        "--grid", required=True, metavar="X,Y,Z", help="programs along each axis; expressions over the arguments"
+    )
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of an argument, see below")
+    parser.add_argument("--constexpr", **repeated, metavar="NAME=VALUE", help="value of a compile-time argument")
+    parser.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write an array to a file at the end")
+    parser.add_argument(
+        "--check", **repeated, metavar="NAME=EXPR", help="what an array must hold, over the arrays from before the run"
+    )
+    parser.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
+    parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir or the name of a pass")
+    parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
+    parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
+    parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
+    parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
+    parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"bound for a cluster ({MAX_TURNS})")
+    parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
+    parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
+    parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
+    parser.add_argument("--target", metavar="SM", help="GPU that the kernel is written for (sm_90a)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
+    """
+    path, _, function = args.kernel.partition(":")
+    try:
+        if Path(path).suffix in MLIR_SUFFIXES:
+            _run_text(args, path, function or None)
+        else:
+            _run_kernel(args)
+    except TypeError as error:
+        # Arguments that do not fit the kernel.
+        raise CompilationError(str(error)) from error
+
+
+def _run_kernel(args: argparse.Namespace) -> None:
+    kernel, defaults = load_kernel(args.kernel)
+    source = kernel.source
+    options = launch_options(args, defaults)
+    constants = dict(defaults.constexprs)
+    constants |= {
+        name: constexpr_value(name, text) for name, text in assignments(args.constexpr, "--constexpr").items()
+    }
+    texts = assignments(args.arg, "--arg")
+    _check_names(source, texts, constants, defaults)
+    hints = {name: hint_of_signature(defaults.signature.get(name)) for name in texts}
+    values = {name: argument_value(name, text, hints[name], args.seed) for name, text in texts.items()}
+    types = {
+        name: defaults.signature[name] for name, hint in hints.items() if hint.is_number and ":" not in texts[name]
+    }
+    arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
+    run = _Run(args, constants | values)
+    launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
+    run.tell(interpret_source(source, run.grid, arguments, _options(args, launch), types))
+
+
+def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
+    if args.constexpr:
+        raise CompilationError("--constexpr: IR has no compile-time arguments any more")
+    try:
+        module = parse_module(Path(path).read_text(encoding="utf-8"), filename=path)
+    except ParseError as error:
+        raise parse_error(error) from error
+    hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
+    values = {
+        name: argument_value(name, text, hints.get(name, Hint()), args.seed)
+        for name, text in assignments(args.arg, "--arg").items()
+    }
+    run = _Run(args, values)
+    launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
+    run.tell(interpret_module(module, run.grid, values, _options(args, launch), function))
+
+
+def _check_names(
+    source: KernelSource, texts: Mapping[str, str], constants: Mapping[str, Any], defaults: KernelDefaults
+) -> None:
+    """Check that every argument has a value, and that there is no other."""
+    parameters = source.signature.parameters
+    for name in (*texts, *constants):
+        if name not in parameters:
+            have = ", ".join(parameters) or "none"
+            raise CompilationError(f"--arg: '{source.name}' has no parameter '{name}', its parameters are {have}")
+    missing = [
+        name
+        for name, parameter in parameters.items()
+        if name not in texts and name not in constants and parameter.default is parameter.empty
+    ]
+    if missing:
+        known = {parameter.name: parameter for parameter in source.parameters}
+        wanted = [
+            f"--constexpr {name}=VALUE" if known[name].is_constexpr else _example(name, defaults.signature.get(name))
+            for name in missing
+        ]
+        raise CompilationError(f"'{source.name}' needs values: {' '.join(wanted)}")
+
+
+def _example(name: str, type_: object) -> str:
+    hint = hint_of_signature(type_)
+    return f"--arg {name}={'NUMBER' if hint.is_number else 'randn[ROWS,COLUMNS]' if hint.block else 'VALUE'}"
+
+
+def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
+    return Options(
+        **launch,
+        stage=args.stage,
+        schedule=args.schedule,
+        seed=args.seed,
+        jobs=args.jobs,
+        max_turns=args.max_turns,
+        trace=args.trace,
+    )
+
+
+class _Run:
+    """The arrays of a run, and what is told of them."""
+
+    def __init__(self, args: argparse.Namespace, values: Mapping[str, Any]):
+        self._args = args
+        self._arrays: dict[str, NDArray[Any]] = {}
+        for name, value in values.items():
+            for part, item in flattened(name, value) if _has_array(value) else ():
+                if _has_array(item):
+                    self._arrays[part] = item.base if is_descriptor(item) else item
+        self._before = {name: array.copy() for name, array in self._arrays.items()}
+        numbers: dict[str, Any] = {}
+        numbers |= {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
+        self._names: dict[str, Any] = numbers | {name: _wide(array) for name, array in self._before.items()}
+        self.grid = self._grid(args.grid)
+        self._saved = self._known(args.save, "--save")
+        self._expected = self._known(args.check, "--check")
+
+    def _grid(self, text: str) -> tuple[int, ...]:
+        names = {name: value for name, value in self._names.items() if not isinstance(value, np.ndarray)}
+        found = _evaluate("--grid", text, names | {"cdiv": _cdiv, "min": min, "max": max})
+        sizes = cast(tuple[Any, ...], found if isinstance(found, tuple) else (found,))
+        if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) for size in sizes):
+            raise CompilationError(f"--grid: expected one to three numbers of programs, found '{text}'")
+        return tuple(int(size) for size in sizes)
+
+    def _known(self, texts: list[str], option: str) -> dict[str, str]:
+        result = assignments(texts, option)
+        for name in result:
+            if name not in self._arrays:
+                arrays = ", ".join(self._arrays) or "none"
+                raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
+        return result
+
+    def tell(self, result: Interpretation) -> None:
+        """Print what a run has changed and how it went, save arrays, and check them.
+
+        Raises CompilationError for an array that does not hold what it should.
+        """
+        for diagnostic in result.warnings:
+            print(diagnostic, file=sys.stderr)
+        changed = [name for name, array in self._arrays.items() if array.tobytes() != self._before[name].tobytes()]
+        for name in changed:
+            print(f"{name}: {summary(self._arrays[name])}")
+        if not changed:
+            print("no array has changed")
+        jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
+        print(
+            f"{result.clusters} {'programs' if self._args.cluster is None else 'clusters'} in {result.seconds:.2f} s: "
+            f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
+        )
+        for name, path in self._saved.items():
+            np.save(path, self._arrays[name])
+        for name, expression in self._expected.items():
+            self._check(name, expression)
+
+    def _check(self, name: str, expression: str) -> None:
+        found = self._arrays[name]
+        expected = np.asarray(_evaluate("--check", expression, self._names | {"np": np}))
+        if expected.shape not in ((), found.shape):
+            raise CompilationError(
+                f"--check {name}: the expression has the shape {list(expected.shape)}, the array {list(found.shape)}"
+            )
+        tolerance = _tolerance(found.dtype) if self._args.tolerance is None else self._args.tolerance
+        wide, expected = _wide(found), np.broadcast_to(expected, found.shape)
+        same = (wide == expected) | (np.isnan(wide) & np.isnan(expected)) if is_float(found.dtype) else wide == expected
+        scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0) or 1.0
+        error = np.where(same, 0.0, np.abs(wide - expected) / scale)
+        wrong = ~(error <= tolerance)
+        if wrong.any():
+            at = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise CompilationError(
+                f"--check {name}: {int(wrong.sum())} of {wrong.size} elements differ from {expression} by more than "
+                f"{tolerance:g} of the largest value: element {list(at)} is {wide[at]:g}, expected {expected[at]:g}"
+            )
+        print(f"{name} = {expression}: largest error {np.max(error, initial=0.0):.1e} of the largest value")
+
+
+def summary(array: NDArray[Any]) -> str:
+    """One line about an array: type, shape, range, mean, and how many NaN and infinities there are."""
+    text = f"{array.dtype}{list(array.shape)}"
+    wide = _wide(array)
+    finite = wide[np.isfinite(wide)]
+    if finite.size:
+        text += f", {finite.min():g} to {finite.max():g}, mean {finite.mean():g}"
+    odd = [
+        f"{count} {what}" for what, count in (("NaN", int(np.isnan(wide).sum())), ("inf", int(np.isinf(wide).sum())))
+    ]
+    return f"{text}, {odd[0]}" + (f", {odd[1]}" if not odd[1].startswith("0") else "")
+
+
+def _has_array(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_array(item) for item in cast(tuple[Any, ...], value))
+    return isinstance(value, np.ndarray) or is_descriptor(value)
+
+
+def _wide(array: NDArray[Any]) -> NDArray[Any]:
+    """The values in a type that numpy computes with, without a loss."""
+    return array.astype(np.float64 if is_float(array.dtype) else np.int64)
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    if not is_float(dtype):
+        return 0.0
+    return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
+    """The value of a Python expression over these names.
+
+    Raises CompilationError for one that has no value.
+    """
+    try:
+        code = compile(ast.parse(text.strip(), mode="eval"), option, "eval")
+        return eval(code, {"__builtins__": {}}, dict(names))
+    except Exception as error:
+        raise CompilationError(f"{option}: '{text}' can't be computed: {type(error).__name__}: {error}") from error
