@@ -12,9 +12,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
+from tlx_xdsl.interpreter.ops import register_all
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
 
@@ -235,10 +237,7 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     `kernel` is the name of the function to run, by default the only public one.
     Raises Fault for operations that the interpreter does not know, and ValueError when there is no such kernel.
     """
-    # The builders register themselves.
-    from tlx_xdsl.dialects.base.operation import module_integer
-    from tlx_xdsl.interpreter import ops as ops
-
+    register_all()
     plan = Plan(module, kernel_of(module, kernel), module_integer(module, "ttg.num-warps") or 4)
     for op in module.ops:
         if isinstance(op, tt.FuncOp):

@@ -22,7 +22,7 @@ describe = TensorDescriptor.from_tensor
 def run(name, grid, *arguments, schedule):
     path = TEXTS / f"{name}.ttgir"
     told = interpret_text(path.read_text(), grid, arguments, filename=str(path), schedule=schedule)
-    assert told.warnings == ()
+    assert not told.warnings
 
 
 def relative_error(found, expected):

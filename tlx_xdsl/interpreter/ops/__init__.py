@@ -1,7 +1,12 @@
-"""What runs each operation, by topic; importing this package registers all of it."""
+"""What runs each operation, by topic: every file here registers what it holds when it is imported."""
 
 import importlib
 import pkgutil
+from functools import cache
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+
+@cache
+def register_all() -> None:
+    """Import every file of this package."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
