@@ -38,6 +38,8 @@ class Transfer:
     """Move the data and tell who waits for it."""
     serial: int = 0
     """Its place among all transfers of the cluster."""
+    known: Clock | None = None
+    """What its task knew when it issued it, where the transfer tells a barrier of it."""
 
     def complete(self) -> None:
         """Take effect."""

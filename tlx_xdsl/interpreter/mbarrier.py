@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at, place
 from tlx_xdsl.interpreter.users import lines, named_barrier_users
 
@@ -112,23 +113,28 @@ class Mbarrier:
         self.gathering.join(clock)
         return self._complete(op)
 
-    def arrive_later(self, op: Operation, count: int, agent: int, step: int) -> bool:
-        """Arrive for an asynchronous operation, which is step `step` of `agent` and knows nothing but its own end.
+    def arrive_later(self, transfer: Transfer, count: int) -> bool:
+        """Arrive `count` times at the end of an asynchronous operation, and say whether that completes the phase.
 
         Raises Fault as `arrive` does.
         """
-        self._check_count(op, count)
+        self._check_count(transfer.op, count)
         self.pending -= count
-        self.arrived.append(Arrival(agent, step, op))
-        return self._complete(op)
+        return self._end(transfer, transfer.number)
 
-    def deliver(self, op: Operation, size: int, agent: int, step: int) -> bool:
+    def deliver(self, transfer: Transfer, size: int) -> bool:
         """Count `size` bytes that an asynchronous operation has written, and say whether that completes the phase."""
         self.bytes -= size
         self.had_bytes = True
-        self.arrived.append(Arrival(agent, step, op))
+        return self._end(transfer, transfer.queue.done)
+
+    def _end(self, transfer: Transfer, step: int) -> bool:
+        agent = transfer.queue.agent
+        self.arrived.append(Arrival(agent, step, transfer.op))
+        if transfer.known is not None:
+            self.gathering.join(transfer.known)
         self.gathering.learn(agent, step)
-        return self._complete(op)
+        return self._complete(transfer.op)
 
     def _check_count(self, op: Operation, count: int) -> None:
         if count > self.pending:

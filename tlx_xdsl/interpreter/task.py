@@ -157,9 +157,18 @@ class Task:
             self.queues[key] = queue
         return queue
 
-    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
-        """Start an asynchronous operation."""
-        return self.block.cluster.issue(queue, op, finish)
+    def issue(
+        self, queue: Queue, op: Operation, finish: Callable[[Transfer], None], *, tells: bool = False
+    ) -> Transfer:
+        """Start an asynchronous operation; where it `tells` a barrier of its end, it tells what is known now, too.
+
+        It comes behind all that its task has seen, and so does who waits for the barrier (PTX ISA, "mbarrier": the
+        complete-tx of an asynchronous copy has release semantics).
+        """
+        transfer = self.block.cluster.issue(queue, op, finish)
+        if tells:
+            transfer.known = self.clock.copy()
+        return transfer
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""

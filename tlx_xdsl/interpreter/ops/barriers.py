@@ -40,14 +40,14 @@ def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock) -> N
 def arrive_later(task: Task, transfer: Transfer, view: View, count: int) -> None:
     """Arrive for a transfer."""
     barrier = barrier_of(transfer.op, view)
-    if barrier.arrive_later(transfer.op, count, transfer.queue.agent, transfer.number):
+    if barrier.arrive_later(transfer, count):
         _flipped(task, view, barrier)
 
 
 def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
     """Count `size` bytes that a transfer has written."""
     barrier = barrier_of(transfer.op, view)
-    if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
+    if barrier.deliver(transfer, size):
         _flipped(task, view, barrier)
 
 

@@ -68,7 +68,7 @@ def _request(task: Task, op: Operation, places: list[tuple[View, View]]) -> None
             target.write(values)
             deliver(task, transfer, barrier, BYTES)
 
-    task.issue(queue, op, finish)
+    task.issue(queue, op, finish, tells=True)
 
 
 def _answer(task: Task, number: int) -> Array:

@@ -54,7 +54,7 @@ def start_load(
         target.write(fetch().reshape(target.shape).view(target.dtype))
         deliver(task, transfer, barrier, target.size)
 
-    task.issue(queue, op, finish)
+    task.issue(queue, op, finish, tells=True)
 
 
 def load_queue(task: Task, barrier: View) -> Queue:
