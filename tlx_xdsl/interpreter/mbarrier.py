@@ -54,6 +54,8 @@ class Mbarrier:
     """What has arrived in the current phase."""
     before: list[Arrival] = field(default_factory=list["Arrival"])
     """What has completed the phase before."""
+    earlier: list[Arrival] = field(default_factory=list["Arrival"])
+    """What has completed the phase before that one."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
     """Who has waited for the phase before the current one: the step and the operation, by agent."""
     gathering: Clock = field(default_factory=Clock)
@@ -82,7 +84,21 @@ class Mbarrier:
         return self.phase & 1 != parity & 1
 
     def pass_wait(self, op: Operation, agent: int, clock: Clock) -> None:
-        """Note that `agent` has waited for the phase before the current one, and tell it what has completed that."""
+        """Note that `agent` has waited for the phase before the current one, and tell it what has completed that.
+
+        Raises Fault when nothing orders the wait behind the phase before that one: it has the other parity, so that a
+        wait that comes sooner takes the phase before it for the one that is meant.
+        """
+        for other in self.earlier:
+            if not clock.knows(other.agent, other.step):
+                raise fault_at(
+                    op,
+                    f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' behind phase "
+                    f"{self.phase - 2}: a wait that comes sooner passes at once, since phase {self.phase - 3} has the "
+                    "same parity",
+                    (f"phase {self.phase - 2} is completed by what arrives at {place(other.op)}",),
+                    Race,
+                )
         self.waited = max(self.waited, self.phase)
         self.passed[agent] = (clock.seen[agent], op)
         clock.join(self.completed)
@@ -170,7 +186,7 @@ class Mbarrier:
         self.pending = self.count
         self.had_bytes = False
         self.completed, self.gathering = self.gathering, Clock()
-        self.before, self.arrived = self.arrived, []
+        self.earlier, self.before, self.arrived = self.before, self.arrived, []
         self.passed.clear()
         return True
 

@@ -167,7 +167,7 @@ class Task:
         """
         transfer = self.block.cluster.issue(queue, op, finish)
         if tells:
-            transfer.known = self.clock.copy()
+            transfer.known = self.release()
         return transfer
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
