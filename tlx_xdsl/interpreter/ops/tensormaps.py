@@ -11,8 +11,10 @@ import struct
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.faults import fault_at
@@ -62,15 +64,45 @@ def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
             raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
         if any(step != 1 for step in numbers[3 * rank - 1 :]):
             raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
-        target = task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "store")
-        if int(place) % 64:
-            raise fault_at(op, f"misaligned tensor descriptor: it is {int(place) % 64} bytes behind a multiple of 64")
-        packed = _FIELDS.pack(
-            _MAGIC, rank, _ELEMENT_BYTES[kind], fill, 0, int(address),
-            *_padded(sizes, 5, 32), *_padded(strides, 4, 64), *_padded(box, 5, 32),
-        )  # fmt: skip
-        target[: len(packed)] = np.frombuffer(packed, np.uint8)
-        target[_FENCED] = 0
+        _write(task, op, int(place), (_ELEMENT_BYTES[kind], fill, int(address)), (sizes, strides, box), fenced=False)
+
+    return run
+
+
+def _write(
+    task: Task, op: Operation, place: int, head: tuple[int, int, int], extents: tuple[list[int], ...], *, fenced: bool
+) -> None:
+    """Write a descriptor: bytes of an element, fill mode and address; sizes, strides in bytes and box.
+
+    Raises Fault where there is no room, or at a place where no descriptor can be.
+    """
+    target = task.block.cluster.launch.memory.bytes_at(op, place, SIZE, "store")
+    if place % 64:
+        raise fault_at(op, f"misaligned tensor descriptor: it is {place % 64} bytes behind a multiple of 64")
+    (size, fill, address), (sizes, strides, box) = head, extents
+    packed = _FIELDS.pack(
+        _MAGIC, len(sizes), size, fill, 0, address, *_padded(sizes, 5, 32), *_padded(strides, 4, 64),
+        *_padded(box, 5, 32),
+    )  # fmt: skip
+    target[: len(packed)] = np.frombuffer(packed, np.uint8)
+    target[_FENCED] = fenced
+
+
+@effect(tlx.MakeTensorDescOp)
+def make_tensor_descriptor(op: tlx.MakeTensorDescOp) -> Run:
+    """Write a descriptor, fence it, and give it."""
+    type_, rank = op.result.type, len(op.shape)
+    dtype, is_nan = dtype_of(type_.element_type), PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    block = tuple(type_.shape)
+
+    def run(task: Task, place: np.int64, base: np.int64, *extents: Any) -> Descriptor:
+        numbers = [int(extent) for extent in extents]
+        made = Descriptor(int(base), tuple(numbers[:rank]), tuple(numbers[rank:]), block, dtype, is_nan)
+        made.check(op)
+        strides = [stride * dtype.itemsize for stride in made.strides[-2::-1]]
+        sizes, box = list(made.shape[::-1]), list(block[::-1])
+        _write(task, op, int(place), (dtype.itemsize, is_nan, made.address), (sizes, strides, box), fenced=True)
+        return made
 
     return run
 
