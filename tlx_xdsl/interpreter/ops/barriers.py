@@ -40,6 +40,7 @@ def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | Non
 def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
     """Count `size` bytes that a transfer has written."""
     barrier = barrier_of(transfer.op, view)
+    barrier.gathering.join(transfer.marks)
     if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
         _flipped(task, view, barrier)
 
@@ -64,7 +65,6 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        task.init_mark = task.init_mark or task.block.cluster.new_mark()
         announced = (task.init_mark, task.init_fences + 1)
         view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count, announced=announced)
 
@@ -156,7 +156,9 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.pass_wait(op, task.agent, task.clock)
+    task.waits += 1
+    task.clock.learn(task.wait_mark, task.waits)
+    barrier.pass_wait(op, task.wait_mark, task.clock)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
@@ -225,7 +227,7 @@ def named_barrier_arrive(op: tlx.NamedBarrierArriveOp) -> Run:
 @effect(ttng.FenceAsyncSharedOp)
 def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
     """What the task knows becomes visible to the async proxy."""
-    return lambda task: task.clock.fence()
+    return lambda task: task.fence()
 
 
 @effect(tlx.FenceOp, ttg.BarrierOp, ttg.LocalBarrierOp)
