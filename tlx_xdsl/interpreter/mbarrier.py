@@ -42,7 +42,7 @@ class Mbarrier:
     arrived: list[Operation] = field(default_factory=list[Operation])
     """What has arrived in the current phase."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
-    """Who has waited for the phase before the current one: the step and the operation, by agent."""
+    """Who has waited for the phase before the current one: the number of the wait and the operation, by mark."""
     gathering: Clock = field(default_factory=Clock)
     """What those know that have arrived in the current phase."""
     completed: Clock = field(default_factory=Clock)
@@ -60,18 +60,23 @@ class Mbarrier:
     def missing(self) -> str:
         """What the current phase still waits for."""
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
-        if self.bytes:
+        if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
-        return " and ".join(parts)
+        told = " and ".join(parts)
+        return f"{told}, while {-self.bytes} bytes have come that nobody expects" if self.bytes < 0 else told
 
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
-    def pass_wait(self, op: Operation, agent: int, clock: Clock) -> None:
-        """Note that `agent` has waited for the phase before the current one, and tell it what has completed that."""
+    def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
+        """Note that a task has waited for the phase before the current one, and tell it what has completed that.
+
+        `mark` is the agent that counts its waits. Who sees anything of what it does behind the wait knows of it, even
+        where its writes are not visible yet.
+        """
         self.waited = max(self.waited, self.phase)
-        self.passed[agent] = (clock.seen[agent], op)
+        self.passed[mark] = (clock.seen[mark], op)
         clock.join(self.completed)
 
     def expect(self, size: int) -> None:

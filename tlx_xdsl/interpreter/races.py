@@ -159,6 +159,4 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Fault:
     else:
         message = f"{now.what} {verb} '{name}', and nothing orders it behind {before.what}, by which it is {past}"
     ordered = before.over or f"a barrier must order them: {before.what} arrives at it behind that line"
-    return fault_at(
-        now.op, message, (f"{past} at {place(before.op)}", f"{ordered}; order this line behind that")
-    )
+    return fault_at(now.op, message, (f"{past} at {place(before.op)}", f"{ordered}; order this line behind that"))

@@ -69,8 +69,12 @@ class Task:
         """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
         self.init_fences = 0
         """Fences so far that tell the cluster of initialised mbarriers."""
-        self.init_mark = 0
-        """The agent whose steps they are; 0 where it has initialised none."""
+        self.init_mark = block.cluster.new_mark()
+        """The agent whose steps they are."""
+        self.waits = 0
+        """Waits at mbarriers so far that are over."""
+        self.wait_mark = block.cluster.new_mark()
+        """The agent whose steps they are."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -152,7 +156,7 @@ class Task:
 
     def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
         """Start an asynchronous operation."""
-        return self.block.cluster.issue(queue, op, finish)
+        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.marks))
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""

@@ -40,6 +40,7 @@ def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | Non
 def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
     """Count `size` bytes that a transfer has written."""
     barrier = barrier_of(transfer.op, view)
+    barrier.gathering.join(transfer.marks)
     if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
         _flipped(task, view, barrier)
 
@@ -64,7 +65,6 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        task.init_mark = task.init_mark or task.block.cluster.new_mark()
         announced = (task.init_mark, task.init_fences + 1)
         view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count, announced=announced)
 
@@ -144,6 +144,8 @@ def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
 def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
     """Wait for a phase, and learn what those know that have completed it."""
     barrier = barrier_of(op, view)
+    # Stock's warp specialisation extends the parity by its sign.
+    parity = 1 if parity == -1 else parity
     if parity not in (0, 1):
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
@@ -154,7 +156,9 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.pass_wait(op, task.agent, task.clock)
+    task.waits += 1
+    task.clock.learn(task.wait_mark, task.waits)
+    barrier.pass_wait(op, task.wait_mark, task.clock)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
