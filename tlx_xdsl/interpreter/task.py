@@ -56,7 +56,7 @@ class Task:
         """The value of each SSA value of the function that runs, by its slot."""
         self.agent = block.cluster.new_agent()
         self.clock = clock
-        self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
+        self.clock.seen[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
         self.op: Operation | None = None
@@ -107,6 +107,11 @@ class Task:
         told = self.clock.copy()
         self.clock.seen[self.agent] += 1
         return told
+
+    def fence(self) -> None:
+        """Make all that it knows visible to the async proxy; what it does from now on is not."""
+        self.clock.fence()
+        self.clock.seen[self.agent] += 1
 
     def acquire(self, clock: Clock) -> None:
         """Learn what others have told."""

@@ -231,7 +231,7 @@ def named_barrier_arrive(op: tlx.NamedBarrierArriveOp) -> Run:
 @effect(ttng.FenceAsyncSharedOp)
 def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
     """What the task knows becomes visible to the async proxy."""
-    return lambda task: task.clock.fence()
+    return lambda task: task.fence()
 
 
 @effect(tlx.FenceOp, ttg.BarrierOp, ttg.LocalBarrierOp)
