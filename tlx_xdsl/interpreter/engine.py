@@ -36,10 +36,10 @@ class Transfer:
     """How to tell it, such as `the TMA load of the default task`."""
     finish: Callable[[Transfer], None]
     """Move the data and tell who waits for it."""
+    marks: Clock = field(default_factory=Clock)
+    """The facts that its task knew when it was issued: they hold for whoever sees it complete."""
     serial: int = 0
     """Its place among all transfers of the cluster."""
-    known: Clock | None = None
-    """What its task knew when it issued it, where the transfer tells a barrier of it."""
 
     def complete(self) -> None:
         """Take effect."""

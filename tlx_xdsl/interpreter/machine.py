@@ -20,6 +20,7 @@ from tlx_xdsl.text.diagnostics import report_warning
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.plan import Plan
+    from tlx_xdsl.interpreter.tensor_core import TensorCore
 
 TMEM_BYTES = 128 * 512 * 4
 """Tensor memory of a multiprocessor: 128 lanes x 512 columns of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
@@ -118,6 +119,8 @@ class Cluster:
     busy: dict[Queue, None] = field(default_factory=dict[Queue, None])
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
+    tensor_cores: list[TensorCore] = field(default_factory=list["TensorCore"])
+    """What tasks have issued to tensor cores, on Blackwell."""
     marks: set[int] = field(default_factory=set[int])
     """Agents that stand for a fact, and access no memory: even a barrier that orders no memory tells of them."""
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
@@ -154,6 +157,7 @@ class Cluster:
         self.busy.clear()
         self.queues.clear()
         self.marks.clear()
+        self.tensor_cores.clear()
         self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()
         self.released.clear()
@@ -191,6 +195,12 @@ class Cluster:
                     queue.last,
                     f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
                 )
+        for core in self.tensor_cores:
+            main = self.blocks[core.rank].main
+            assert main is not None
+            for agent, (number, op) in core.last.items():
+                if not main.clock.knows(agent, number):
+                    self._warn(op, f"{core.queue.owner} ends, and nothing has waited for this to be complete")
         for block in self.blocks:
             assert block.main is not None
             for agent, (step, op) in block.visits.items():
@@ -245,12 +255,12 @@ class Cluster:
         self.queues.append(queue)
         return queue
 
-    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
-        """Start an asynchronous operation."""
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None], marks: Clock) -> Transfer:
+        """Start an asynchronous operation of a task that knows the facts `marks`."""
         queue.issued += 1
         queue.last = op
         self._serial += 1
-        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, self._serial)
+        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, marks, self._serial)
         queue.pending.append(transfer)
         self.busy[queue] = None
         if self.observer is not None:

@@ -57,7 +57,7 @@ class Mbarrier:
     earlier: list[Arrival] = field(default_factory=list["Arrival"])
     """What has completed the phase before that one."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
-    """Who has waited for the phase before the current one: the step and the operation, by agent."""
+    """Who has waited for the phase before the current one: the number of the wait and the operation, by mark."""
     gathering: Clock = field(default_factory=Clock)
     """What those know that have arrived in the current phase."""
     completed: Clock = field(default_factory=Clock)
@@ -75,17 +75,20 @@ class Mbarrier:
     def missing(self) -> str:
         """What the current phase still waits for."""
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
-        if self.bytes:
+        if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
-        return " and ".join(parts)
+        told = " and ".join(parts)
+        return f"{told}, while {-self.bytes} bytes have come that nobody expects" if self.bytes < 0 else told
 
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
-    def pass_wait(self, op: Operation, agent: int, clock: Clock) -> None:
-        """Note that `agent` has waited for the phase before the current one, and tell it what has completed that.
+    def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
+        """Note that a task has waited for the phase before the current one, and tell it what has completed that.
 
+        `mark` is the agent that counts its waits. Who sees anything of what it does behind the wait knows of it, even
+        where its writes are not visible yet.
         Raises Fault when nothing orders the wait behind the phase before that one: it has the other parity, so that a
         wait that comes sooner takes the phase before it for the one that is meant.
         """
@@ -100,7 +103,7 @@ class Mbarrier:
                     Race,
                 )
         self.waited = max(self.waited, self.phase)
-        self.passed[agent] = (clock.seen[agent], op)
+        self.passed[mark] = (clock.seen[mark], op)
         clock.join(self.completed)
 
     def expect(self, size: int) -> None:
@@ -108,8 +111,10 @@ class Mbarrier:
         self.bytes += size
         self.had_bytes = True
 
-    def arrive(self, op: Operation, count: int, clock: Clock, agent: int) -> bool:
-        """Arrive `count` times for `agent`, which knows `clock`, and say whether that completes the phase.
+    def arrive(self, op: Operation, count: int, clock: Clock, mark: int) -> bool:
+        """Arrive `count` times for a task that knows `clock`, and say whether that completes the phase.
+
+        `mark` is the agent that counts its waits and arrivals.
 
         Raises Fault when more arrive than the phase waits for, when the bytes are more than were expected, and when
         nothing orders the arrival behind the phase before.
@@ -125,7 +130,7 @@ class Mbarrier:
                     Race,
                 )
         self.pending -= count
-        self.arrived.append(Arrival(agent, clock.seen.get(agent, 0), op))
+        self.arrived.append(Arrival(mark, clock.seen[mark], op))
         self.gathering.join(clock)
         return self._complete(op)
 
@@ -147,8 +152,7 @@ class Mbarrier:
     def _end(self, transfer: Transfer, step: int) -> bool:
         agent = transfer.queue.agent
         self.arrived.append(Arrival(agent, step, transfer.op))
-        if transfer.known is not None:
-            self.gathering.join(transfer.known)
+        self.gathering.join(transfer.marks)
         self.gathering.learn(agent, step)
         return self._complete(transfer.op)
 

@@ -73,8 +73,12 @@ class Task:
         """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
         self.init_fences = 0
         """Fences so far that tell the cluster of initialised mbarriers."""
-        self.init_mark = 0
-        """The agent whose steps they are; 0 where it has initialised none."""
+        self.init_mark = block.cluster.new_mark()
+        """The agent whose steps they are."""
+        self.events = 0
+        """What it has told others and waited for so far."""
+        self.order_mark = block.cluster.new_mark()
+        """The agent whose steps they are."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -102,20 +106,26 @@ class Task:
         """Tell who makes an access when this task makes one now."""
         return Actor(self.agent, self.clock.seen[self.agent], op, self.label)
 
+    def mark(self) -> None:
+        """Count an event whose order matters even where no memory does."""
+        self.events += 1
+        self.clock.seen[self.order_mark] = self.events
+
     def release(self) -> Clock:
         """What this task knows, to be told to others; what it does from now on is not in it."""
+        self.mark()
         told = self.clock.copy()
         self.clock.seen[self.agent] += 1
         return told
 
-    def fence(self) -> None:
-        """Make all that it knows visible to the async proxy; what it does from now on is not."""
-        self.clock.fence()
-        self.clock.seen[self.agent] += 1
-
     def acquire(self, clock: Clock) -> None:
         """Learn what others have told."""
         self.clock.join(clock)
+
+    def fence(self) -> None:
+        """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
+        self.clock.fence()
+        self.clock.seen[self.agent] += 1
 
     # Memory ----------------------------------------------------------------------------------------------------------
 
@@ -162,18 +172,9 @@ class Task:
             self.queues[key] = queue
         return queue
 
-    def issue(
-        self, queue: Queue, op: Operation, finish: Callable[[Transfer], None], *, tells: bool = False
-    ) -> Transfer:
-        """Start an asynchronous operation; where it `tells` a barrier of its end, it tells what is known now, too.
-
-        It comes behind all that its task has seen, and so does who waits for the barrier (PTX ISA, "mbarrier": the
-        complete-tx of an asynchronous copy has release semantics).
-        """
-        transfer = self.block.cluster.issue(queue, op, finish)
-        if tells:
-            transfer.known = self.release()
-        return transfer
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
+        """Start an asynchronous operation."""
+        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.marks))
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""

@@ -33,7 +33,7 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
 def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock) -> None:
     """Arrive at an mbarrier with what `task` knew, and tell who watches when that completes its phase."""
     barrier = barrier_of(op, view)
-    if barrier.arrive(op, count, clock, task.agent):
+    if barrier.arrive(op, count, clock, task.order_mark):
         _flipped(task, view, barrier)
 
 
@@ -71,7 +71,6 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        task.init_mark = task.init_mark or task.block.cluster.new_mark()
         announced = (task.init_mark, task.init_fences + 1)
         view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count, announced=announced)
 
@@ -151,6 +150,8 @@ def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
 def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
     """Wait for a phase, and learn what those know that have completed it."""
     barrier = barrier_of(op, view)
+    # Stock's warp specialisation extends the parity by its sign.
+    parity = 1 if parity == -1 else parity
     if parity not in (0, 1):
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
@@ -161,7 +162,8 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.pass_wait(op, task.agent, task.clock)
+    task.mark()
+    barrier.pass_wait(op, task.order_mark, task.clock)
     task.passed = (op, barrier)
 
 

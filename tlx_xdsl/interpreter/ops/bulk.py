@@ -48,7 +48,7 @@ def async_bulk_load(op: tlx.AsyncBulkLoadOp) -> Run:
             target.write_raw(memory.bytes_at(op, start, count, "bulk load"))
             deliver(task, transfer, barrier, count)
 
-        task.issue(queue, op, finish, tells=True)
+        task.issue(queue, op, finish)
 
     return run
 

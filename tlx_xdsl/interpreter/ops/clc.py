@@ -68,7 +68,7 @@ def _request(task: Task, op: Operation, places: list[tuple[View, View]]) -> None
             target.write(values)
             deliver(task, transfer, barrier, BYTES)
 
-    task.issue(queue, op, finish, tells=True)
+    task.issue(queue, op, finish)
 
 
 def _answer(task: Task, number: int) -> Array:

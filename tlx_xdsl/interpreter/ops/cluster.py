@@ -90,7 +90,7 @@ def async_remote_store(op: tlx.AsyncRemoteStoreOp) -> Run:
             view.write(values)
             deliver(task, transfer, barrier, view.size)
 
-        task.issue(queue, op, finish, tells=True)
+        task.issue(queue, op, finish)
 
     return run
 
@@ -112,7 +112,7 @@ def async_remote_copy(op: tlx.AsyncRemoteCopyOp) -> Run:
             view.write(source.read(op))
             deliver(task, transfer, barrier, view.size)
 
-        task.issue(queue, op, finish, tells=True)
+        task.issue(queue, op, finish)
 
     return run
 

@@ -95,7 +95,7 @@ def mbarrier_arrive(op: ttng.AsyncCopyMbarrierArriveOp) -> Run:
             barrier.gathering.learn(copies.agent, number)
             arrive_later(task, transfer, view, task.threads)
 
-        task.issue(queue, op, finish, tells=True)
+        task.issue(queue, op, finish)
 
     return run
 

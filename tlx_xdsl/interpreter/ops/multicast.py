@@ -69,4 +69,4 @@ def _start(
             target.write(block.reshape(target.shape).view(target.dtype))
             deliver(task, transfer, barrier, target.size)
 
-    task.issue(queue, op, finish, tells=True)
+    task.issue(queue, op, finish)

@@ -54,7 +54,7 @@ def start_load(
         target.write(fetch().reshape(target.shape).view(target.dtype))
         deliver(task, transfer, barrier, target.size)
 
-    task.issue(queue, op, finish, tells=True)
+    task.issue(queue, op, finish)
 
 
 def load_queue(task: Task, barrier: View) -> Queue:
