@@ -87,8 +87,8 @@ class Mbarrier:
     def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
         """Note that a task has waited for the phase before the current one, and tell it what has completed that.
 
-        `mark` is the agent that counts its waits. Who sees anything of what it does behind the wait knows of it, even
-        where its writes are not visible yet.
+        `mark` is the agent that counts what it does at mbarriers. Who sees anything of what it does behind the wait
+        knows of it, even where its writes are not visible yet.
         Raises Fault when nothing orders the wait behind the phase before that one: it has the other parity, so that a
         wait that comes sooner takes the phase before it for the one that is meant.
         """
@@ -112,9 +112,9 @@ class Mbarrier:
         self.had_bytes = True
 
     def arrive(self, op: Operation, count: int, clock: Clock, mark: int) -> bool:
-        """Arrive `count` times for a task that knows `clock`, and say whether that completes the phase.
+        """Arrive `count` times with the knowledge `clock`, and say whether that completes the phase.
 
-        `mark` is the agent that counts its waits and arrivals.
+        `mark` is the agent that counts what arrives: what the task does at mbarriers, or its asynchronous operations.
 
         Raises Fault when more arrive than the phase waits for, when the bytes are more than were expected, and when
         nothing orders the arrival behind the phase before.
@@ -130,7 +130,7 @@ class Mbarrier:
                     Race,
                 )
         self.pending -= count
-        self.arrived.append(Arrival(mark, clock.seen[mark], op))
+        self.arrived.append(Arrival(mark, clock.seen.get(mark, 0), op))
         self.gathering.join(clock)
         return self._complete(op)
 

@@ -75,10 +75,10 @@ class Task:
         """Fences so far that tell the cluster of initialised mbarriers."""
         self.init_mark = block.cluster.new_mark()
         """The agent whose steps they are."""
-        self.events = 0
-        """What it has told others and waited for so far."""
-        self.order_mark = block.cluster.new_mark()
-        """The agent whose steps they are."""
+        self.notes = 0
+        """Waits and arrivals at mbarriers so far."""
+        self.mark = block.cluster.new_mark()
+        """The agent whose steps they are: who sees what comes behind one knows of it."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -106,17 +106,16 @@ class Task:
         """Tell who makes an access when this task makes one now."""
         return Actor(self.agent, self.clock.seen[self.agent], op, self.label)
 
-    def mark(self) -> None:
-        """Count an event whose order matters even where no memory does."""
-        self.events += 1
-        self.clock.seen[self.order_mark] = self.events
-
     def release(self) -> Clock:
         """What this task knows, to be told to others; what it does from now on is not in it."""
-        self.mark()
         told = self.clock.copy()
         self.clock.seen[self.agent] += 1
         return told
+
+    def note(self) -> None:
+        """Count a wait or an arrival at an mbarrier."""
+        self.notes += 1
+        self.clock.learn(self.mark, self.notes)
 
     def acquire(self, clock: Clock) -> None:
         """Learn what others have told."""
@@ -174,7 +173,7 @@ class Task:
 
     def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
         """Start an asynchronous operation."""
-        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.marks))
+        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.passed_on))
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""

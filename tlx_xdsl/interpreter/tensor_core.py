@@ -53,7 +53,7 @@ class TensorCore:
         """
         key = COPIES if accumulator is None else accumulator.footprint
         if (agent := self.agents.get(key)) is None:
-            agent = self.agents[key] = task.block.cluster.new_agent()
+            agent = self.agents[key] = task.block.cluster.new_engine()
         number = self.queue.issued + 1
         clock = task.clock.copy()
         if accumulator is not None:

@@ -30,10 +30,16 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
     return barrier
 
 
-def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock) -> None:
-    """Arrive at an mbarrier with what `task` knew, and tell who watches when that completes its phase."""
+def arrive(task: Task, op: Operation, view: View, count: int) -> None:
+    """Arrive at an mbarrier, and tell who watches when that completes its phase."""
+    task.note()
+    arrive_with(task, op, view, count, task.release(), task.mark)
+
+
+def arrive_with(task: Task, op: Operation, view: View, count: int, clock: Clock, mark: int) -> None:
+    """Arrive for `task` with the knowledge `clock`; `mark` is the agent that counts what arrives."""
     barrier = barrier_of(op, view)
-    if barrier.arrive(op, count, clock, task.order_mark):
+    if barrier.arrive(op, count, clock, mark):
         _flipped(task, view, barrier)
 
 
@@ -101,7 +107,7 @@ def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
         if pred:
             touch(task, op, view)
             barrier_of(op, view).expect(size)
-            arrive(task, op, view, 1, task.release())
+            arrive(task, op, view, 1)
 
     return run
 
@@ -115,7 +121,7 @@ def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
         yield None
         if pred:
             touch(task, op, view)
-            arrive(task, op, view, count, task.release())
+            arrive(task, op, view, count)
 
     return run
 
@@ -128,7 +134,7 @@ def arrive_per_thread(op: tlx.ArrivePerThreadOp) -> Run:
         yield None
         if pred:
             touch(task, op, view)
-            arrive(task, op, view, task.threads, task.release())
+            arrive(task, op, view, task.threads)
 
     return run
 
@@ -162,8 +168,8 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    task.mark()
-    barrier.pass_wait(op, task.order_mark, task.clock)
+    task.note()
+    barrier.pass_wait(op, task.mark, task.clock)
     task.passed = (op, barrier)
 
 

@@ -1,6 +1,5 @@
 """Matrix products, descriptors, atomics."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 
@@ -8,7 +7,14 @@ import ml_dtypes
 import numpy as np
 
 from tests.unit.interpreter.oracle.checking import (
-    Described, Model, dtype, empty, floats, ints, reference, special, value,
+    Described,
+    Model,
+    dtype,
+    empty,
+    floats,
+    ints,
+    reference,
+    value,
 )  # fmt: skip
 from tests.unit.interpreter.oracle.integers import LANES
 

@@ -1,6 +1,5 @@
 """Reductions and scans. Sums and products are compared in units of what all the magnitudes together make."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 

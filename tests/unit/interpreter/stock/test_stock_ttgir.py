@@ -4,7 +4,6 @@ import importlib.util
 import itertools
 import os
 
-import numpy as np
 import pytest
 
 pytestmark = pytest.mark.backend
