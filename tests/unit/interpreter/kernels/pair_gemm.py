@@ -37,7 +37,8 @@ def matmul(
     acc = tlx.local_alloc((BLOCK_M, BLOCK_N), tl.float32, 1, tlx.storage_kind.tmem)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES)
-    room = tlx.alloc_barriers(NUM_STAGES, 2)
+    if PAIRS > 1:
+        room = tlx.alloc_barriers(NUM_STAGES, 2)
     acc_full = tlx.alloc_barriers(1)
     if DROP != "fence and barrier":
         tlx.fence_mbarrier_init_cluster()
