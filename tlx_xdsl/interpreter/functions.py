@@ -71,7 +71,8 @@ def fused_multiply_add(a: Array, b: Array, c: Array, dtype: np.dtype[Any]) -> Ar
     a, b, c = (value.astype(np.float64) for value in (a, b, c))
     if dtype != np.float64:
         return round_to(_add_to_odd(a * b, c), dtype)
-    plain = a * b + c
+    # No product of finite numbers reaches an infinity.
+    plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, a * b + c)
     product, rest = _two_product(a, b)
     low, low_rest = _two_sum(c, rest)
     high, high_rest = _two_sum(product, low)
