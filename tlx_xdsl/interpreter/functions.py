@@ -44,7 +44,9 @@ def erf(x: Array) -> Array:
     for n in range(60, 0, -1):
         total = 1.0 + total * square * (2.0 / (2 * n + 1))
     near = 2.0 / np.sqrt(np.pi) * size * np.exp(-square) * total
-    result = np.where(np.abs(x) < SERIES_END, near, 1.0 - _erfc_fraction(np.maximum(np.abs(x), SERIES_END)))
+    # Far out it is 1, and the square of the number would be too large.
+    far = 1.0 - _erfc_fraction(np.clip(np.abs(x), SERIES_END, 30.0))
+    result = np.where(np.abs(x) < SERIES_END, near, far)
     return np.where(np.isnan(x), x, np.copysign(result, x))
 
 
