@@ -1,93 +1,154 @@
-"""Conversions between floats, against exact neighbours."""
-
-from __future__ import annotations
+"""Stochastic rounding, packed arithmetic and votes."""
 
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.unit.interpreter.functions import apply
-from tests.unit.interpreter.oracle.floating import narrowed, saturated, towards_zero
-from tlx_xdsl.interpreter.functions import erf
-from tlx_xdsl.interpreter.rounding import round_to, to_odd_single, truncate_to
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.runtime.interpret import interpret_text
 
-SMALL = {"f2": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-SPELLED = {"f2": "f16", "bf16": "bf16", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
-
-
-def between(name: str) -> np.ndarray:
-    """All numbers of a small type, what lies halfway between them, and a hair beside that; in f64."""
-    kind = np.dtype(SMALL[name])
-    numbers = np.arange(1 << 8 * kind.itemsize).astype(f"u{kind.itemsize}").view(kind).astype(np.float64)
-    numbers = np.sort(numbers[np.isfinite(numbers)])
-    middles = (numbers[1:] + numbers[:-1]) / 2
-    hair = np.abs(middles) * 2.0**-45
-    beyond = np.array([2 * numbers[-1], -2 * numbers[-1], 1e300, np.inf, -np.inf, np.nan, 1e-300])
-    return np.concatenate((numbers, middles, middles + hair, middles - hair, beyond))
+BLACKWELL = {"target": "sm_100a", "jobs": 1}
+SMALL = [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
 
 
-def assert_same(found: np.ndarray, expected: np.ndarray) -> None:
-    """NaN is NaN, and zeros have a sign."""
-    have = found.astype(np.float64)
-    np.testing.assert_array_equal(have, expected)
-    numbers = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(have)[numbers], np.signbit(expected)[numbers])
+@tlx_xdsl.jit
+def rounded(x_ptr, bits_ptr, y_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    values = tlx.stoch_round(tl.load(x_ptr + at), y_ptr.dtype.element_ty, tl.load(bits_ptr + at))
+    tl.store(y_ptr + at, values)
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_every_number_and_every_middle_is_rounded_once(name: str) -> None:
-    values, kind = between(name), np.dtype(SMALL[name])
-    expected = narrowed(values, name)
-    if name == "e4m3":
-        # It has no infinity; behind half a unit above the largest number is NaN.
-        expected = np.where(np.isinf(expected), np.nan, expected)
-    with np.errstate(all="ignore"):
-        assert_same(round_to(values, kind), expected)
-        assert_same(truncate_to(values, kind), towards_zero(values, name) if name != "e4m3" else _without_infinity(values))
+def round_(x, bits, dtype):
+    y = np.zeros(x.shape, dtype)
+    tlx_xdsl.interpret(rounded, 1, x.astype(np.float32), bits.astype(np.uint32).view(np.int32), y, x.size, **BLACKWELL)
+    return y.astype(np.float64)
 
 
-def _without_infinity(values: np.ndarray) -> np.ndarray:
-    return np.where(np.isinf(values), np.nan, towards_zero(values, "e4m3"))
+@pytest.mark.parametrize("dtype", SMALL)
+def test_the_mean_is_kept(dtype):
+    rng = np.random.default_rng(0)
+    for value in (1.03, -2.7, 0.3001):
+        found = round_(np.full(1 << 14, value, np.float32), rng.integers(0, 1 << 32, 1 << 14), dtype)
+        gap = np.ptp(found)
+        assert len(np.unique(found)) == 2
+        assert abs(found.mean() - np.float32(value)) < 0.02 * gap
+        assert found.min() < value < found.max()
 
 
-@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
-@pytest.mark.parametrize(("source", "spelled"), [("f4", "f32"), ("f2", "f16"), ("bf16", "bf16")])
-def test_eight_bit_floats_stop_at_their_largest_number(name: str, source: str, spelled: str) -> None:
-    with np.errstate(all="ignore"):
-        values = between(name).astype(SMALL.get(source, source))
-    operation = f"tt.fp_to_fp %0, rounding = rtne : T<{spelled}> -> T<{SPELLED[name]}>"
-    found = apply(operation, values, types=f"T<{spelled}>", result=f"T<{SPELLED[name]}>")
-    assert_same(found, saturated(values, name))
+@pytest.mark.parametrize("dtype", SMALL)
+def test_the_bits_decide(dtype):
+    x = np.array([1.01, -1.01, 1.01, -1.01] * 4, np.float32)
+    bits = np.array([0, 0, 0xFFFFFFFF, 0xFFFFFFFF] * 4, np.uint32)
+    found = round_(x, bits, dtype)
+    up, down = found[0], found[2]
+    assert down < 1.01 < up
+    np.testing.assert_array_equal(found, [up, -up, down, -down] * 4)
 
 
-@given(st.lists(st.floats(width=64), min_size=1, max_size=50))
-def test_rounding_to_odd_keeps_what_rounding_needs(numbers: list[float]) -> None:
-    values = np.array(numbers)
-    with np.errstate(all="ignore"):
-        odd = to_odd_single(values)
-        # On the same side of every number of fewer bits as the value itself.
-        for kind in (ml_dtypes.bfloat16, ml_dtypes.float8_e5m2):
-            assert_same(odd.astype(kind), narrowed(values, "bf16" if kind is ml_dtypes.bfloat16 else "e5m2"))
-        exact = odd.astype(np.float64) == values
-    inexact = ~exact & np.isfinite(odd)
-    assert (odd.view(np.uint32)[inexact] & 1 == 1).all()
+@pytest.mark.parametrize("dtype", SMALL)
+def test_what_fits_stays_and_what_is_too_large_saturates(dtype):
+    top = float(ml_dtypes.finfo(dtype).max)
+    x = np.array([0.0, 1.0, -1.5, 0.25, top, -top, np.inf, np.nan], np.float32)
+    found = round_(x, np.zeros(8), dtype)
+    np.testing.assert_array_equal(found, [0, 1, -1.5, 0.25, top, -top, top, np.nan])
 
 
-def test_the_error_function() -> None:
-    # DLMF, table 7.23 (A. J. Van Zanten's values are the same): erf(x) to 15 digits.
-    known = {0.0: 0.0, 0.1: 0.112462916018285, 0.5: 0.520499877813047, 1.0: 0.842700792949715,
-             2.0: 0.995322265018953, 2.5: 0.999593047982555, 3.0: 0.999977909503001, 6.0: 1.0}  # fmt: skip
-    x = np.array([*known, *(-key for key in known)])
-    expected = np.array([*known.values(), *(-value for value in known.values())])
-    np.testing.assert_allclose(erf(x), expected, atol=1e-15, rtol=2e-15)
-    assert erf(np.array([np.inf])) == 1
-    assert np.isnan(erf(np.array([np.nan])))
+# --- packed arithmetic ----------------------------------------------------------------------------------------------
+
+PACKED = """
+#b = #ttg.blocked<{{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}}>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.target = "cuda:100",
+                   "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @f(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {{
+    %r = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32, #b>
+    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #b>
+    %xp = tt.addptr %xs, %r : tensor<64x!tt.ptr<f32>, #b>, tensor<64xi32, #b>
+    %v = tt.load %xp : tensor<64x!tt.ptr<f32>, #b>
+    %w = ttng.packed_arith {operation} : ({types}) -> tensor<64xf32, #b>
+    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #b>
+    %yp = tt.addptr %ys, %r : tensor<64x!tt.ptr<f32>, #b>, tensor<64xi32, #b>
+    tt.store %yp, %w : tensor<64x!tt.ptr<f32>, #b>
+    tt.return
+  }}
+}}
+"""
 
 
-@given(st.lists(st.floats(-30, 30), min_size=1, max_size=50))
-def test_the_error_function_is_that_of_python(numbers: list[float]) -> None:
-    import math
+@pytest.mark.parametrize(
+    ("operation", "count", "expected"),
+    [
+        ("add %v, %v", 2, lambda x: x + x),
+        ("sub %v, %v", 2, lambda x: x - x),
+        ("mul %v, %v", 2, lambda x: x * x),
+        ("fma %v, %v, %v", 3, lambda x: (x.astype(np.float64) * x + x).astype(np.float32)),
+        ("min %v, %v", 2, lambda x: x),
+        ("max %v, %v", 2, lambda x: x),
+    ],
+)
+def test_packed_arithmetic(operation, count, expected):
+    x, y = np.random.default_rng(0).standard_normal(64).astype(np.float32), np.zeros(64, np.float32)
+    text = PACKED.format(operation=operation, types=", ".join(["tensor<64xf32, #b>"] * count))
+    interpret_text(text, 1, [x, y], jobs=1)
+    np.testing.assert_array_equal(y, expected(x))
 
-    np.testing.assert_allclose(erf(np.array(numbers)), [math.erf(x) for x in numbers], rtol=1e-14, atol=1e-300)
+
+# --- votes ----------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def vote(x_ptr, y_ptr, MASK: tl.constexpr):
+    tl.store(y_ptr, tlx.vote_ballot_sync(MASK, tl.load(x_ptr + tl.arange(0, 128)) > 0))
+
+
+@pytest.mark.parametrize(("value", "expected"), [(1, 0x0000FFFF), (0, 0)])
+def test_a_vote_of_all_needs_no_layout(value, expected):
+    y = np.full(1, -1, np.int32)
+    tlx_xdsl.interpret(vote, 1, np.full(128, value, np.int32), y, 0xFFFF, target="sm_90a", jobs=1)
+    assert y[0] == expected
+
+
+def test_a_vote_needs_a_layout():
+    x, y = np.zeros(128, np.int32), np.zeros(1, np.int32)
+    x[5] = 1
+    with pytest.raises(Fault, match="without a layout nobody knows who holds what"):
+        tlx_xdsl.interpret(vote, 1, x, y, -1, target="sm_90a", jobs=1)
+
+
+VOTE = """
+#b = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{warps}], order = [0]}}>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "cuda:90",
+                   "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @f(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>) {{
+    %r = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32, #b>
+    %xs = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>, #b>
+    %xp = tt.addptr %xs, %r : tensor<64x!tt.ptr<i32>, #b>, tensor<64xi32, #b>
+    %v = tt.load %xp : tensor<64x!tt.ptr<i32>, #b>
+    %zero = arith.constant dense<0> : tensor<64xi32, #b>
+    %p = arith.cmpi ne, %v, %zero : tensor<64xi32, #b>
+    %mask = arith.constant -1 : i32
+    %w = tlx.vote_ballot %mask, %p : tensor<64xi1, #b>
+    tt.store %y, %w : !tt.ptr<i32>
+    tt.return
+  }}
+}}
+"""
+
+
+def test_a_thread_votes_for_its_elements():
+    x, y = np.zeros(64, np.int32), np.zeros(1, np.int32)
+    x[[3, 32 + 7]] = 1
+    interpret_text(VOTE.format(warps=1), 1, [x, y], jobs=1)
+    assert y[0] == 1 << 3 | 1 << 7
+
+
+def test_warps_must_agree():
+    x, y = np.zeros(64, np.int32), np.zeros(1, np.int32)
+    x[[3, 32 + 3]] = 1
+    interpret_text(VOTE.format(warps=2), 1, [x, y], jobs=1)
+    assert y[0] == 1 << 3
+    x[32 + 3] = 0
+    with pytest.raises(Fault, match=r"the warps of a task vote differently.*: 0x00000008, 0x00000000"):
+        interpret_text(VOTE.format(warps=2), 1, [x, y], jobs=1)
