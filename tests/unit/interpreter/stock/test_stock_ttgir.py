@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 import os
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.backend
