@@ -105,11 +105,15 @@ def make_policy(name: str, seed: int) -> Policy:
 
 
 SPINS = 256
-"""Repetitions of loops, without anything else happening, after which a cluster lets others go on."""
+"""Repetitions of loops after which a cluster lets others go on, when no task has waited for anything in between and no
+asynchronous operation has ended."""
 
 
-def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
-    """Run all tasks of a cluster to their end; gives up its turn when it does nothing but spin.
+def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
+    """Run all tasks of a cluster to their end.
+
+    Lets other clusters go on when it does nothing but spin (gives False), and when it can't go on until one of them
+    writes something (gives True).
 
     Raises Fault for what they do wrong, Deadlock when none can go on, and Fault when they take more than `max_turns`.
     """
@@ -121,7 +125,10 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
         ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
         transfers = [transfer for queue in cluster.busy for transfer in queue.ready]
         if not ready and not transfers:
-            raise deadlock(cluster)
+            if not any(task.waiting is not None and task.waiting.spins for task in tasks):
+                raise deadlock(cluster)
+            yield True
+            continue
         chosen = policy.choose(ready, transfers)
         cluster.time += 1
         if isinstance(chosen, Transfer):
@@ -146,7 +153,8 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
             chosen.ended = True
         if observer is not None:
             observer.ran(chosen)
-        spins = spins + 1 if chosen.waiting is not None and chosen.waiting.spins else 0
+        if chosen.waiting is not None:
+            spins = spins + 1 if chosen.waiting.spins else 0
         if spins > SPINS:
             spins = 0
-            yield
+            yield False

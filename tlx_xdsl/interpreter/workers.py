@@ -66,13 +66,13 @@ def run_launch(
 ) -> tuple[int, int]:
     """Run all clusters; gives the turns that they have taken together, and the number of processes.
 
-    Without `jobs`, all cores take part where that is worth it and programs do not talk to each other. An observer
-    sees all clusters: this process runs them.
+    Without `jobs`, all cores take part where that is worth it and programs do not talk to each other. This process
+    alone runs them where an observer is to see them all, or where they need each other.
     Raises Fault as `run_clusters` does, and CompilationError when a process dies.
     """
     what = "clusters" if launch.cluster != (1, 1, 1) else "programs"
     with one_thread(), Progress(len(firsts), what) as progress:
-        if observer is not None or not can_fork():
+        if observer is not None or not can_fork() or needs_one_process(launch.plan.module):
             jobs = 1
         turns, rest = 0, firsts
         if jobs is None:
@@ -90,16 +90,24 @@ def run_launch(
 
 
 def talks(module: ModuleOp) -> bool:
-    """Whether programs may depend on what others have done: then their order is that of one process.
+    """Whether programs may depend on what others have done: then their order is that of one process, unless told.
 
-    Atomic additions of floats depend on it in their last bits; a loop may wait for another program; and a program may
-    take over the work of one that has not begun (cluster launch control).
+    Atomic additions of floats depend on it in their last bits, and a loop may wait for another program.
     """
     return any(
-        isinstance(op, WhileOp | scf.WhileOp)
-        or any(part in op.name for part in ("atomic", "clc", "tma_reduce", "descriptor_reduce"))
-        for op in module.walk()
+        isinstance(op, WhileOp | scf.WhileOp) or any(part in op.name for part in _TALKING) for op in module.walk()
     )
+
+
+def needs_one_process(module: ModuleOp) -> bool:
+    """Whether programs poll for what others write, or take over the work of those that have not begun (CLC)."""
+    return any(part in op.name for op in module.walk() for part in _NEEDING)
+
+
+_TALKING = ("atomic", "tma_reduce", "descriptor_reduce")
+"""Parts of the names of operations that read and write global memory at once."""
+_NEEDING = ("atomic_poll", "clc_")
+"""Parts of the names of operations that a program may hang at when another process has the programs that it needs."""
 
 
 def _serial(

@@ -160,7 +160,23 @@ def test_programs_that_talk_run_in_order():
         )
 
     assert workers.talks(module(count, COUNT=1))
+    assert not workers.needs_one_process(module(count, COUNT=1))
     assert not workers.talks(module(squares))
+    assert workers.needs_one_process(module(polls))
+
+
+@tlx_xdsl.jit
+def polls(flags):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.atomic_poll(flags + 1, 1)
+    tl.atomic_xchg(flags + pid, 1)
+
+
+def test_programs_that_need_each_other_stay_in_one_process():
+    flags = np.zeros(PROGRAMS, np.int32)
+    assert polls.interpret(PROGRAMS, flags, jobs=4).jobs == 1
+    assert flags.all()
 
 
 class Terminal(io.StringIO):
