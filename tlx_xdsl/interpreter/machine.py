@@ -123,6 +123,9 @@ class Cluster:
     """What tasks have issued to tensor cores, on Blackwell."""
     marks: set[int] = field(default_factory=set[int])
     """Agents that stand for a fact, and access no memory: even a barrier that orders no memory tells of them."""
+    passed_on: set[int] = field(default_factory=set[int])
+    """The agents of which an asynchronous operation tells what its task knew, when it is over: those facts, and other
+    asynchronous operations. What its task itself has written is not told."""
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
@@ -157,6 +160,7 @@ class Cluster:
         self.busy.clear()
         self.queues.clear()
         self.marks.clear()
+        self.passed_on.clear()
         self.tensor_cores.clear()
         self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()
@@ -215,8 +219,9 @@ class Cluster:
             for named in block.named_barriers.values():
                 if named.arrived:
                     self._warn(
-                        named.ops[0],
+                        op := next(iter(named.ops.values())),
                         f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
+                        named.others(op),
                     )
 
     def check_barrier(self, barrier: Mbarrier) -> None:
@@ -246,11 +251,17 @@ class Cluster:
     def new_mark(self) -> int:
         """A number for a fact that tasks tell each other."""
         self.marks.add(agent := self.new_agent())
+        self.passed_on.add(agent)
+        return agent
+
+    def new_engine(self) -> int:
+        """A number for asynchronous operations, of which later ones tell that they are over."""
+        self.passed_on.add(agent := self.new_agent())
         return agent
 
     def new_queue(self, kind: str, owner: str, *, in_order: bool, rank: int = 0) -> Queue:
         """A queue of asynchronous operations of a task, which is of the thread block `rank`."""
-        queue = Queue(self.new_agent(), kind, owner, in_order, rank)
+        queue = Queue(self.new_engine(), kind, owner, in_order, rank)
         self.queues.append(queue)
         return queue
 

@@ -53,7 +53,7 @@ class TensorCore:
         """
         key = COPIES if accumulator is None else accumulator.footprint
         if (agent := self.agents.get(key)) is None:
-            agent = self.agents[key] = task.block.cluster.new_agent()
+            agent = self.agents[key] = task.block.cluster.new_engine()
         number = self.queue.issued + 1
         clock = task.clock.copy()
         if accumulator is not None:
@@ -66,7 +66,7 @@ class TensorCore:
         for view in (*reads, *writes):
             # Tensor memory has no proxies.
             in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
-            actor = Actor(agent, number, op, what, is_async=in_shared, over=self.queue.over)
+            actor = Actor(agent, number, op, what, is_async=in_shared, queue=self.queue)
             task.reach(op, view, agent, number)
             if view in writes:
                 view.cell.overwrite(actor, clock, view.name)

@@ -1,6 +1,5 @@
 """Loads, stores, masks, pointers, shapes and subscripts."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ TILE = np.arange(8)[:, None] * 64 + I64[None, :]
 @reference("masks", x=floats("f2", 600), out=empty("f2", 600), n=value(8))
 @reference("masks", x=floats("f2", 600), out=empty("f2", 600), n=value(2))
 def masks(m: Model, x, out, n) -> None:
-    inside = I64 < n
+    inside = n > I64
     a = x[:64]
     f = x[0] if n > 3 else F2(1)
     e = a if n > 3 else np.zeros_like(a)

@@ -1,6 +1,5 @@
 """Loops, conditions, early returns, calls, tuples, compile-time values."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 
@@ -182,8 +181,8 @@ def nested_calls(m: Model, x, out) -> None:
 def defaults_and_keywords(m: Model, x, out, n) -> None:
     # What is loaded behind the mask is undefined: here NaN.
     a = np.where(I128 < 100, x, F4(np.nan))
-    b = np.where(I128 < n, x, F4(1))
-    c = np.where((I128 >= 3) & (I128 < n), F4(2), x)
+    b = np.where(n > I128, x, F4(1))
+    c = np.where((I128 >= 3) & (n > I128), F4(2), x)
     m.store("out", I128, a + b * c)
 
 
@@ -207,7 +206,7 @@ def spread_arguments(m: Model, x, out, n) -> None:
 
 @reference("tuple_argument", pair=lambda rng: (rng.standard_normal(64).astype("f4"), 40), out=empty("f4", 64))
 def tuple_argument(m: Model, pair, out) -> None:
-    m.store("out", I64, np.where(I64 < pair[1], pair[0], F4(np.nan)))
+    m.store("out", I64, np.where(pair[1] > I64, pair[0], F4(np.nan)))
 
 
 @reference("named_tuples", x=floats("f4", 300), out=empty("f4", 65), low=value(5), high=value(50), stride=value(3))

@@ -1,6 +1,5 @@
 """Floats: arithmetic, comparisons, casts and roundings, promotion."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 
@@ -8,7 +7,16 @@ import ml_dtypes
 import numpy as np
 
 from tests.unit.interpreter.oracle.checking import (
-    Model, bools, dtype, empty, floats, ints, positive, reference, special, value,
+    Model,
+    bools,
+    dtype,
+    empty,
+    floats,
+    ints,
+    positive,
+    reference,
+    special,
+    value,
 )  # fmt: skip
 from tests.unit.interpreter.oracle.integers import LANES, nonzero, put, quotient, remainder
 

@@ -1,6 +1,5 @@
 """Integers: arithmetic, bits, comparisons, casts, promotion."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Mathematical functions, against f64 and against exact fractions."""
 # What a kernel does is said by its own docstring.
-# ruff: noqa: D103
 
 from __future__ import annotations
 

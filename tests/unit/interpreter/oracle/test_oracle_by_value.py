@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.interpreter.oracle import (
-    accesses,
     checking,
-    control,
-    floating,
-    integers,
-    mathematics,
-    products,
-    reductions,
 )
 
 CHECKS = [

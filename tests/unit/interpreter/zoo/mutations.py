@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
@@ -22,6 +22,9 @@ class Mutation:
     apply: Callable[[Operation], None]
     """Edits the operation, or the one at its place in a clone of its module."""
 
+
+TILE = "tile"
+"""What a mutation's name calls a buffer that is no barrier."""
 
 DROPPED = (
     ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.ArriveBarrierOp, ttng.WaitBarrierOp,
@@ -44,6 +47,16 @@ def mutations(op: Operation) -> Iterator[Mutation]:
     """All edits of `op`; none where it synchronises nothing."""
     if isinstance(op, DROPPED):
         yield Mutation("drop", _drop)
+    yield from _changes(op)
+    if isinstance(op, SHIFTED):
+        for number, operand in enumerate(op.operands):
+            if _slots(operand) > 1:
+                what = "barrier" if is_barrier(operand) else TILE
+                yield Mutation(f"next {what} for operand {number}", partial(_next_slot, number=number))
+
+
+def _changes(op: Operation) -> Iterator[Mutation]:
+    """The edits of what an operation says."""
     match op:
         case ttng.InitBarrierOp():
             yield from _numbers("count", 1, -1)
@@ -66,10 +79,6 @@ def mutations(op: Operation) -> Iterator[Mutation]:
                 yield Mutation(f"drop barrier {number}", partial(_drop_barrier, number=number))
         case _:
             pass
-    if isinstance(op, SHIFTED):
-        for number, operand in enumerate(op.operands):
-            if _slots(operand) > 1:
-                yield Mutation(f"slot of operand {number} + 1", partial(_next_slot, number=number))
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,11 @@ def _array(value: SSAValue) -> SSAValue:
     return value.owner.src if isinstance(value.owner, ttg.MemDescIndexOp) else value
 
 
+def is_barrier(value: SSAValue) -> bool:
+    """Whether a value is an mbarrier, as far as its type tells."""
+    return isinstance(value.type, MemDescType) and value.type.shape == (1,) and value.type.element_type == i64
+
+
 def _slots(value: SSAValue) -> int:
     """Buffers of the array that a value is one of."""
     if not isinstance(value.type, MemDescType) or not isinstance(value.owner, ttg.MemDescIndexOp):
@@ -169,7 +183,19 @@ def _drop_barrier(op: Operation, number: int) -> None:
     assert isinstance(op, ttng.TCGen5MMAOp)
     barriers, preds = list(op.barriers), list(op.barrier_preds)
     del barriers[number], preds[number]
-    op.barriers, op.barrier_preds = barriers, preds
+    block = op.parent_block()
+    assert block is not None
+    acc_dep = [] if op.acc_dep is None else [op.acc_dep]
+    operands = [op.a, op.b, op.d, acc_dep, op.use_d, op.pred, barriers, preds]
+    properties = {key: value for key, value in op.properties.items() if key != "operandSegmentSizes"}
+    tokens = [[result.type for result in op.results]]
+    other = ttng.TCGen5MMAOp(operands=operands, properties=properties, result_types=tokens)
+    other.location = op.location
+    block.insert_op_before(other, op)
+    for old, new in zip(op.results, other.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
 
 
 def _in_front(op: Operation, *others: Operation) -> None:
