@@ -143,17 +143,7 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
             raise fault_at(
                 chosen.op or cluster.plan.function, f"no end after {max_turns} turns: {chosen.label} still runs"
             )
-        chosen.waiting = None
-        chosen.turns += 1
-        assert chosen.coroutine is not None
-        try:
-            chosen.waiting = next(chosen.coroutine)
-        except Race as race:
-            race.notes = (*race.notes, *chosen.story())
-            raise
-        except StopIteration:
-            tasks.remove(chosen)
-            chosen.ended = True
+        _give_turn(chosen)
         if observer is not None:
             observer.ran(chosen)
         if chosen.waiting is not None:
@@ -161,3 +151,18 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
         if spins > SPINS:
             spins = 0
             yield False
+
+
+def _give_turn(task: Task) -> None:
+    """Let a task go on until it gives its turn back, and find out why it does."""
+    task.waiting = None
+    task.turns += 1
+    assert task.coroutine is not None
+    try:
+        task.waiting = next(task.coroutine)
+    except Race as race:
+        race.notes = (*race.notes, *task.story())
+        raise
+    except StopIteration:
+        task.block.cluster.tasks.remove(task)
+        task.ended = True

@@ -25,6 +25,7 @@ from tlx_xdsl.runtime.interpret import (
     Interpretation,
     Options,
     argument_types,
+    defaults_of,
     interpret_module,
     interpret_source,
 )
@@ -111,7 +112,7 @@ def _run_kernel(args: argparse.Namespace) -> None:
         name: defaults.signature[name] for name, hint in hints.items() if hint.is_number and ":" not in texts[name]
     }
     arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
-    run = _Run(args, constants | values)
+    run = _Run(args, defaults_of(source) | constants | values)
     launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
     run.tell(interpret_source(source, run.grid, arguments, _options(args, launch), types))
 
