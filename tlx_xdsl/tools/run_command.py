@@ -292,6 +292,6 @@ def _evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
     """
     try:
         code = compile(ast.parse(text.strip(), mode="eval"), option, "eval")
-        return eval(code, {"__builtins__": {}}, dict(names))
+        return eval(code, {"__builtins__": {}, **names})
     except Exception as error:
         raise CompilationError(f"{option}: '{text}' can't be computed: {type(error).__name__}: {error}") from error
