@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -47,9 +48,17 @@ CHUNKS = 8
 """Chunks that each process gets, if all take as long."""
 
 
+@cache
 def can_fork() -> bool:
-    """Whether processes can be forked here; macOS can, but its libraries do not stand it."""
-    return sys.platform == "linux" and "fork" in multiprocessing.get_all_start_methods()
+    """Whether processes can be forked here, and have locks; macOS can fork, but its libraries do not stand it."""
+    if sys.platform != "linux":
+        return False
+    try:
+        multiprocessing.get_context("fork").Lock()
+    except (ImportError, OSError):
+        # Some sandboxes have no semaphores.
+        return False
+    return True
 
 
 def cores() -> int:

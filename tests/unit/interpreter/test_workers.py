@@ -42,6 +42,13 @@ def test_there_are_no_more_processes_than_programs():
     assert squares.interpret(0, np.zeros(2, np.int32), jobs=8).clusters == 0
 
 
+def test_where_nothing_can_fork_one_process_does_it_all(monkeypatch):
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
+    out = np.zeros(PROGRAMS, np.int32)
+    assert squares.interpret(PROGRAMS, out, jobs=4).jobs == 1
+    assert (out == np.arange(PROGRAMS) ** 2).all()
+
+
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
 def test_a_gemm_is_the_same_bit_for_bit(schedule):
     outputs = []
