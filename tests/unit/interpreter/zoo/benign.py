@@ -50,7 +50,10 @@ BENIGN = (
         "attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(k_empty[k_stage])", _PERMUTED,
         "partition 1",
     ),
-    Benign("attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(v_empty[v_stage])", _PERMUTED),
+    Benign(
+        "attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(v_empty[v_stage])", _PERMUTED,
+        which=(0, 2),
+    ),
     Benign(
         "blackwell_attention", "drop", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
         "The factors of block n come behind its scores, and the MMA task issues their product only when it has itself "
