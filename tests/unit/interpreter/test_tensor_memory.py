@@ -248,3 +248,20 @@ def test_copy_from_shared_memory(schedule):
         tlx_xdsl.interpret(copied, 1, x, y, "fence", schedule=schedule, **BLACKWELL)
     with pytest.raises(Fault, match=r"'target\[0\]'.*(nothing orders it behind the tcgen05.cp|read before it is)"):
         tlx_xdsl.interpret(copied, 1, x, y, "wait", schedule=schedule, **BLACKWELL)
+
+
+# --- room -----------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def crowded(COUNT: tl.constexpr):
+    buffers = tlx.local_alloc((128, 128), tl.float32, COUNT, tlx.storage_kind.tmem)
+    tlx.local_store(buffers[COUNT - 1], tl.zeros((128, 128), tl.float32))
+    others = tlx.local_alloc((128, 64), tl.float16, 1, tlx.storage_kind.tmem)
+    tlx.local_store(others[0], tl.zeros((128, 64), tl.float16))
+
+
+def test_there_are_512_columns():
+    tlx_xdsl.interpret(crowded, 1, 3, **BLACKWELL)
+    with pytest.raises(Fault, match="tensor memory is exhausted: 16384 bytes from byte 262144 on, there are 262144"):
+        tlx_xdsl.interpret(crowded, 1, 4, **BLACKWELL)
