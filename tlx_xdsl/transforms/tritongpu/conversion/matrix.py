@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
-from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.rewriting import retype
 from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
@@ -27,18 +25,9 @@ def dot(converter: Converter, op: tt.DotOp) -> None:
 
 @handles(tt.DotScaledOp)
 def dot_scaled(converter: Converter, op: tt.DotScaledOp) -> None:
-    """As a dot; scales have default layouts."""
+    """Only the accumulator must have the result's layout: stock Triton takes the product apart, and picks the others."""
     converter.settle(op.d)
-    encoding = tensor_type(op.d.type).encoding
-    parent = cast(DistributedLayout, layout_of(encoding))
-    for operand_index, value in enumerate(op.operands):
-        if value is op.a or value is op.b:
-            converter.require(op, operand_index, layout_attr(DotOperandLayout(int(value is op.b), parent)))
-        elif value is op.c:
-            converter.require(op, operand_index, encoding)
-        else:
-            shape = shape_of_tensor(value.type)
-            converter.require(op, operand_index, layout_attr(default_blocked_layout(shape, converter.warps)))
+    converter.require(op, list(op.operands).index(op.c), tensor_type(op.d.type).encoding)
 
 
 @handles(ttg.Fp4ToFpOp)

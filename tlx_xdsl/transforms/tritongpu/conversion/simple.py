@@ -10,7 +10,10 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.layouts.distributed import WARP_SIZE
+from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
 from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
 
 
@@ -41,6 +44,15 @@ def gather(converter: Converter, op: tt.GatherOp | ttg.LocalGatherOp) -> None:
     """The indices have the layout of the result; the source may have any."""
     converter.settle(op.result)
     converter.require(op, 1, op.result.type.encoding)
+
+
+@handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp)
+def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.DescriptorScatterOp) -> None:
+    """Four row numbers in each thread, the same ones in all threads of a warp, as one instruction takes them."""
+    for result in op.results:
+        converter.settle(result)
+    rows = BlockedLayout((1, 4), (WARP_SIZE, 1), (1, converter.warps), (1, 0))
+    converter.require(op, 1, layout_attr(SliceLayout(0, rows)))
 
 
 @handles(ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp)
