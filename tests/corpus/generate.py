@@ -78,7 +78,7 @@ def entry(name: str, level: Level, arch: int) -> CorpusEntry:
     case = {case.name: case for case in cases()}[name]
     if case.skipped_reason:
         return CorpusEntry(name, level, arch, "", "", case.skipped_reason)
-    first_print = _compile(name, arch)[level]
+    first_print = compiled(name, arch)[level]
     return CorpusEntry(name, level, arch, reprint(first_print), first_print)
 
 
@@ -93,8 +93,8 @@ def skipped() -> dict[str, str]:
 
 
 @functools.cache
-def _compile(name: str, arch: int) -> dict[Level, str]:
-    """Compile a kernel and return its text at each level, as stock prints it."""
+def compiled(name: str, arch: int) -> dict[Level, str]:
+    """Compile a kernel with the installed Triton and return its text at each level, as stock prints it."""
     case = CASES[name]
     target = GPUTarget("cuda", arch, 32)
     with _active_target(target), warnings.catch_warnings():

@@ -10,6 +10,7 @@ from tests.errors import (
     memory,
     names,
     reductions,
+    running,
     storage_aliasing,
     tasks,
     types,
@@ -28,4 +29,5 @@ TOPICS = (
     buffers.TOPIC,
     storage_aliasing.TOPIC,
     arguments.TOPIC,
+    running.TOPIC,
 )

@@ -1,4 +1,4 @@
-"""One wrong kernel, and what the compiler prints about it."""
+"""One wrong kernel, and what the compiler or the interpreter prints about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +9,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.interpret import Options, interpret_source
+from tlx_xdsl.tools.argument_values import Hint, argument_value
 
 MARK = "  # error"
 """What stands at the end of the line on which the error must be."""
@@ -37,6 +39,17 @@ class Entry:
     types: Mapping[str, Any] = field(default_factory=lambda: TYPES)
     constexprs: Mapping[str, Any] = field(default_factory=dict)
     target: str = "sm_90a"
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    """The values of a kernel that compiles, as `tlx run --arg` takes them: the error is what it does when it runs."""
+    grid: int = 1
+
+    @property
+    def command(self) -> str | None:
+        """The command line that gives the error; None for one of compiling."""
+        if not self.arguments:
+            return None
+        values = "".join(f" --arg {name}={text!r}" for name, text in self.arguments.items())
+        return f"tlx run {FILE}:kernel --grid {self.grid}{values}".replace("'", '"')
 
     @property
     def source(self) -> str:
@@ -55,10 +68,20 @@ class Entry:
         names: dict[str, Any] = {"tl": tl, "tlx": tlx, "tlx_xdsl": tlx_xdsl, "__name__": "kernel"}
         exec(compile(self.source, path, "exec", dont_inherit=True), names)
         kernel = [value for value in names.values() if isinstance(value, tlx_xdsl.Kernel)][-1]
+        if self.arguments:
+            return self._fault(kernel)
         parameters = kernel.source.signature.parameters
         types = {name: type_ for name, type_ in self.types.items() if self.types is not TYPES or name in parameters}
         try:
             compile_text(kernel.source, Specialization(types, self.constexprs, self.target))
+        except tlx_xdsl.CompilationError as error:
+            return error
+        return None
+
+    def _fault(self, kernel: tlx_xdsl.Kernel) -> tlx_xdsl.CompilationError | None:
+        values = {name: argument_value(name, text, Hint(), 0) for name, text in self.arguments.items()}
+        try:
+            interpret_source(kernel.source, self.grid, values | dict(self.constexprs), Options(target=self.target))
         except tlx_xdsl.CompilationError as error:
             return error
         return None

@@ -15,7 +15,8 @@ _INTRODUCTION = """\
 <!-- Made by `python -m tests.errors.generate` of the kernels in tests/errors; a test compares them. -->
 
 What the compiler says about a wrong kernel, with a real example of each kind: the kernel, the message as it is
-printed, why, and what to write instead. Search this page for words of your message.
+printed, why, and what to write instead. Search this page for words of your message. The last chapter is about
+kernels that compile, and that go wrong when they run: the [interpreter](interpreter.md) finds that without a GPU.
 
 A message is one line, `file:line:column: error: what is wrong`, with the line of your file below it and a caret under
 the place. Columns count characters from 1. A `note:` line for each call leads from a function back to the kernel. The
@@ -46,8 +47,8 @@ def _entry(entry: Entry, directory: Path) -> str:
 ```python
 {entry.source}```
 
-```text
-{entry.printed(directory)}
+```{"console" if entry.command else "text"}
+{f"$ {entry.command}{chr(10)}" if entry.command else ""}{entry.printed(directory)}
 ```
 
 {entry.why}

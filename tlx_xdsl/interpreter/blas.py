@@ -1,7 +1,7 @@
 """One thread for numpy's matrix products.
 
-The products of tiles are too small to be shared out: on two cores, threads of OpenBLAS save 4 % when the machine is idle,
-and wait for each other 10 times as long as they compute when it is not, as in several processes of ours.
+The products of tiles are too small to be shared out: on two cores, threads of OpenBLAS save 4 % of the time when the
+machine is idle, and wait for each other 10 times as long as they compute when it is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = (
     ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
     ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 )
-"""What libraries call the functions that tell and set the number of threads; the first two are those of numpy's wheels."""
+"""What libraries call the functions that tell and set the number of threads; numpy's wheels have the first two."""
 
 
 @cache

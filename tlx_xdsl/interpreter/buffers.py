@@ -15,7 +15,14 @@ from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.layouts.address import shared_addresses, shared_bytes, tmem_addresses, tmem_columns
+from tlx_xdsl.layouts.address import (
+    shared_addresses,
+    shared_blocks,
+    shared_bytes,
+    tmem_addresses,
+    tmem_blocks,
+    tmem_columns,
+)
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryScalesLayout, TmemLayout
 from tlx_xdsl.layouts.shared import default_shared_layout, required_alignment
 
@@ -49,11 +56,16 @@ def buffer_places(type_: MemDescType) -> BufferPlaces:
     shape = type_.shape
     if isinstance(layout, SharedLayout):
         offsets = np.broadcast_to(shared_addresses(layout, shape, type_.element_bits), shape)
-        size = shared_bytes(layout, shape, type_.element_bits)
-        return BufferPlaces(offsets, dtype, size, required_alignment(layout, type_.element_bits))
+        alignment = required_alignment(layout, type_.element_bits)
+        # The parts of a buffer that is spread over several CTAs lie behind each other: here they are one program.
+        part = -(-shared_bytes(layout, shape, type_.element_bits) // alignment) * alignment
+        blocks, count = shared_blocks(layout, shape)
+        return BufferPlaces(offsets + blocks * part, dtype, part * count, alignment)
     rows, bits = tmem_addresses(layout, shape, type_.element_bits)
-    offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8
-    size = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
+    part = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
+    blocks, count = tmem_blocks(layout, shape)
+    offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8 + blocks * part
+    size = part * count
     # Each quarter of the lanes holds all scales (PTX ISA, "tcgen05 scale factor layout").
     copies = tuple(quarter * 32 * 4 for quarter in (1, 2, 3)) if isinstance(layout, TensorMemoryScalesLayout) else ()
     return BufferPlaces(offsets, dtype, size, TMEM_COLUMN_BYTES, copies)

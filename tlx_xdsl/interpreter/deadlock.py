@@ -67,14 +67,9 @@ def _releases(waiting: Waiting, told: set[Operation]) -> list[str]:
 def barrier_notes(barrier: Mbarrier) -> list[str]:
     """What has been done to a barrier in its current phase, and every line that may complete it."""
     name = barrier.name.partition("[")[0]
-    notes = _indented(f"initialised for {_times(barrier.count)} at", [barrier.op])
-    notes += _indented(f"'{barrier.name}' has got", barrier.arrived)
+    notes = barrier.history()
     arriving = [use.operation for use in users(barrier.allocation) if not isinstance(use.operation, _NOT_ARRIVING)]
     return notes + (_indented(f"'{name}' can be released by", arriving) or [f"    no line arrives at '{name}'"])
-
-
-def _times(count: int) -> str:
-    return "1 arrival" if count == 1 else f"{count} arrivals"
 
 
 def _indented(head: str, ops: Sequence[Operation]) -> list[str]:

@@ -89,7 +89,4 @@ class Descriptor:
         first = sum(at * stride for at, stride in zip(firsts, self.strides, strict=True))
         last = first + sum((count - 1) * stride for count, stride in zip(counts, self.strides, strict=True))
         data = memory.bytes_at(op, self.address + first * size, (last - first + 1) * size, verb)
-        view = np.lib.stride_tricks.as_strided(
-            data.view(self.dtype), counts, [stride * size for stride in self.strides]
-        )
-        return inside, view
+        return inside, np.ndarray(counts, self.dtype, data, strides=[stride * size for stride in self.strides])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.faults import place
 from tlx_xdsl.interpreter.races import Actor
 
 OVER = {
@@ -35,6 +36,8 @@ class Transfer:
     """How to tell it, such as `the TMA load of the default task`."""
     finish: Callable[[Transfer], None]
     """Move the data and tell who waits for it."""
+    marks: Clock = field(default_factory=Clock)
+    """The facts that its task knew when it was issued: they hold for whoever sees it complete."""
     serial: int = 0
     """Its place among all transfers of the cluster."""
 
@@ -63,6 +66,8 @@ class Queue:
     """Its task has waited for all transfers up to this number."""
     last: Operation | None = None
     """What issued the last transfer."""
+    wait: Operation | None = None
+    """Where its task has waited for transfers last."""
     pending: list[Transfer] = field(default_factory=list[Transfer])
 
     @property
@@ -75,9 +80,15 @@ class Queue:
         """The transfers that may take effect next."""
         return self.pending[:1] if self.in_order else self.pending
 
+    def end(self) -> str:
+        """How one learns that a transfer is over, and how far its task has got with that."""
+        if self.wait is None:
+            return self.over
+        return f"{self.over}, which has waited at {place(self.wait)} for the first {self.waited} of {self.issued}"
+
     def actor(self, op: Operation) -> Actor:
         """Who makes the accesses of the transfer that is issued next."""
-        return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True, over=self.over)
+        return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True, queue=self)
 
     def knowledge(self, clock: Clock) -> Clock:
         """What is over when the next transfer begins: what its task knows, and its predecessors where order holds."""

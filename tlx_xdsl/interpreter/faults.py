@@ -15,6 +15,10 @@ class Fault(CompilationError):
     """A kernel did something wrong while it ran: located like every error, at the line that did it."""
 
 
+class Race(Fault):
+    """Two accesses to the same bytes that nothing orders."""
+
+
 class Deadlock(Fault):
     """Every task waits for something that nobody can bring about any more."""
 

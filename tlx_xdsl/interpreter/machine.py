@@ -20,6 +20,7 @@ from tlx_xdsl.text.diagnostics import report_warning
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.plan import Plan
+    from tlx_xdsl.interpreter.tensor_core import TensorCore
 
 TMEM_BYTES = 128 * 512 * 4
 """Tensor memory of a multiprocessor: 128 lanes x 512 columns of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
@@ -118,8 +119,13 @@ class Cluster:
     busy: dict[Queue, None] = field(default_factory=dict[Queue, None])
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
+    tensor_cores: list[TensorCore] = field(default_factory=list["TensorCore"])
+    """What tasks have issued to tensor cores, on Blackwell."""
     marks: set[int] = field(default_factory=set[int])
     """Agents that stand for a fact, and access no memory: even a barrier that orders no memory tells of them."""
+    passed_on: set[int] = field(default_factory=set[int])
+    """The agents of which an asynchronous operation tells what its task knew, when it is over: those facts, and other
+    asynchronous operations. What its task itself has written is not told."""
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
@@ -154,6 +160,8 @@ class Cluster:
         self.busy.clear()
         self.queues.clear()
         self.marks.clear()
+        self.passed_on.clear()
+        self.tensor_cores.clear()
         self.requests = self.failed_request = None
         self.barrier = ClusterBarrier()
         self.released.clear()
@@ -191,6 +199,12 @@ class Cluster:
                     queue.last,
                     f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
                 )
+        for core in self.tensor_cores:
+            main = self.blocks[core.rank].main
+            assert main is not None
+            for agent, (number, op) in core.last.items():
+                if not main.clock.knows(agent, number):
+                    self._warn(op, f"{core.queue.owner} ends, and nothing has waited for this to be complete")
         for block in self.blocks:
             assert block.main is not None
             for agent, (step, op) in block.visits.items():
@@ -205,8 +219,9 @@ class Cluster:
             for named in block.named_barriers.values():
                 if named.arrived:
                     self._warn(
-                        named.ops[0],
+                        op := next(iter(named.ops.values())),
                         f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
+                        named.others(op),
                     )
 
     def check_barrier(self, barrier: Mbarrier) -> None:
@@ -236,20 +251,26 @@ class Cluster:
     def new_mark(self) -> int:
         """A number for a fact that tasks tell each other."""
         self.marks.add(agent := self.new_agent())
+        self.passed_on.add(agent)
+        return agent
+
+    def new_engine(self) -> int:
+        """A number for asynchronous operations, of which later ones tell that they are over."""
+        self.passed_on.add(agent := self.new_agent())
         return agent
 
     def new_queue(self, kind: str, owner: str, *, in_order: bool, rank: int = 0) -> Queue:
         """A queue of asynchronous operations of a task, which is of the thread block `rank`."""
-        queue = Queue(self.new_agent(), kind, owner, in_order, rank)
+        queue = Queue(self.new_engine(), kind, owner, in_order, rank)
         self.queues.append(queue)
         return queue
 
-    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
-        """Start an asynchronous operation."""
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None], marks: Clock) -> Transfer:
+        """Start an asynchronous operation of a task that knows the facts `marks`."""
         queue.issued += 1
         queue.last = op
         self._serial += 1
-        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, self._serial)
+        transfer = Transfer(queue, queue.issued, op, f"the {queue.kind} of {queue.owner}", finish, marks, self._serial)
         queue.pending.append(transfer)
         self.busy[queue] = None
         if self.observer is not None:

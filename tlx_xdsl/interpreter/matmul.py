@@ -7,9 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.dialects.tt.enums import InputPrecision
 from tlx_xdsl.interpreter.numbers import Array, truncate_tf32
-from tlx_xdsl.interpreter.rounding import round_to
 
 
 def multiply(a: Array, b: Array, c: Array | None, dtype: np.dtype[Any], *, tf32: bool = False) -> Array:
@@ -63,56 +62,3 @@ def _nearest_tf32(values: Array) -> Array:
     """f32 rounded to the 10 bits of a tf32 mantissa, ties away from zero (PTX: cvt.rna.tf32.f32)."""
     bits = values.view(np.uint32)
     return np.where(np.isfinite(values), truncate_tf32((bits + np.uint32(0x1000)).view(np.float32)), values)
-
-
-# Scaled products -----------------------------------------------------------------------------------------------------
-
-_ELEMENTS: dict[ScaleDotElemType, Any] = {
-    ScaleDotElemType.E4M3: ml_dtypes.float8_e4m3fn,
-    ScaleDotElemType.E5M2: ml_dtypes.float8_e5m2,
-    ScaleDotElemType.E2M3: ml_dtypes.float6_e2m3fn,
-    ScaleDotElemType.E3M2: ml_dtypes.float6_e3m2fn,
-    ScaleDotElemType.BF16: ml_dtypes.bfloat16,
-    ScaleDotElemType.FP16: np.float16,
-}
-
-
-def decode(values: Array, kind: ScaleDotElemType, packed_axis: int) -> Array:
-    """The numbers of an operand of a scaled product, in f64; 4-bit ones are packed in pairs along an axis."""
-    if kind is ScaleDotElemType.E2M1:
-        return unpack_e2m1(values, packed_axis).astype(np.float64)
-    return values.view(_ELEMENTS[kind]).astype(np.float64)
-
-
-def unpack_e2m1(values: Array, axis: int) -> Array:
-    """The e2m1 numbers of bytes that hold two of them along `axis`, the first one in the low half."""
-    raw = values.view(np.uint8)
-    halves = np.stack((raw & np.uint8(15), raw >> np.uint8(4)), axis + 1)
-    shape = list(values.shape)
-    shape[axis] *= 2
-    return halves.reshape(shape).view(ml_dtypes.float4_e2m1fn)
-
-
-def decode_scales(scales: Array) -> Array:
-    """Scales in f64: bytes are powers of two (e8m0), other types are numbers."""
-    if scales.dtype.kind in "iu":
-        scales = scales.view(np.uint8).view(ml_dtypes.float8_e8m0fnu)
-    return scales.astype(np.float64)
-
-
-def multiply_scaled(
-    a: Array, a_scale: Array | None, b: Array, b_scale: Array | None, c: Array | None, dtype: np.dtype[Any]
-) -> Array:
-    """`(a * a_scale) @ (b * b_scale) + c` of numbers in f64, rounded once.
-
-    A scale holds for a group of elements along K: `a_scale` has the shape [..., M, K / group], and `b_scale` has the
-    shape [..., N, K / group].
-    """
-    if a_scale is not None:
-        a = a * np.repeat(a_scale, a.shape[-1] // a_scale.shape[-1], -1)
-    if b_scale is not None:
-        b = b * np.swapaxes(np.repeat(b_scale, b.shape[-2] // b_scale.shape[-1], -1), -1, -2)
-    result = np.matmul(a, b)
-    if c is not None:
-        result = result + c.astype(np.float64)
-    return round_to(result, dtype)

@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.engine import Transfer
+from tlx_xdsl.interpreter.faults import Race, fault_at, place
+from tlx_xdsl.interpreter.users import lines, named_barrier_users
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What counts for a phase: an arrival, or the bytes of an asynchronous operation."""
+
+    agent: int
+    step: int
+    op: Operation
 
 
 @dataclass(slots=True)
@@ -39,10 +50,14 @@ class Mbarrier:
     """The last phase that completed with data from an asynchronous operation."""
     announced: tuple[int, int] = (0, 0)
     """The agent and the step of the fence that makes its initialisation visible to the cluster."""
-    arrived: list[Operation] = field(default_factory=list[Operation])
+    arrived: list[Arrival] = field(default_factory=list["Arrival"])
     """What has arrived in the current phase."""
+    before: list[Arrival] = field(default_factory=list["Arrival"])
+    """What has completed the phase before."""
+    earlier: list[Arrival] = field(default_factory=list["Arrival"])
+    """What has completed the phase before that one."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
-    """Who has waited for the phase before the current one: the step and the operation, by agent."""
+    """Who has waited for the phase before the current one: the number of the wait and the operation, by mark."""
     gathering: Clock = field(default_factory=Clock)
     """What those know that have arrived in the current phase."""
     completed: Clock = field(default_factory=Clock)
@@ -60,18 +75,35 @@ class Mbarrier:
     def missing(self) -> str:
         """What the current phase still waits for."""
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
-        if self.bytes:
+        if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
-        return " and ".join(parts)
+        told = " and ".join(parts)
+        return f"{told}, while {-self.bytes} bytes have come that nobody expects" if self.bytes < 0 else told
 
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
-    def pass_wait(self, op: Operation, agent: int, clock: Clock) -> None:
-        """Note that `agent` has waited for the phase before the current one, and tell it what has completed that."""
+    def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
+        """Note that a task has waited for the phase before the current one, and tell it what has completed that.
+
+        `mark` is the agent that counts what it does at mbarriers. Who sees anything of what it does behind the wait
+        knows of it, even where its writes are not visible yet.
+        Raises Fault when nothing orders the wait behind the phase before that one: it has the other parity, so that a
+        wait that comes sooner takes the phase before it for the one that is meant.
+        """
+        for other in self.earlier:
+            if not clock.knows(other.agent, other.step):
+                raise fault_at(
+                    op,
+                    f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' behind phase "
+                    f"{self.phase - 2}: a wait that comes sooner passes at once, since phase {self.phase - 3} has the "
+                    "same parity",
+                    (f"phase {self.phase - 2} is completed by what arrives at {place(other.op)}",),
+                    Race,
+                )
         self.waited = max(self.waited, self.phase)
-        self.passed[agent] = (clock.seen[agent], op)
+        self.passed[mark] = (clock.seen[mark], op)
         clock.join(self.completed)
 
     def expect(self, size: int) -> None:
@@ -79,29 +111,65 @@ class Mbarrier:
         self.bytes += size
         self.had_bytes = True
 
-    def arrive(self, op: Operation, count: int, clock: Clock | None) -> bool:
-        """Arrive `count` times, and say whether that completes the phase.
+    def arrive(self, op: Operation, count: int, clock: Clock, mark: int) -> bool:
+        """Arrive `count` times with the knowledge `clock`, and say whether that completes the phase.
 
-        Raises Fault when more arrive than the phase waits for, or the bytes are more than were expected.
+        `mark` is the agent that counts what arrives: what the task does at mbarriers, or its asynchronous operations.
+
+        Raises Fault when more arrive than the phase waits for, when the bytes are more than were expected, and when
+        nothing orders the arrival behind the phase before.
         """
+        self._check_count(op, count)
+        for other in self.before:
+            if not clock.knows(other.agent, other.step):
+                raise fault_at(
+                    op,
+                    f"nothing orders this arrival on '{self.name}', in its phase {self.phase}, behind phase "
+                    f"{self.phase - 1}: it may count for that phase instead",
+                    (f"phase {self.phase - 1} is completed by what arrives at {place(other.op)}, too", *self.history()),
+                    Race,
+                )
+        self.pending -= count
+        self.arrived.append(Arrival(mark, clock.seen.get(mark, 0), op))
+        self.gathering.join(clock)
+        return self._complete(op)
+
+    def arrive_later(self, transfer: Transfer, count: int) -> bool:
+        """Arrive `count` times at the end of an asynchronous operation, and say whether that completes the phase.
+
+        Raises Fault as `arrive` does.
+        """
+        self._check_count(transfer.op, count)
+        self.pending -= count
+        return self._end(transfer, transfer.number)
+
+    def deliver(self, transfer: Transfer, size: int) -> bool:
+        """Count `size` bytes that an asynchronous operation has written, and say whether that completes the phase."""
+        self.bytes -= size
+        self.had_bytes = True
+        return self._end(transfer, transfer.queue.done)
+
+    def _end(self, transfer: Transfer, step: int) -> bool:
+        agent = transfer.queue.agent
+        self.arrived.append(Arrival(agent, step, transfer.op))
+        self.gathering.join(transfer.marks)
+        self.gathering.learn(agent, step)
+        return self._complete(transfer.op)
+
+    def _check_count(self, op: Operation, count: int) -> None:
         if count > self.pending:
             raise fault_at(
                 op,
                 f"too many arrivals on '{self.name}': {count} where its phase {self.phase} waits for {self.pending} "
                 f"of {self.count}",
+                self.history(),
             )
-        self.pending -= count
-        self.arrived.append(op)
-        if clock is not None:
-            self.gathering.join(clock)
-        return self._complete(op)
 
-    def deliver(self, op: Operation, size: int, agent: int, step: int) -> bool:
-        """Count `size` bytes that an asynchronous operation has written, and say whether that completes the phase."""
-        self.bytes -= size
-        self.had_bytes = True
-        self.gathering.learn(agent, step)
-        return self._complete(op)
+    def history(self) -> list[str]:
+        """How it was initialised, and what the current phase has got so far."""
+        count = "1 arrival" if self.count == 1 else f"{self.count} arrivals"
+        notes = [f"    initialised for {count} at {line}" for line in lines([self.op])]
+        return notes + [f"    '{self.name}' has got {line}" for line in lines([arrival.op for arrival in self.arrived])]
 
     def _complete(self, op: Operation) -> bool:
         if self.pending:
@@ -111,6 +179,7 @@ class Mbarrier:
                 op,
                 f"{-self.bytes} bytes more arrive on '{self.name}' than were expected for its phase {self.phase}: "
                 "the expected bytes are too few",
+                self.history(),
             )
         if self.bytes:
             return False
@@ -121,7 +190,7 @@ class Mbarrier:
         self.pending = self.count
         self.had_bytes = False
         self.completed, self.gathering = self.gathering, Clock()
-        self.arrived.clear()
+        self.earlier, self.before, self.arrived = self.before, self.arrived, []
         self.passed.clear()
         return True
 
@@ -153,31 +222,51 @@ class NamedBarrier:
     phase: int = 0
     gathering: Clock = field(default_factory=Clock)
     completed: Clock = field(default_factory=Clock)
-    ops: list[Operation] = field(default_factory=list[Operation])
-    """What has arrived in the current phase."""
+    ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
+    """What has arrived in the current phase, by agent."""
 
-    def arrive(self, op: Operation, threads: int, expected: int, clock: Clock) -> None:
+    def arrive(self, op: Operation, threads: int, expected: int, clock: Clock, agent: int) -> None:
         """Arrive with all `threads` of a task, of `expected` in all.
 
-        Raises Fault when those who arrive do not agree on the number, or too many do.
+        Raises Fault when those who arrive do not agree on the number, when too many do, or one does so twice.
         """
         if self.arrived and self.threads != expected:
             raise fault_at(
-                op, f"named barrier {self.number} is used for {expected} threads here, and for {self.threads} elsewhere"
+                op,
+                f"named barrier {self.number} is used for {expected} threads here, and for {self.threads} elsewhere",
+                self.history(),
+            )
+        if agent in self.ops:
+            raise fault_at(
+                op,
+                f"a task arrives twice in one phase of named barrier {self.number}: {self.arrived} of {expected} "
+                "threads have arrived, and the others are still to come",
+                [*self.history(), *self.others(op)],
             )
         self.threads = expected
         self.arrived += threads
-        self.ops.append(op)
-        self.gathering.join(clock)
         if self.arrived > expected:
             raise fault_at(
-                op, f"{self.arrived} threads arrive at named barrier {self.number}, which waits for {expected}"
+                op,
+                f"{self.arrived} threads arrive at named barrier {self.number}, which waits for {expected}",
+                self.history(),
             )
+        self.ops[agent] = op
+        self.gathering.join(clock)
         if self.arrived == expected:
             self.arrived = 0
             self.phase += 1
             self.ops.clear()
             self.completed, self.gathering = self.gathering, Clock()
+
+    def history(self) -> list[str]:
+        """What the current phase has got so far."""
+        return [f"    named barrier {self.number} has got {line}" for line in lines(list(self.ops.values()))]
+
+    def others(self, op: Operation) -> list[str]:
+        """What may arrive beside `op`."""
+        users = named_barrier_users(op, self.number)
+        return [f"    others arrive at {line}" for line in lines(users)]
 
 
 @dataclass(slots=True)

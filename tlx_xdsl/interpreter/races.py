@@ -13,13 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Fault, fault_at, place
+from tlx_xdsl.interpreter.faults import Race, fault_at, place
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.engine import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,8 @@ class Actor:
     """How to tell it, such as `partition 0` or `TMA load of the default task`."""
     is_async: bool = False
     """Whether it goes through the async proxy."""
-    over: str = ""
-    """How one learns that an asynchronous operation is over."""
+    queue: Queue | None = None
+    """The queue of an asynchronous operation."""
 
 
 @dataclass(slots=True)
@@ -153,12 +157,15 @@ def _check(before: Actor, now: Actor, clock: Clock, name: str, verb: str, past: 
         )
 
 
-def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Fault:
+def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
     if before.agent == now.agent:
         message = f"{now.what} {verb} '{name}' while an earlier one may still be in flight"
     else:
         message = f"{now.what} {verb} '{name}', and nothing orders it behind {before.what}, by which it is {past}"
-    ordered = before.over or f"a barrier must order them: {before.what} arrives at it behind that line"
-    return fault_at(
-        now.op, message, (f"{past} at {place(before.op)}", f"{ordered}; order this line behind that")
-    )
+    if before.queue is not None:
+        ordered = f"{before.queue.end()}; this line must come behind that"
+    else:
+        ordered = f"a barrier must order them: {before.what} arrives at it behind that line, this one waits for it"
+    race = fault_at(now.op, message, (f"{past} at {place(before.op)}", ordered), Race)
+    assert isinstance(race, Race)
+    return race

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Race, fault_at
 from tlx_xdsl.interpreter.task import Task
 
 if TYPE_CHECKING:
@@ -141,6 +141,9 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
         assert chosen.coroutine is not None
         try:
             chosen.waiting = next(chosen.coroutine)
+        except Race as race:
+            race.notes = (*race.notes, *chosen.story())
+            raise
         except StopIteration:
             tasks.remove(chosen)
             chosen.ended = True

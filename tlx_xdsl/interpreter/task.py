@@ -10,10 +10,12 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import OVER, Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.users import lines
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import ThreadBlock
@@ -54,12 +56,14 @@ class Task:
         """The value of each SSA value of the function that runs, by its slot."""
         self.agent = block.cluster.new_agent()
         self.clock = clock
-        self.clock.seen[self.agent] = self.clock.fenced[self.agent] = 1
+        self.clock.seen[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
         self.op: Operation | None = None
         """The operation that it is at: others have had their turn in front of it, or inside."""
         self.ended = False
+        self.passed: tuple[Operation, Mbarrier] | None = None
+        """Where it has waited at an mbarrier last."""
         self.turns = 0
         """How often it has run."""
         self.queues: dict[str, Queue] = {}
@@ -69,8 +73,12 @@ class Task:
         """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
         self.init_fences = 0
         """Fences so far that tell the cluster of initialised mbarriers."""
-        self.init_mark = 0
-        """The agent whose steps they are; 0 where it has initialised none."""
+        self.init_mark = block.cluster.new_mark()
+        """The agent whose steps they are."""
+        self.notes = 0
+        """Waits and arrivals at mbarriers so far."""
+        self.mark = block.cluster.new_mark()
+        """The agent whose steps they are: who sees what comes behind one knows of it."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -84,6 +92,14 @@ class Task:
         """Its name, with its thread block where there are several."""
         return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
 
+    def story(self) -> list[str]:
+        """What it has waited for last, for the report of a race."""
+        if self.passed is None:
+            return [f"{self.label} has waited at no mbarrier so far"]
+        op, barrier = self.passed
+        told = [f"{self.label} has last waited at '{barrier.name}', at {place(op)}; that phase had got:"]
+        return told + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
+
     # Knowledge -------------------------------------------------------------------------------------------------------
 
     def actor(self, op: Operation) -> Actor:
@@ -96,9 +112,19 @@ class Task:
         self.clock.seen[self.agent] += 1
         return told
 
+    def note(self) -> None:
+        """Count a wait or an arrival at an mbarrier."""
+        self.notes += 1
+        self.clock.learn(self.mark, self.notes)
+
     def acquire(self, clock: Clock) -> None:
         """Learn what others have told."""
         self.clock.join(clock)
+
+    def fence(self) -> None:
+        """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
+        self.clock.fence()
+        self.clock.seen[self.agent] += 1
 
     # Memory ----------------------------------------------------------------------------------------------------------
 
@@ -147,7 +173,7 @@ class Task:
 
     def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
         """Start an asynchronous operation."""
-        return self.block.cluster.issue(queue, op, finish)
+        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.passed_on))
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""
@@ -157,4 +183,5 @@ class Task:
             lambda: f"waits for the {queue.kind} number {queue.done + 1} of {queue.owner}",
         )
         queue.waited = max(queue.waited, number)
+        queue.wait = op
         self.clock.learn(queue.agent, number)

@@ -32,7 +32,11 @@ class TensorCore:
     """The tensor core as one task sees it."""
 
     queue: Queue
+    rank: int
+    """The thread block of the task in its cluster."""
     agents: dict[Footprint | None, int] = field(default_factory=dict[Footprint | None, int])
+    last: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
+    """The last operation of each agent, with its number."""
 
     def issue(
         self,
@@ -49,21 +53,25 @@ class TensorCore:
         """
         key = COPIES if accumulator is None else accumulator.footprint
         if (agent := self.agents.get(key)) is None:
-            agent = self.agents[key] = task.block.cluster.new_agent()
+            agent = self.agents[key] = task.block.cluster.new_engine()
         number = self.queue.issued + 1
         clock = task.clock.copy()
         if accumulator is not None:
             for follows in (agent, self.agents.get(COPIES)):
                 if follows is not None:
                     clock.learn(follows, self.queue.issued)
-        what = f"the {'tcgen05.cp' if accumulator is None else 'tcgen05.mma'} of {self.queue.owner}"
-        for views, note in ((reads, "read"), (writes, "overwrite")):
-            for view in views:
-                # Tensor memory has no proxies.
-                in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
-                actor = Actor(agent, number, op, what, is_async=in_shared)
-                getattr(view.cell, note)(actor, clock, view.name)
-                task.reach(op, view, agent, number)
+        kind = "tcgen05.cp" if accumulator is None else f"tcgen05.mma to '{accumulator.name}'"
+        what = f"the {kind} of {self.queue.owner}"
+        self.last[agent] = (number, op)
+        for view in (*reads, *writes):
+            # Tensor memory has no proxies.
+            in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
+            actor = Actor(agent, number, op, what, is_async=in_shared, queue=self.queue)
+            task.reach(op, view, agent, number)
+            if view in writes:
+                view.cell.overwrite(actor, clock, view.name)
+            else:
+                view.cell.read(actor, clock, view.name)
         return task.issue(self.queue, op, finish)
 
     def over(self, number: int) -> Clock:
@@ -77,5 +85,6 @@ class TensorCore:
 def tensor_core(task: Task) -> TensorCore:
     """What the task has issued."""
     if task.tensor_core is None:
-        task.tensor_core = TensorCore(task.queue("tcgen05 operation", in_order=True))
+        task.tensor_core = TensorCore(task.queue("tcgen05 operation", in_order=True), task.block.rank)
+        task.block.cluster.tensor_cores.append(task.tensor_core)
     return task.tensor_core

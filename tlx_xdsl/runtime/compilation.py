@@ -35,6 +35,8 @@ class Specialization:
     num_warps: int = 4
     """Warps of the kernel outside of warp-specialised partitions."""
     num_ctas: int = 1
+    debug: bool = False
+    """Whether `tl.device_assert` has an effect."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def frontend_module(source: KernelSource, specialization: Specialization) -> Mod
         num_warps=specialization.num_warps,
         num_ctas=specialization.num_ctas,
         capability=capability_of(specialization.target),
+        debug=specialization.debug,
     )
 
 

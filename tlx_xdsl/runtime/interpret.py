@@ -86,7 +86,7 @@ class Interpretation:
     """Turns of all tasks and asynchronous operations together."""
     seconds: float
     """Time of the run, without the frontend and the passes."""
-    warnings: list[Diagnostic]
+    warnings: tuple[Diagnostic, ...]
     """What the kernel has left behind, and what passes had to say; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
@@ -138,7 +138,7 @@ def interpret_source(
             values.extend(flattened(name, value))
     with collected_diagnostics() as warnings:
         specialization = Specialization(
-            signature, constexprs, options.target, options.num_warps, options.num_ctas
+            signature, constexprs, options.target, options.num_warps, options.num_ctas, debug=True
         )  # fmt: skip
         module = frontend_module(source, specialization)
     names = [name for name, _ in values]
@@ -280,7 +280,7 @@ def _run(
                 trace.write(Path(options.trace))
         seconds = time.perf_counter() - before
     once = {(each.severity, each.message, each.location): each for each in reversed([*found, *warnings])}
-    return Interpretation(len(firsts), turns, seconds, list(reversed(once.values())), jobs)
+    return Interpretation(len(firsts), turns, seconds, tuple(reversed(once.values())), jobs)
 
 
 def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:

@@ -252,16 +252,14 @@ class _Run:
 
 
 def summary(array: NDArray[Any]) -> str:
-    """One line about an array: type, shape, range, mean, and how many NaN and infinities there are."""
+    """One line about an array: type, shape, range and mean of the finite numbers, and how many others there are."""
     text = f"{array.dtype}{list(array.shape)}"
     wide = _wide(array)
     finite = wide[np.isfinite(wide)]
     if finite.size:
         text += f", {finite.min():g} to {finite.max():g}, mean {finite.mean():g}"
-    odd = [
-        f"{count} {what}" for what, count in (("NaN", int(np.isnan(wide).sum())), ("inf", int(np.isinf(wide).sum())))
-    ]
-    return f"{text}, {odd[0]}" + (f", {odd[1]}" if not odd[1].startswith("0") else "")
+    infinite = int(np.isinf(wide).sum())
+    return f"{text}, {int(np.isnan(wide).sum())} NaN" + (f", {infinite} infinite" if infinite else "")
 
 
 def _has_array(value: Any) -> bool:

@@ -57,7 +57,7 @@ def _poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 def gemm(file: str, m: int, n: int, k: int, *, dtype: str = "fp16", programs: int | None = None, **constexprs) -> Case:
     """C = A @ B. `programs` is the grid of a persistent kernel."""
     kernel, settings, options = example(file, "matmul")
-    settings |= constexprs
+    settings = settings | constexprs
     rng = np.random.default_rng(m * 7919 + n * 31 + k)
     a = rng.standard_normal((m, k)).astype(DTYPES[dtype])
     b = rng.standard_normal((k, n)).astype(DTYPES[dtype])
@@ -84,7 +84,7 @@ def attention(
 ) -> Case:
     """Forward attention of `heads` heads, and the logarithm of the softmax's denominators."""
     kernel, settings, options = example(file, "attention")
-    settings |= {"HEAD_DIM": head_dim, "CAUSAL": causal}
+    settings = settings | {"HEAD_DIM": head_dim, "CAUSAL": causal}
     rng = np.random.default_rng(heads * 7919 + length * 31 + head_dim)
     q, k, v = (rng.standard_normal((heads, length, head_dim)).astype(DTYPES[dtype]) for _ in range(3))
     out, lse = _poisoned(q.shape, DTYPES[dtype]), _poisoned(q.shape[:2], np.float32)

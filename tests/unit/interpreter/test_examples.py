@@ -4,9 +4,8 @@ import os
 
 import pytest
 
-from tlx_xdsl.interpreter.scheduler import POLICIES
-
 from tests.unit.interpreter.example_runs import CASES
+from tlx_xdsl.interpreter.scheduler import POLICIES
 
 FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 SEEDS = range(3) if FULL else range(1)

@@ -30,17 +30,30 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
     return barrier
 
 
-def arrive(task: Task, op: Operation, view: View, count: int, clock: Clock | None) -> None:
+def arrive(task: Task, op: Operation, view: View, count: int) -> None:
     """Arrive at an mbarrier, and tell who watches when that completes its phase."""
+    task.note()
+    arrive_with(task, op, view, count, task.release(), task.mark)
+
+
+def arrive_with(task: Task, op: Operation, view: View, count: int, clock: Clock, mark: int) -> None:
+    """Arrive for `task` with the knowledge `clock`; `mark` is the agent that counts what arrives."""
     barrier = barrier_of(op, view)
-    if barrier.arrive(op, count, clock):
+    if barrier.arrive(op, count, clock, mark):
+        _flipped(task, view, barrier)
+
+
+def arrive_later(task: Task, transfer: Transfer, view: View, count: int) -> None:
+    """Arrive for a transfer."""
+    barrier = barrier_of(transfer.op, view)
+    if barrier.arrive_later(transfer, count):
         _flipped(task, view, barrier)
 
 
 def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
     """Count `size` bytes that a transfer has written."""
     barrier = barrier_of(transfer.op, view)
-    if barrier.deliver(transfer.op, size, transfer.queue.agent, transfer.queue.done):
+    if barrier.deliver(transfer, size):
         _flipped(task, view, barrier)
 
 
@@ -64,7 +77,6 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
-        task.init_mark = task.init_mark or task.block.cluster.new_mark()
         announced = (task.init_mark, task.init_fences + 1)
         view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count, announced=announced)
 
@@ -95,7 +107,7 @@ def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
         if pred:
             touch(task, op, view)
             barrier_of(op, view).expect(size)
-            arrive(task, op, view, 1, task.release())
+            arrive(task, op, view, 1)
 
     return run
 
@@ -109,7 +121,7 @@ def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
         yield None
         if pred:
             touch(task, op, view)
-            arrive(task, op, view, count, task.release())
+            arrive(task, op, view, count)
 
     return run
 
@@ -122,7 +134,7 @@ def arrive_per_thread(op: tlx.ArrivePerThreadOp) -> Run:
         yield None
         if pred:
             touch(task, op, view)
-            arrive(task, op, view, task.threads, task.release())
+            arrive(task, op, view, task.threads)
 
     return run
 
@@ -144,6 +156,8 @@ def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
 def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
     """Wait for a phase, and learn what those know that have completed it."""
     barrier = barrier_of(op, view)
+    # Stock's warp specialisation extends the parity by its sign.
+    parity = 1 if parity == -1 else parity
     if parity not in (0, 1):
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
@@ -154,7 +168,9 @@ def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
         )
 
     yield Waiting(op, lambda: barrier.done(parity), reason, view)
-    barrier.pass_wait(op, task.agent, task.clock)
+    task.note()
+    barrier.pass_wait(op, task.mark, task.clock)
+    task.passed = (op, barrier)
 
 
 def touch(task: Task, op: Operation, view: View) -> None:
@@ -174,7 +190,7 @@ def named_arrive(task: Task, op: Operation, number: int, threads: int) -> None:
     """Arrive with all threads of the task."""
     if not 0 <= number < 16:
         raise fault_at(op, f"there are named barriers 0 to 15, found {number}")
-    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release())
+    task.block.named_barrier(number).arrive(op, task.threads, threads, task.release(), task.agent)
 
 
 def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutine:
@@ -223,7 +239,7 @@ def named_barrier_arrive(op: tlx.NamedBarrierArriveOp) -> Run:
 @effect(ttng.FenceAsyncSharedOp)
 def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
     """What the task knows becomes visible to the async proxy."""
-    return lambda task: task.clock.fence()
+    return lambda task: task.fence()
 
 
 @effect(tlx.FenceOp, ttg.BarrierOp, ttg.LocalBarrierOp)

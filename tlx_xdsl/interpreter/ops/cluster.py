@@ -59,7 +59,7 @@ def arrive_remote(op: tlx.ArriveRemoteOp) -> Run:
         if pred:
             visit(task, op, view)
             touch(task, op, view)
-            arrive(task, op, view, count, task.release())
+            arrive(task, op, view, count)
 
     return run
 

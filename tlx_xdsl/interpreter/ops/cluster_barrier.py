@@ -111,8 +111,7 @@ def fence_mbarrier_init(_op: Operation) -> Unary:
     """The mbarriers that the task has initialised are known to all who meet it at the cluster's barrier next."""
 
     def run(task: Task) -> None:
-        if task.init_mark:
-            task.init_fences += 1
-            task.clock.learn(task.init_mark, task.init_fences)
+        task.init_fences += 1
+        task.clock.learn(task.init_mark, task.init_fences)
 
     return run

@@ -14,7 +14,7 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
-from tlx_xdsl.interpreter.ops.barriers import arrive, barrier_of, touch
+from tlx_xdsl.interpreter.ops.barriers import arrive_later, barrier_of, touch
 from tlx_xdsl.interpreter.registry import Run, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
 
@@ -93,7 +93,7 @@ def mbarrier_arrive(op: ttng.AsyncCopyMbarrierArriveOp) -> Run:
                 copy.complete()
             _forget(task, copies)
             barrier.gathering.learn(copies.agent, number)
-            arrive(task, transfer.op, view, task.threads, None)
+            arrive_later(task, transfer, view, task.threads)
 
         task.issue(queue, op, finish)
 

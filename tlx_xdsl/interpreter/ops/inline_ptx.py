@@ -70,7 +70,7 @@ def _statement(op: Operation, code: str, *, has_predicate: bool) -> Run:
             else:
                 named_arrive(task, op, barrier, threads)
         elif name.startswith("fence.proxy.async"):
-            task.clock.fence()
+            task.fence()
         elif not name.startswith(("fence.", "membar.")):
             raise fault_at(op, f"the interpreter can't run the PTX '{code}'")
 
@@ -82,7 +82,7 @@ def fence_proxy(_op: nvvm.FenceProxyOp) -> Run:
     """What the task knows becomes visible to the async proxy."""
 
     def run(task: Task) -> None:
-        task.clock.fence()
+        task.fence()
 
     return run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -25,8 +25,7 @@ def stoch_round(op: tlx.StochRoundOp) -> Binary:
     fewer bits, and packs them, so single elements may differ from it.
     """
     dtype = dtype_of(op.result.type)
-    limits: Any = ml_dtypes.finfo(dtype)
-    largest = float(limits.max)
+    largest = float(cast(Any, ml_dtypes).finfo(dtype).max)
 
     def run(values: Array, bits: Array) -> Array:
         exact = values.astype(np.float64)

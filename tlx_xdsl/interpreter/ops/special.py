@@ -6,6 +6,7 @@ exception is `gpu.thread_id`, with which kernels pick one thread for what is don
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import dtype_of, poison
+from tlx_xdsl.interpreter.numbers import Array, dtype_of, poison
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, Unary, effect, pure, structured
 from tlx_xdsl.interpreter.task import Coroutine, Task
@@ -96,25 +97,42 @@ def thread_id(op: gpu.ThreadIdOp, planner: Planner) -> tuple[Kind, Run]:
     return Kind.EFFECT, run
 
 
+def register_value(name: str) -> Callable[[Task], int] | None:
+    """What reads a special register, such as `ctaid.x`; None for what differs between threads, or is unknown here."""
+    base, _, axis = name.rpartition(".")
+    match name:
+        case "clock" | "clock64" | "globaltimer":
+            return lambda task: task.block.cluster.time
+        case "smid":
+            return lambda task: _flat(task) % _MULTIPROCESSORS
+        case "nsmid":
+            return lambda _task: _MULTIPROCESSORS
+        case "cluster.ctarank" | "cluster_ctarank":
+            return lambda task: task.block.rank
+        case "cluster.nctarank" | "cluster_nctarank":
+            return lambda task: len(task.block.cluster.blocks)
+        case _ if axis in ("x", "y", "z") and base in _PLACES:
+            number = "xyz".index(axis)
+            return lambda task: _place(task, base.replace("_", "."), number)
+        case _:
+            return None
+
+
+_PLACES = (
+    "ctaid", "nctaid", "ntid", "clusterid", "nclusterid", "cluster.ctaid", "cluster.nctaid", "cluster_ctaid",
+    "cluster_nctaid",
+)  # fmt: skip
+
+
 def _special_register(name: str, class_: type[Operation]) -> None:
     """Register what reads a special register."""
-    base, _, axis = name.rpartition(".")
 
     @effect(class_)
     def build(op: Operation) -> Unary:
-        dtype = dtype_of(op.results[0].type)
-        if name in ("clock64", "globaltimer"):
-            return lambda task: dtype.type(task.block.cluster.time)
-        if name == "smid":
-            return lambda task: dtype.type(_flat(task) % _MULTIPROCESSORS)
-        if name == "cluster.ctarank":
-            return lambda task: dtype.type(task.block.rank)
-        if name == "cluster.nctarank":
-            return lambda task: dtype.type(len(task.block.cluster.blocks))
-        if axis in ("x", "y", "z") and base != "tid":
-            number = "xyz".index(axis)
-            return lambda task: dtype.type(_place(task, base, number))
-        raise fault_at(op, f"the interpreter runs the threads of a task as one: they differ in '%{name}'")
+        dtype, read = dtype_of(op.results[0].type), register_value(name)
+        if read is None:
+            raise fault_at(op, f"the interpreter runs the threads of a task as one: they differ in '%{name}'")
+        return lambda task: dtype.type(read(task))
 
     del build
 
@@ -160,8 +178,8 @@ def nothing(_op: Operation) -> Run:
 def assume(op: llvm.AssumeOp) -> Unary:
     """A promise that does not hold makes everything behind it undefined."""
 
-    def run(condition: np.bool_) -> None:
-        if not condition:
+    def run(condition: Array) -> None:
+        if not np.all(condition):
             raise fault_at(op, "the kernel assumes what does not hold")
 
     return run

@@ -20,7 +20,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array, dtype_of
-from tlx_xdsl.interpreter.ops.barriers import arrive, touch
+from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Plan, Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, structured
@@ -67,7 +67,7 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
     def finish(transfer: Transfer) -> None:
         told.join(core.over(transfer.number))
         for view in barriers:
-            arrive(task, op, view, 1, told)
+            arrive_with(task, op, view, 1, told, core.queue.agent)
 
     task.issue(core.queue, op, finish)
 

@@ -168,6 +168,10 @@ _TMA_64 = {"a_desc": "tensordesc<fp16[64, 64]>", "b_desc": "tensordesc<fp16[64, 
 }
 _HEADS_64 = {name: "tensordesc<fp16[64, 64]>" for name in ("q_desc", "k_desc", "v_desc", "o_desc")}
 _KEYS_128 = {name: "tensordesc<fp16[128, 64]>" for name in ("k_desc", "v_desc")}
+_HEADS_128 = {name: "tensordesc<fp16[128, 64]>" for name in ("q_desc", "k_desc", "v_desc", "o_desc")}
+_TMA_128 = {"a_desc": "tensordesc<fp16[128, 64]>", "b_desc": "tensordesc<fp16[64, 64]>"} | {
+    "c_desc": "tensordesc<fp16[128, 32]>"
+}
 _SMALL = {"BLOCK_N": 64, "HEAD_DIM": 64}
 
 CASES = (
@@ -200,5 +204,12 @@ CASES = (
         "attention_pingpong", "hopper_attention_pingpong.py", "attention", {"HEAD_DIM": 64}, _HEADS_64 | _KEYS_128,
         _attention(2, persistent=True), (1, 384), [(2, 256), (3, 128)],
     ),
+    Case(
+        "blackwell_gemm", "blackwell_gemm_ws.py", "matmul", {"BLOCK_N": 64, "NUM_STAGES": 3, "EPILOGUE_N": 32},
+        _TMA_128, _gemm("whole", "EPILOGUE_N", 1), (640, 64, 256), [(200, 136, 328), (64, 64, 64)],
+    ),
+    Case(
+        "blackwell_attention", "blackwell_attention_ws.py", "attention", {"HEAD_DIM": 64}, _HEADS_128,
+        _attention(2), (1, 768), [(2, 512), (1, 256)],
+    ),
 )  # fmt: skip
-"""Blackwell's are to come."""

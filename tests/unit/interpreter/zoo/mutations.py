@@ -169,7 +169,19 @@ def _drop_barrier(op: Operation, number: int) -> None:
     assert isinstance(op, ttng.TCGen5MMAOp)
     barriers, preds = list(op.barriers), list(op.barrier_preds)
     del barriers[number], preds[number]
-    op.barriers, op.barrier_preds = barriers, preds
+    block = op.parent_block()
+    assert block is not None
+    acc_dep = [] if op.acc_dep is None else [op.acc_dep]
+    operands = [op.a, op.b, op.d, acc_dep, op.use_d, op.pred, barriers, preds]
+    properties = {key: value for key, value in op.properties.items() if key != "operandSegmentSizes"}
+    tokens = [[result.type for result in op.results]]
+    other = ttng.TCGen5MMAOp(operands=operands, properties=properties, result_types=tokens)
+    other.location = op.location
+    block.insert_op_before(other, op)
+    for old, new in zip(op.results, other.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()
 
 
 def _in_front(op: Operation, *others: Operation) -> None:

@@ -1,0 +1,133 @@
+"""What kernels do wrong when they run: the interpreter's reports."""
+
+from tests.errors.entry import Entry, Topic
+
+TILES = {"src": "desc(randn:fp16[64,64], [64,64])", "dst": "desc(zeros:fp16[64,64], [64,64])"}
+
+TOPIC = Topic(
+    "Running",
+    "`tlx run` and `tlx_xdsl.interpret` run a kernel on the CPU, and report what would be a wrong result, a crash or a "
+    "hang on the GPU, at the line that does it. [interpreter.md](interpreter.md) explains how.",
+    (
+        Entry(
+            "A deadlock",
+            """
+@tlx_xdsl.jit
+def kernel(src, dst):
+    tile = tlx.local_alloc((64, 64), tlx.dtype_of(src), 1)
+    full, empty = tlx.alloc_barriers(1), tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            tlx.barrier_wait(empty[0], 0)  # error
+            tlx.barrier_expect_bytes(full[0], 64 * 64 * 2)
+            tlx.async_descriptor_load(src, tile[0], [0, 0], full[0])
+        with tlx.async_task(num_warps=4):
+            tlx.barrier_wait(full[0], 0)
+            tlx.async_descriptor_store(dst, tile[0], [0, 0])
+            tlx.async_descriptor_store_wait(0)
+            tlx.barrier_arrive(empty[0])
+""",
+            "The loader waits until the tile is free, and nobody frees a tile that was never full. A wait for the "
+            "phase in front of the first one passes at once: `tlx.barrier_wait(empty[0], 1)`.",
+            arguments=TILES,
+        ),
+        Entry(
+            "A read of what is not there yet",
+            """
+@tlx_xdsl.jit
+def kernel(src, out):
+    tile = tlx.local_alloc((64, 64), tlx.dtype_of(src), 1)
+    full = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 64 * 64 * 2)
+    tlx.async_descriptor_load(src, tile[0], [0, 0], full[0])
+    values = tlx.local_load(tile[0])  # error
+    rows, columns = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    tl.store(out + rows * 64 + columns, values)
+""",
+            "TMA copies while the kernel goes on. `tlx.barrier_wait(full[0], 0)` in front of the read waits for it.",
+            arguments={"src": TILES["src"], "out": "zeros:fp16[64,64]"},
+        ),
+        Entry(
+            "Shared memory that nobody has written",
+            """
+@tlx_xdsl.jit
+def kernel(out):
+    tiles = tlx.local_alloc((64,), tl.float32, 2)
+    at = tl.arange(0, 64)
+    tlx.local_store(tiles[0], at.to(tl.float32))
+    tl.store(out + at, tlx.local_load(tiles[1]))  # error
+""",
+            "It holds whatever the last kernel has left. Here the index is wrong.",
+            arguments={"out": "zeros:fp32[64]"},
+        ),
+        Entry(
+            "A missing proxy fence",
+            """
+@tlx_xdsl.jit
+def kernel(dst):
+    tile = tlx.local_alloc((64, 64), tlx.dtype_of(dst), 1)
+    tlx.local_store(tile[0], tl.zeros((64, 64), tl.float16))
+    tlx.async_descriptor_store(dst, tile[0], [0, 0])  # error
+    tlx.async_descriptor_store_wait(0)
+""",
+            "TMA reads shared memory through another proxy than threads write it, and may see what was there before. "
+            "`tlx.fence_async_shared()` goes between the two.",
+            arguments={"dst": TILES["dst"]},
+        ),
+        Entry(
+            "More bytes than were expected",
+            """
+@tlx_xdsl.jit
+def kernel(src):
+    tile = tlx.local_alloc((64, 64), tlx.dtype_of(src), 1)
+    full = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 64 * 64)
+    tlx.async_descriptor_load(src, tile[0], [0, 0], full[0])  # error
+    tlx.barrier_wait(full[0], 0)
+""",
+            "The barrier counts bytes, and an fp16 has two: `64 * 64 * tlx.size_of(tlx.dtype_of(src))`. With too many "
+            "expected bytes the wait never ends.",
+            arguments={"src": TILES["src"]},
+        ),
+        Entry(
+            "More arrivals than a phase waits for",
+            """
+@tlx_xdsl.jit
+def kernel(out):
+    ready = tlx.alloc_barriers(1, arrive_count=2)
+    tlx.barrier_arrive(ready[0], 3)  # error
+    tlx.barrier_wait(ready[0], 0)
+    tl.store(out, 1)
+""",
+            "Hardware counts below zero and the phases of the barrier are out of step from then on. The count of "
+            "`alloc_barriers` is that of all arrivals of a phase.",
+            arguments={"out": "zeros:i32[1]"},
+        ),
+        Entry(
+            "A load out of bounds",
+            """
+@tlx_xdsl.jit
+def kernel(x, out, n):
+    at = tl.program_id(0) * 64 + tl.arange(0, 64)
+    values = tl.load(x + at)  # error
+    tl.store(out + at, values, mask=at < n)
+""",
+            "The last program reads behind the array: `mask=at < n`. In the interpreter there is a gap between any two "
+            "arrays, so that an index is found that is only a little wrong.",
+            arguments={"x": "randn:fp32[100]", "out": "zeros:fp32[100]", "n": "100"},
+            grid=2,
+        ),
+        Entry(
+            "An assertion of the kernel",
+            """
+@tlx_xdsl.jit
+def kernel(x):
+    value = tl.load(x)
+    tl.device_assert(value > 0, "x must be positive")  # error
+    tl.store(x, tl.log(value))
+""",
+            "`tl.device_assert` is always on in the interpreter; a compiled kernel has it only with `debug`.",
+            arguments={"x": "zeros:fp32[1]"},
+        ),
+    ),
+)

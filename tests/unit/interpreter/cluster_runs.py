@@ -1,0 +1,163 @@
+"""The kernels of `kernels/`, for clusters and for Blackwell, with small inputs and numpy references."""
+
+import ml_dtypes
+import numpy as np
+
+import tlx_xdsl
+from tests.unit.interpreter.example_runs import Case
+from tests.unit.interpreter.kernels import attention, clc_gemm, cluster_gemm, layer_norm, mx_gemm, pair_gemm
+
+TOLERANCE = 1e-3
+"""Largest norm of the difference over the norm of the result: one rounding to f16."""
+
+
+def _poisoned(shape, dtype):
+    return np.full(shape, np.nan, dtype)
+
+
+def _matrices(m, n, k, dtype=np.float16):
+    rng = np.random.default_rng(m * 7919 + n * 31 + k)
+    return rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+
+
+def _product(a, b, c):
+    return lambda: [(c, a.astype(np.float64) @ b.astype(np.float64))]
+
+
+def multicast(m=200, n=168, k=200, **constexprs) -> Case:
+    """The GEMM of pairs of CTAs that share the copies of B."""
+    settings = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "NUM_STAGES": 2} | constexprs
+    a, b = _matrices(m, n, k)
+    c = _poisoned((m, n), np.float16)
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [describe(a, [64, 64]), describe(b, [32, 64]), describe(c, [64, 64]), m, n, k]
+    grid = -(-m // 128) * 2 * -(-n // 64)
+    options = {"cluster": (2, 1, 1), "target": "sm_90a"}
+    return Case(cluster_gemm.matmul, (grid,), arguments, settings, options, _product(a, b, c), TOLERANCE)
+
+
+def norm(m=20, n=500, size=4, **constexprs) -> Case:
+    """The layer normalisation of rows that are spread over a cluster."""
+    settings = {"BLOCK_M": 8, "BLOCK_N": 128, "SIZE": size} | constexprs
+    x = np.random.default_rng(m + n).standard_normal((m, n)).astype(np.float32) * 3 + 1
+    y = _poisoned(x.shape, np.float32)
+
+    def results():
+        wide = x.astype(np.float64)
+        centred = wide - wide.mean(1, keepdims=True)
+        return [(y, centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5))]
+
+    options = {"cluster": (size, 1, 1), "target": "sm_90a"}
+    return Case(layer_norm.layer_norm, (size, -(-m // 8)), [x, y, m, n, 1e-5], settings, options, results, 1e-5)
+
+
+def launch_control(m=384, n=200, k=136, **constexprs) -> Case:
+    """The GEMM whose programs take over the tiles of those that were not launched; every tile is counted."""
+    settings = {"BLOCK_M": 128, "BLOCK_N": 64, "BLOCK_K": 64, "NUM_STAGES": 2} | constexprs
+    a, b = _matrices(m, n, k)
+    c = _poisoned((m, n), np.float16)
+    tiles = -(-m // 128) * -(-n // 64)
+    count = np.zeros(tiles, np.int32)
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [describe(a, [128, 64]), describe(b, [64, 64]), describe(c, [128, 64]), count, m, n, k]
+
+    def results():
+        return [(c, a.astype(np.float64) @ b.astype(np.float64)), (count, np.ones(tiles))]
+
+    return Case(clc_gemm.matmul, (tiles,), arguments, settings, {"target": "sm_100a"}, results, TOLERANCE)
+
+
+def pair(m=300, n=200, k=200, **constexprs) -> Case:
+    """The GEMM of pairs of CTAs that work on one product."""
+    settings = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "NUM_STAGES": 2} | constexprs
+    a, b = _matrices(m, n, k)
+    c = _poisoned((m, n), np.float16)
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [describe(a, [128, 64]), describe(b, [64, 64]), describe(c, [128, 128]), m, n, k]
+    grid = 2 * -(-m // 256) * -(-n // 128)
+    options = {"cluster": (2, 1, 1), "target": "sm_100a"}
+    return Case(pair_gemm.matmul, (grid,), arguments, settings, options, _product(a, b, c), TOLERANCE)
+
+
+FLOATS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+
+
+def _in_blocks(scales: np.ndarray, block: int) -> np.ndarray:
+    """Scales (rows x K/32) in the order of the hardware: for each tile of `block` rows and 4 scales, lines of 16."""
+    rows, columns = scales.shape
+    tiles = scales.reshape(rows // block, block // 128, 4, 32, columns // 4, 4)
+    return np.ascontiguousarray(tiles.transpose(0, 4, 1, 3, 2, 5).reshape(-1, 16))
+
+
+def mx(m=256, n=128, k=384, a_format="e4m3", b_format="e4m3", **constexprs) -> Case:
+    """The GEMM with block scales."""
+    pack = 2 if a_format == "e2m1" else 1
+    settings = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "NUM_STAGES": 2, "A_PACK": pack}
+    settings |= {"A_FORMAT": a_format, "B_FORMAT": b_format} | constexprs
+    block_n = settings["BLOCK_N"]
+    rng = np.random.default_rng(k)
+    if pack == 2:
+        a = rng.integers(0, 256, (m, k // 2)).astype(np.uint8)
+        codes = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        values = np.concatenate([codes, -codes])
+        wide_a = np.stack([values[a & 15], values[a >> 4]], -1).reshape(m, k)
+    else:
+        a = rng.standard_normal((m, k)).astype(FLOATS[a_format])
+        wide_a = a.astype(np.float64)
+    b = rng.standard_normal((n, k)).astype(FLOATS[b_format])
+    a_scale, b_scale = (rng.integers(120, 132, (rows, k // 32)).astype(np.uint8) for rows in (m, n))
+    c = _poisoned((m, n), np.float32)
+
+    def results():
+        left, right = (
+            values * np.exp2(np.repeat(scale, 32, 1).astype(np.float64) - 127)
+            for values, scale in ((wide_a, a_scale), (b.astype(np.float64), b_scale))
+        )
+        return [(c, left @ right.T)]
+
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [
+        describe(a, [128, 128 // pack]), describe(b, [block_n, 128]),
+        describe(_in_blocks(a_scale, 128), [32, 16]), describe(_in_blocks(b_scale, block_n), [block_n // 4, 16]),
+        describe(c, [128, block_n]), m, n, k,
+    ]  # fmt: skip
+    grid = m // 128 * -(-n // block_n)
+    return Case(mx_gemm.matmul, (grid,), arguments, settings, {"target": "sm_100a"}, results, 1e-5)
+
+
+def softmax(length=256, head_dim=64, block_n=64, **constexprs) -> Case:
+    """The attention whose probabilities lie in the memory of the scores."""
+    rng = np.random.default_rng(length)
+    q, k, v = (rng.standard_normal((length, head_dim)).astype(ml_dtypes.bfloat16) for _ in range(3))
+    out = _poisoned(q.shape, np.float32)
+    scale = head_dim**-0.5
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [describe(q, [128, head_dim]), describe(k, [block_n, head_dim]), describe(v, [block_n, head_dim])]
+
+    def results():
+        scores = q.astype(np.float64) @ k.astype(np.float64).T * scale
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return [(out, weights / weights.sum(-1, keepdims=True) @ v.astype(np.float64))]
+
+    settings = {"BLOCK_M": 128, "BLOCK_N": block_n, "HEAD_DIM": head_dim} | constexprs
+    return Case(
+        attention.attention, (length // 128,), [*arguments, out, scale, length], settings, {"target": "sm_100a"},
+        results, 8e-3,
+    )  # fmt: skip
+
+
+CASES = {
+    "multicast": multicast,
+    "multicast-three-stages": lambda: multicast(128, 64, 512, NUM_STAGES=3),
+    "layer-norm": norm,
+    "layer-norm-pair": lambda: norm(9, 256, 2),
+    "launch-control": launch_control,
+    "pair": pair,
+    "pair-long": lambda: pair(256, 128, 520),
+    "mxfp8": mx,
+    "mxfp8-mixed": lambda: mx(128, 256, 256, "e5m2", "e4m3", BLOCK_N=256, NUM_STAGES=1),
+    "mxfp4": lambda: mx(128, 128, 256, "e2m1", "e4m3"),
+    "softmax": softmax,
+    "softmax-128": lambda: softmax(384, 128, 128),
+}
+"""Every kernel, with sizes that are no multiples of its tiles where it takes them."""

@@ -1,0 +1,20 @@
+"""Kernels for clusters and for Blackwell give the right numbers, without any report, in every schedule."""
+
+import os
+
+import pytest
+
+from tests.unit.interpreter.cluster_runs import CASES
+from tlx_xdsl.interpreter.scheduler import POLICIES
+
+FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
+SEEDS = range(3) if FULL else range(1)
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+@pytest.mark.parametrize("name", CASES)
+def test_kernel(name, stage, seed, schedule):
+    told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
+    assert list(told.warnings) == []

@@ -1,0 +1,60 @@
+"""What is left out of a kernel for clusters or for Blackwell is reported, in every schedule."""
+
+import pytest
+
+from tests.unit.interpreter import cluster_runs as runs
+from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.interpreter.scheduler import POLICIES
+
+UNORDERED = "nothing orders it behind"
+IN_FLIGHT = "while an earlier one may still be in flight"
+UNWRITTEN = "is read before it is written"
+UNSTARTED = "nothing tells it that CTA . has started"
+
+MISTAKES = [
+    # A CTA counts too few bytes; the copies for the neighbour do not come; nobody says that the neighbour has read.
+    (runs.multicast, "bytes", "16 bytes more arrive on 'full.*the expected bytes are too few"),
+    (runs.multicast, "mask", "default task of CTA 0 waits at 'full"),
+    (runs.multicast, "remote arrive", f"writes 'b.* of CTA .', and {UNORDERED} the wgmma"),
+    (runs.multicast, "wrong rank", f"writes 'b.* of CTA .', and {UNORDERED} the wgmma"),
+    # Another CTA's memory is used before it has started, and when it may have ended.
+    (runs.multicast, "fence and barrier", UNSTARTED),
+    (runs.multicast, "ending barrier", "nothing keeps that CTA from ending before"),
+    (runs.norm, "barrier", UNSTARTED),
+    # Bytes come from other CTAs that nobody expects, or that nobody waits for.
+    (runs.norm, "expect", "lacks 1 of 1 arrivals, while 96 bytes have come that nobody expects"),
+    (runs.norm, "wait", f"'sums.*({UNORDERED} the remote store|{UNWRITTEN})"),
+    (runs.norm, "last wait", f"'squares.*({UNORDERED} the remote store|{UNWRITTEN})"),
+    # An accumulator is overwritten before it is read.
+    (runs.launch_control, "acc_empty", f"'acc.*({UNORDERED} the default task|{UNORDERED} the tcgen05.mma)"),
+    # A pair of CTAs: each barrier, the commit, and the proxy fence in front of the result's store.
+    (runs.pair, "fence and barrier", UNSTARTED),
+    (runs.pair, "full", f"({UNWRITTEN}|{UNORDERED} the TMA load)"),
+    (runs.pair, "empty", f"({IN_FLIGHT}|{UNORDERED} the tcgen05.mma|(too many arrivals|nothing orders this arrival) on 'full)"),
+    (runs.pair, "acc_full", f"'acc.*({UNWRITTEN}|{UNORDERED} the tcgen05.mma)"),
+    (runs.pair, "commit", "waits at 'acc_full"),
+    (runs.pair, "fence", "written without a proxy fence"),
+    # Scales are overwritten while a product may read them, and are never copied.
+    (runs.mx, "scales read", f"the tcgen05.cp of partition 0 writes 'a_tmem.*({IN_FLIGHT}|{UNORDERED})"),
+    (runs.mx, "copy", f"'a_tmem.*{UNWRITTEN}"),
+    # Probabilities that lie where the scores are: not written, read too early, overwritten by the next scores.
+    (runs.softmax, "p", "'p.* is read, but 's', which lies at the same place, has overwritten it"),
+    (runs.softmax, "p_full", "reads 'p.*, and nothing orders it behind the tcgen05.mma to 's"),
+    (runs.softmax, "o_full", "writes 's.*, and nothing orders it behind the tcgen05.mma to 'o"),
+    (runs.softmax, "last wait", f"'o.*{UNORDERED}"),
+]
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize(("case", "drop", "message"), MISTAKES, ids=[f"{case.__name__}-{d}" for case, d, _ in MISTAKES])
+def test_mistake(case, drop, message, schedule):
+    with pytest.raises(Fault, match=message) as found:
+        case(DROP=drop).run(schedule=schedule, jobs=1)
+    assert isinstance(found.value, Deadlock) == ("waits at" in message or "lacks" in message)
+    assert "tests/unit/interpreter/kernels/" in str(found.value.location)
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_barrier_of_the_cluster_orders_initialisations_without_a_fence(schedule):
+    """It releases and acquires (PTX ISA, "barrier.cluster"); the fence is for a relaxed one."""
+    runs.norm(DROP="fence").run(schedule=schedule, jobs=1)

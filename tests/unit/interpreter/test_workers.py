@@ -1,0 +1,211 @@
+"""Programs on several processes: the same results, the same reports, and no hang when one dies."""
+
+import io
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tests.unit.interpreter.example_runs import gemm
+from tlx_xdsl.interpreter import blas, progress, workers
+from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+
+pytestmark = pytest.mark.skipif(not workers.can_fork(), reason="processes can't be forked here")
+
+PROGRAMS = 40
+
+
+@tlx_xdsl.jit
+def squares(out):
+    pid = tl.program_id(0)
+    tl.store(out + pid, pid * pid)
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_every_program_runs_once(jobs):
+    out = np.zeros(PROGRAMS, np.int32)
+    told = squares.interpret(PROGRAMS, out, jobs=jobs)
+    alone = squares.interpret(PROGRAMS, np.zeros_like(out), jobs=1)
+    assert (out == np.arange(PROGRAMS) ** 2).all()
+    assert (told.jobs, told.clusters, told.turns) == (jobs, PROGRAMS, alone.turns)
+
+
+def test_there_are_no_more_processes_than_programs():
+    assert squares.interpret(2, np.zeros(2, np.int32), jobs=8).jobs == 2
+    assert squares.interpret(0, np.zeros(2, np.int32), jobs=8).clusters == 0
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
+def test_a_gemm_is_the_same_bit_for_bit(schedule):
+    outputs = []
+    for jobs in (1, 2):
+        case = gemm("hopper_gemm_ws.py", 400, 600, 128)
+        case.run(schedule=schedule, seed=3, jobs=jobs)
+        outputs.append(case.arguments[2].base)
+    assert outputs[0].tobytes() == outputs[1].tobytes()
+
+
+@tlx_xdsl.jit
+def count(total, COUNT: tl.constexpr):
+    for _ in range(COUNT):
+        tl.atomic_add(total, 1)
+
+
+def test_atomics_are_atomic_across_processes():
+    total = np.zeros(1, np.int32)
+    count.interpret(PROGRAMS, total, COUNT=200, jobs=4)
+    assert total[0] == PROGRAMS * 200
+
+
+@tlx_xdsl.jit
+def fails_late(out):
+    pid = tl.program_id(0)
+    # The lowest program that is wrong takes longest to get there.
+    for at in range((40 - pid) * 20):
+        tl.store(out + pid, at)
+    tl.store(out + pid + 1000 * (pid >= 5), 1)
+
+
+def test_the_fault_of_the_lowest_program_is_told():
+    reports = []
+    for jobs in (1, 4):
+        with pytest.raises(Fault) as caught:
+            fails_late.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=jobs)
+        reports.append(str(caught.value))
+    assert reports[0] == reports[1]
+    assert "program (5, 0, 0)" in reports[0]
+
+
+def test_what_was_written_before_a_fault_is_there():
+    out = np.zeros(PROGRAMS, np.int32)
+    with pytest.raises(Fault):
+        fails_late.interpret(PROGRAMS, out, jobs=2)
+    assert (out[:5] == 1).all()
+
+
+@tlx_xdsl.jit
+def talkative(out):
+    pid = tl.program_id(0)
+    barrier = tlx.alloc_barriers(1, arrive_count=2)
+    tlx.barrier_arrive(barrier[0])
+    tl.device_print("pid", pid)
+    tl.store(out + pid, 1)
+
+
+def test_prints_and_warnings_come_in_order(capsys):
+    said = []
+    for jobs in (1, 3):
+        told = talkative.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=jobs)
+        said.append((capsys.readouterr().out, told.warnings))
+    assert said[0] == said[1]
+    assert len(said[0][0].splitlines()) == PROGRAMS
+    assert len(said[0][1]) == 1
+
+
+def test_a_process_that_dies_is_an_error(monkeypatch):
+    inside = os.getpid()
+
+    def run_clusters(launch, firsts, settings, observer=None):
+        if os.getpid() != inside and firsts[0][0] > 10:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield 1
+
+    monkeypatch.setattr(workers, "run_clusters", run_clusters)
+    began = time.monotonic()
+    with pytest.raises(
+        tlx_xdsl.CompilationError, match=r"ended by signal 9 while it ran the programs from \(1\d, 0, 0\)"
+    ):
+        squares.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=2)
+    assert time.monotonic() - began < 20
+
+
+def test_a_defect_in_a_process_is_told_as_one(monkeypatch):
+    def run_clusters(launch, firsts, settings, observer=None):
+        raise KeyError("oh")
+        yield
+
+    monkeypatch.setattr(workers, "run_clusters", run_clusters)
+    with pytest.raises(tlx_xdsl.CompilationError, match="internal error: KeyError: 'oh'"):
+        squares.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=2)
+
+
+def slow_clusters(seconds):
+    def run_clusters(launch, firsts, settings, observer=None):
+        for _ in firsts:
+            time.sleep(seconds)
+            yield 1
+
+    return run_clusters
+
+
+@pytest.mark.parametrize(("seconds", "jobs"), [(0.0, 1), (0.05, 2)])
+def test_help_is_called_where_it_is_worth_it(monkeypatch, seconds, jobs):
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(workers, "run_clusters", slow_clusters(seconds))
+    told = squares.interpret(16, np.zeros(16, np.int32))
+    assert (told.jobs, told.turns) == (jobs, 16)
+
+
+def test_programs_that_talk_run_in_order():
+    def module(kernel, **constexprs):
+        return frontend_module(
+            kernel.source, Specialization({next(iter(kernel.source.parameters)).name: "*i32"}, constexprs)
+        )
+
+    assert workers.talks(module(count, COUNT=1))
+    assert not workers.talks(module(squares))
+
+
+class Terminal(io.StringIO):
+    """A stream that somebody watches."""
+
+    def isatty(self):
+        return True
+
+
+def test_the_bar_shows_itself_late_and_goes(monkeypatch):
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "_INTERVAL", 0.0)
+    stream = Terminal()
+    with Progress(4, "programs", stream) as bar:
+        bar.advance()
+        bar.advance()
+    states = stream.getvalue().split("\r")
+    assert "2 of 4 programs" in states[2]
+    assert states[2].count("#") == 15
+    assert states[3].strip() == ""
+    assert states[4] == ""
+
+
+def test_no_bar_for_short_runs_and_for_files(monkeypatch):
+    stream = Terminal()
+    with Progress(1, "programs", stream) as bar:
+        bar.advance()
+    assert stream.getvalue() == ""
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    stream = io.StringIO()
+    with Progress(1, "programs", stream) as bar:
+        bar.advance()
+    assert stream.getvalue() == ""
+
+
+def test_blas_has_one_thread_while_kernels_run():
+    controls = blas._controls()
+    if not controls:
+        pytest.skip("numpy's BLAS is not known here")
+    getter, setter = controls[0]
+    before = getter()
+    try:
+        setter(2)
+        with blas.one_thread():
+            assert getter() == 1
+        assert getter() == 2
+    finally:
+        setter(before)
