@@ -38,7 +38,7 @@ def multiply_split(a: Array, b: Array, c: Array, precision: InputPrecision) -> A
     tf32x3 and bf16x3 that of the second parts, with bf16x6 all below 2**-16 of the result. A small product that is NaN
     (the parts of an infinity are) counts as 0.
     """
-    narrow = _nearest_tf32 if precision is InputPrecision.TF32x3 else _nearest_bf16
+    narrow = nearest_tf32 if precision is InputPrecision.TF32x3 else _nearest_bf16
     count = 3 if precision is InputPrecision.BF16x6 else 2
     left, right = _parts(a, narrow, count), _parts(b, narrow, count)
     pairs = [(i, rank - i) for rank in range(count - 1, 0, -1) for i in range(rank + 1)]
@@ -58,7 +58,7 @@ def _nearest_bf16(values: Array) -> Array:
     return values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
-def _nearest_tf32(values: Array) -> Array:
+def nearest_tf32(values: Array) -> Array:
     """f32 rounded to the 10 bits of a tf32 mantissa, ties away from zero (PTX: cvt.rna.tf32.f32)."""
     bits = values.view(np.uint32)
     return np.where(np.isfinite(values), truncate_tf32((bits + np.uint32(0x1000)).view(np.float32)), values)

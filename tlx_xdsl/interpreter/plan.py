@@ -13,6 +13,7 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
@@ -209,6 +210,12 @@ class Planner:
         """What runs one operation."""
         if (builder := BUILDERS.get(type(op))) is None:
             raise fault_at(op, f"the interpreter can't run '{op.name}'")
+        if self.plan.ctas > 1 and any(isinstance(value.type, MemDescType) for value in (*op.operands, *op.results)):
+            raise fault_at(
+                op,
+                f"tensors span {self.plan.ctas} CTAs here ('ttg.num-ctas'): the interpreter runs these as one program, "
+                f"which has no buffers, but '{op.name}' uses one",
+            )
         return builder(op, self)
 
 
@@ -221,6 +228,9 @@ class Plan:
     """The kernel."""
     warps: int
     """Of the kernel, outside of partitions."""
+    ctas: int = 1
+    """Thread blocks that hold one tensor together. They run as one program, since all operations on tensors are the
+    same for that; buffers are not, because they lie in the memory of some thread block."""
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
     """What operations have found out about the whole module, by its class."""
@@ -238,7 +248,8 @@ def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
     Raises Fault for operations that the interpreter does not know, and ValueError when there is no such kernel.
     """
     register_all()
-    plan = Plan(module, kernel_of(module, kernel), module_integer(module, "ttg.num-warps") or 4)
+    warps, ctas = module_integer(module, "ttg.num-warps") or 4, module_integer(module, "ttg.num-ctas") or 1
+    plan = Plan(module, kernel_of(module, kernel), warps, ctas)
     for op in module.ops:
         if isinstance(op, tt.FuncOp):
             plan.functions[op.sym_name.data] = FunctionPlan(op)

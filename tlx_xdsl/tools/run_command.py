@@ -219,9 +219,10 @@ class _Run:
             print(f"{name}: {summary(self._arrays[name])}")
         if not changed:
             print("no array has changed")
+        what = "program" if self._args.cluster is None else "cluster"
         jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
         print(
-            f"{result.clusters} {'programs' if self._args.cluster is None else 'clusters'} in {result.seconds:.2f} s: "
+            f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "
             f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
         )
         for name, path in self._saved.items():

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.version import __version__
 
+_COMMANDS = {
+    "compile": ("compile_command", "compile a kernel and write its stages"),
+    "map": ("map_command", "show which memory every buffer of a kernel has"),
+    "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
+}
+"""The module below `tlx_xdsl.tools` and the help of each command; only the one that is asked for is imported."""
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 1 for an error in the input."""
-    from tlx_xdsl.tools import compile_command, map_command, run_command
-
+    args = sys.argv[1:] if args is None else args
     parser = argparse.ArgumentParser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
     parser.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    compile_command.add_arguments(commands.add_parser("compile", help="compile a kernel and write its stages"))
-    map_command.add_arguments(commands.add_parser("map", help="show which memory every buffer of a kernel has"))
-    run_command.add_arguments(commands.add_parser("run", help="run a kernel on the CPU, at any stage of the pipeline"))
+    asked = next((arg for arg in args if not arg.startswith("-")), None)
+    run: Callable[[argparse.Namespace], None] | None = None
+    for name, (module, help_) in _COMMANDS.items():
+        command = commands.add_parser(name, help=help_)
+        if name == asked:
+            home = import_module(f"tlx_xdsl.tools.{module}")
+            home.add_arguments(command)
+            run = home.run
     parsed = parser.parse_args(args)
-    runs = {"compile": compile_command.run, "map": map_command.run, "run": run_command.run}
+    assert run is not None, "the parser has refused any other command"
     try:
-        runs[parsed.command](parsed)
+        run(parsed)
     except CompilationError as error:
         print(error, file=sys.stderr)
         return 1

@@ -140,7 +140,9 @@ def shared_region(y_ptr, OVERWRITE: tl.constexpr):
 @pytest.mark.parametrize("stage", ["frontend", "aliased"])
 def test_a_buffer_that_another_one_overlaps_is_reported(stage):
     y = np.zeros((128, 64), np.float32)
-    with pytest.raises(Fault, match="'wide.*' is read, but 'small.*', which lies at the same place, has overwritten it"):
+    with pytest.raises(
+        Fault, match=r"'wide.*' is read, but 'small.*', which lies at the same place, has overwritten it"
+    ):
         tlx_xdsl.interpret(shared_region, 1, y, True, stage=stage, **BLACKWELL)
     tlx_xdsl.interpret(shared_region, 1, y, False, stage=stage, **BLACKWELL)
     assert (y == 3).all()
@@ -150,28 +152,32 @@ def test_a_buffer_that_another_one_overlaps_is_reported(stage):
 
 REDUCE = """
 #b = #ttg.blocked<{{sizePerThread = [1, 8], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], order = [1, 0]}}>
+#rows = #ttg.slice<{{dim = 1, parent = #b}}>
+#columns = #ttg.slice<{{dim = 0, parent = #b}}>
 #t = #ttng.tensor_memory_encoding<blockM = 128, blockN = 8, colStride = 1>
+!buffer = !ttg.memdesc<128x8xf32, #t, #ttng.tensor_memory, mutable>
+!pointers = tensor<128x8x!tt.ptr<f32>, #b>
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:100",
                    "ttg.threads-per-warp" = 32 : i32}} {{
   tt.func public @f(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {{
-    %r = tt.make_range {{end = 128 : i32, start = 0 : i32}} : tensor<128xi32, #ttg.slice<{{dim = 1, parent = #b}}>>
-    %c = tt.make_range {{end = 8 : i32, start = 0 : i32}} : tensor<8xi32, #ttg.slice<{{dim = 0, parent = #b}}>>
-    %r2 = tt.expand_dims %r {{axis = 1 : i32}} : tensor<128xi32, #ttg.slice<{{dim = 1, parent = #b}}>> -> tensor<128x1xi32, #b>
-    %c2 = tt.expand_dims %c {{axis = 0 : i32}} : tensor<8xi32, #ttg.slice<{{dim = 0, parent = #b}}>> -> tensor<1x8xi32, #b>
+    %r = tt.make_range {{end = 128 : i32, start = 0 : i32}} : tensor<128xi32, #rows>
+    %c = tt.make_range {{end = 8 : i32, start = 0 : i32}} : tensor<8xi32, #columns>
+    %r2 = tt.expand_dims %r {{axis = 1 : i32}} : tensor<128xi32, #rows> -> tensor<128x1xi32, #b>
+    %c2 = tt.expand_dims %c {{axis = 0 : i32}} : tensor<8xi32, #columns> -> tensor<1x8xi32, #b>
     %eight = arith.constant dense<8> : tensor<128x1xi32, #b>
     %r3 = arith.muli %r2, %eight : tensor<128x1xi32, #b>
     %r4 = tt.broadcast %r3 : tensor<128x1xi32, #b> -> tensor<128x8xi32, #b>
     %c4 = tt.broadcast %c2 : tensor<1x8xi32, #b> -> tensor<128x8xi32, #b>
     %at = arith.addi %r4, %c4 : tensor<128x8xi32, #b>
-    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<128x8x!tt.ptr<f32>, #b>
-    %xp = tt.addptr %xs, %at : tensor<128x8x!tt.ptr<f32>, #b>, tensor<128x8xi32, #b>
-    %v = tt.load %xp : tensor<128x8x!tt.ptr<f32>, #b>
-    %m = ttng.tmem_alloc %v : (tensor<128x8xf32, #b>) -> !ttg.memdesc<128x8xf32, #t, #ttng.tensor_memory, mutable>
-    %w, %red = ttng.tmem_load %m {{{attributes}}} : !ttg.memdesc<128x8xf32, #t, #ttng.tensor_memory, mutable> -> tensor<128x8xf32, #b>, tensor<128xf32, #ttg.slice<{{dim = 1, parent = #b}}>>
+    %xs = tt.splat %x : !tt.ptr<f32> -> !pointers
+    %xp = tt.addptr %xs, %at : !pointers, tensor<128x8xi32, #b>
+    %v = tt.load %xp : !pointers
+    %m = ttng.tmem_alloc %v : (tensor<128x8xf32, #b>) -> !buffer
+    %w, %red = ttng.tmem_load %m {{{attributes}}} : !buffer -> tensor<128x8xf32, #b>, tensor<128xf32, #rows>
     ttng.tmem_wait load
-    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>, #ttg.slice<{{dim = 1, parent = #b}}>>
-    %yp = tt.addptr %ys, %r : tensor<128x!tt.ptr<f32>, #ttg.slice<{{dim = 1, parent = #b}}>>, tensor<128xi32, #ttg.slice<{{dim = 1, parent = #b}}>>
-    tt.store %yp, %red : tensor<128x!tt.ptr<f32>, #ttg.slice<{{dim = 1, parent = #b}}>>
+    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>, #rows>
+    %yp = tt.addptr %ys, %r : tensor<128x!tt.ptr<f32>, #rows>, tensor<128xi32, #rows>
+    tt.store %yp, %red : tensor<128x!tt.ptr<f32>, #rows>
     tt.return
   }}
 }}

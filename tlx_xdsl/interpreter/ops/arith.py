@@ -410,16 +410,21 @@ def float_to_integer(op: Operation) -> Run:
         return _float_to_bit
     is_signed = isinstance(op, arith.FPToSIOp)
     whole = target if is_signed else unsigned(target)
-    limits = np.iinfo(whole)
 
     def run(value: Array) -> Array:
-        wide = np.trunc(value.astype(np.float64))
-        with np.errstate(invalid="ignore"):
-            result = np.clip(wide, float(limits.min), float(limits.max)).astype(whole)
-        result = where(wide >= float(limits.max), whole.type(limits.max), result)
-        return where(np.isnan(wide), whole.type(0), result).view(target)
+        return clamp_to_integer(np.trunc(value.astype(np.float64)), whole).view(target)
 
     return run
+
+
+def clamp_to_integer(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Whole numbers in f64 as integers: the nearest one there is, and 0 for NaN (PTX ISA, "cvt")."""
+    limits = np.iinfo(dtype)
+    with np.errstate(invalid="ignore"):
+        result = np.clip(values, float(limits.min), float(limits.max)).astype(dtype)
+    # The largest integer need not be a float.
+    result = np.where(values >= float(limits.max), dtype.type(limits.max), result)
+    return np.where(np.isnan(values), dtype.type(0), result)[()]
 
 
 @pure(upstream.BitcastOp)

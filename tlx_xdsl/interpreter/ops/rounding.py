@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
 
-import ml_dtypes
 import numpy as np
 
 from tlx_xdsl.dialects import tlx, ttng
@@ -13,6 +11,7 @@ from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array, dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, pure
+from tlx_xdsl.interpreter.rounding import largest
 from tlx_xdsl.interpreter.scaled import unpack_e2m1
 
 
@@ -25,11 +24,11 @@ def stoch_round(op: tlx.StochRoundOp) -> Binary:
     fewer bits, and packs them, so single elements may differ from it.
     """
     dtype = dtype_of(op.result.type)
-    largest = float(cast(Any, ml_dtypes).finfo(dtype).max)
+    limit = largest(dtype)
 
     def run(values: Array, bits: Array) -> Array:
         exact = values.astype(np.float64)
-        size = np.minimum(np.abs(exact), largest)
+        size = np.minimum(np.abs(exact), limit)
         with np.errstate(all="ignore"):
             nearest = size.astype(dtype)
             down = np.where(nearest.astype(np.float64) > size, _below(nearest), nearest).astype(dtype)

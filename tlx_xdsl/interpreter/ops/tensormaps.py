@@ -8,18 +8,25 @@ proxies: a fence must stand in between, and the last byte says whether one does.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, effect
 from tlx_xdsl.interpreter.task import Task
 
+ALIGNMENT = 64
+"""Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""
 SIZE = 128
 """Bytes of a descriptor (CUDA driver API, `CUtensorMap`)."""
 _MAGIC = b"tmap"
@@ -49,9 +56,43 @@ def global_scratch_alloc(op: ttg.GlobalScratchAllocOp) -> Unary:
     return run
 
 
+@dataclass(frozen=True)
+class _Map:
+    """What a descriptor holds, from the fastest dimension to the slowest; strides in bytes, without the fastest."""
+
+    element_bytes: int
+    fill: int
+    """1: NaN outside of the tensor."""
+    address: int
+    sizes: Sequence[int]
+    strides: Sequence[int]
+    box: Sequence[int]
+
+    def write(self, op: Operation, memory: GlobalMemory, place: int, *, is_fenced: bool) -> None:
+        """Write the descriptor to memory; `is_fenced` says whether TMA may see it already.
+
+        Raises Fault where it can't lie.
+        """
+        target = memory.bytes_at(op, place, SIZE, "store")
+        if place % ALIGNMENT:
+            raise fault_at(
+                op, f"misaligned tensor descriptor: it is {place % ALIGNMENT} bytes behind a multiple of {ALIGNMENT}"
+            )
+        packed = _FIELDS.pack(
+            _MAGIC, len(self.sizes), self.element_bytes, self.fill, 0, self.address,
+            *_padded(self.sizes, 5, 32), *_padded(self.strides, 4, 64), *_padded(self.box, 5, 32),
+        )  # fmt: skip
+        target[: len(packed)] = np.frombuffer(packed, np.uint8)
+        target[_FENCED] = is_fenced
+
+
+def _padded(numbers: Sequence[int], count: int, bits: int) -> list[int]:
+    return [number % (1 << bits) for number in numbers] + [0] * (count - len(numbers))
+
+
 @effect(ttng.TensormapCreateOp)
 def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
-    """Write a descriptor; sizes are given from the fastest dimension to the slowest, strides without the fastest."""
+    """Write a descriptor; TMA sees it behind a fence."""
     rank = len(op.box_dim)
     kind, fill = op.elem_type.value.data, op.fill_mode.value.data
 
@@ -62,21 +103,27 @@ def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
             raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
         if any(step != 1 for step in numbers[3 * rank - 1 :]):
             raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
-        target = task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "store")
-        if int(place) % 64:
-            raise fault_at(op, f"misaligned tensor descriptor: it is {int(place) % 64} bytes behind a multiple of 64")
-        packed = _FIELDS.pack(
-            _MAGIC, rank, _ELEMENT_BYTES[kind], fill, 0, int(address),
-            *_padded(sizes, 5, 32), *_padded(strides, 4, 64), *_padded(box, 5, 32),
-        )  # fmt: skip
-        target[: len(packed)] = np.frombuffer(packed, np.uint8)
-        target[_FENCED] = 0
+        made = _Map(_ELEMENT_BYTES[kind], fill, int(address), sizes, strides, box)
+        made.write(op, task.block.cluster.launch.memory, int(place), is_fenced=False)
 
     return run
 
 
-def _padded(numbers: list[int], count: int, bits: int) -> list[int]:
-    return [number % (1 << bits) for number in numbers] + [0] * (count - len(numbers))
+@effect(tlx.MakeTensorDescOp)
+def make_tensor_descriptor(op: tlx.MakeTensorDescOp) -> Run:
+    """Write a descriptor, which TMA sees at once, and give it."""
+    rank, dtype, block = len(op.shape), dtype_of(op.result.type.element_type), tuple(op.result.type.shape)
+    is_nan = PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    size = dtype.itemsize
+
+    def run(task: Task, place: np.int64, address: np.int64, *rest: Any) -> Descriptor:
+        sizes, strides = [int(at) for at in rest[:rank]], [int(at) for at in rest[rank:]]
+        bytes_ = [stride * size for stride in strides[-2::-1]]
+        made = _Map(size, int(is_nan), int(address), sizes[::-1], bytes_, block[::-1])
+        made.write(op, task.block.cluster.launch.memory, int(place), is_fenced=True)
+        return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan)
+
+    return run
 
 
 @effect(ttng.TensormapFenceproxyAcquireOp)
@@ -111,7 +158,6 @@ def reinterpret_tensor_descriptor(op: ttng.ReinterpretTensorDescOp) -> Binary:
         if size != dtype.itemsize:
             raise fault_at(op, f"the tensor descriptor has elements of {size} bytes, expected {dtype.itemsize}")
         shape, box = numbers[:rank][::-1], numbers[9 : 9 + rank][::-1]
-        # Leading dimensions of the block that the tensor lacks have one element.
         if len(block) != rank or any(whole % part for whole, part in zip(block, box, strict=True)):
             raise fault_at(op, f"the tensor descriptor has boxes of {box} elements, expected parts of {list(block)}")
         strides = [stride // size for stride in numbers[5 : 5 + rank - 1][::-1]]

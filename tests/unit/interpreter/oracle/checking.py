@@ -67,9 +67,7 @@ class Model:
     written: dict[str, float] = field(default_factory=dict)
     """Arrays that atomic operations or descriptors write, and by how many units their elements may be off."""
 
-    def store(
-        self, array: str, index: Any, values: Any, mask: Any = True, *, ulp: float = 0, near: Any = None
-    ) -> None:
+    def store(self, array: str, index: Any, values: Any, mask: Any = True, *, ulp: float = 0, near: Any = None) -> None:
         """Expect `values`, converted to the type of the array, at the elements `index` of a flat array.
 
         Floats may be off by `ulp` units in the last place: of themselves, or of `near` where that is larger (such as

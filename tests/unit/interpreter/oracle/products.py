@@ -254,7 +254,13 @@ def orders_and_scopes(m: Model, x, lock, n) -> None:
     m.write("lock", 0, 0)
 
 
-@reference("atomic_memory", x=lambda rng: np.append(0, rng.integers(1, 999, 31)).astype("i4"), f=floats("f4", 32), out=empty("i4", 32), n=value(77))
+@reference(
+    "atomic_memory",
+    x=lambda rng: np.append(0, rng.integers(1, 999, 31)).astype("i4"),
+    f=floats("f4", 32),
+    out=empty("i4", 32),
+    n=value(77),
+)
 def atomic_memory(m: Model, x, f, out, n) -> None:
     a = x + x[0]
     now = a.copy()

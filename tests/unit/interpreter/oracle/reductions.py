@@ -34,9 +34,7 @@ def named_reductions(m: Model, x, h, out) -> None:
     m.store("out", COLUMNS[None, :], a.min(0, keepdims=True))
 
 
-@reference(
-    "integer_reductions", x=ints("i4", 512), q=ints("i1", 512), u=ints("u2", 512), out=empty("i8", 512)
-)
+@reference("integer_reductions", x=ints("i4", 512), q=ints("i1", 512), u=ints("u2", 512), out=empty("i8", 512))
 def integer_reductions(m: Model, x, q, u, out) -> None:
     a, b, c = x[TILE], q[TILE], u[TILE]
     m.store("out", ROWS, a.sum(1, dtype="i4"))
@@ -49,9 +47,7 @@ def integer_reductions(m: Model, x, q, u, out) -> None:
     m.store("out", ROWS, (a > 0).sum(1))
 
 
-@reference(
-    "places_of_extremes", x=floats("f4", 512), i=distinct(512), out=empty("f4", 16), places=empty("i4", 16)
-)
+@reference("places_of_extremes", x=floats("f4", 512), i=distinct(512), out=empty("f4", 16), places=empty("i4", 16))
 @reference(
     "places_of_extremes",
     x=lambda rng: rng.permutation(512).astype("f4") // 2, i=distinct(512), out=empty("f4", 16), places=empty("i4", 16),

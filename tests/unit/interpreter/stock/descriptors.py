@@ -15,9 +15,7 @@ def host_descriptor_copy(rng):
     source = normal(rng, 100, 264, dtype=np.float16)
     target = nan(source.shape, np.float16)
     block = [64, 128]
-    return Run(
-        {"source": describe(source, block), "target": describe(target, block)}, {"target": source * 2}, (2, 3)
-    )
+    return Run({"source": describe(source, block), "target": describe(target, block)}, {"target": source * 2}, (2, 3))
 
 
 @reference("device_descriptor_copy")

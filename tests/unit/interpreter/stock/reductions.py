@@ -34,12 +34,12 @@ def layernorm(rng):
 @reference("argmax_and_argmin")
 def argmax_and_argmin(rng):
     m, n = 32, 128
-    # Few different numbers, so that ties must be broken.
+    # Few different numbers, so that ties must be broken; but of the lowest, where any may be taken, there is one.
     x = rng.integers(-5, 5, (m, n)).astype(np.float32)
+    x[np.arange(m), rng.integers(0, n, m)] = -9
     top, bottom = x.max(1), x.min(1)
     first = x.argmax(1)
-    last = n - 1 - x[:, ::-1].argmin(1)
-    where = (first - last).astype(np.int32)
+    where = (first - x.argmin(1)).astype(np.int32)
     where[0] = x.argmin(0).argmax()
     arguments = {"x": x, "value": nan(m), "where": np.zeros(m, np.int32)}
     return Run(arguments, {"value": top - bottom, "where": where})

@@ -106,10 +106,9 @@ def _gemm(
             (a, [rows, tile["BLOCK_K"]]), (b, [tile["BLOCK_K"], tile["BLOCK_N"]]), (c, [rows, tile[c_columns]])
         )
         tiles = -(-m // tile["BLOCK_M"]) * -(-n // tile["BLOCK_N"])
-        return Problem(
-            [*descriptors, m, n, k], ["a_desc", "b_desc", "c_desc", "M", "N", "K"], (min(programs or tiles, tiles), 1, 1),
-            [c], [a.astype(np.float32) @ b.astype(np.float32)], 2e-3,
-        )  # fmt: skip
+        names = ["a_desc", "b_desc", "c_desc", "M", "N", "K"]
+        expected = a.astype(np.float32) @ b.astype(np.float32)
+        return Problem([*descriptors, m, n, k], names, (min(programs or tiles, tiles), 1, 1), [c], [expected], 2e-3)
 
     return problem
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
@@ -22,6 +22,9 @@ class Mutation:
     apply: Callable[[Operation], None]
     """Edits the operation, or the one at its place in a clone of its module."""
 
+
+TILE = "tile"
+"""What a mutation's name calls a buffer that is no barrier."""
 
 DROPPED = (
     ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.ArriveBarrierOp, ttng.WaitBarrierOp,
@@ -44,6 +47,16 @@ def mutations(op: Operation) -> Iterator[Mutation]:
     """All edits of `op`; none where it synchronises nothing."""
     if isinstance(op, DROPPED):
         yield Mutation("drop", _drop)
+    yield from _changes(op)
+    if isinstance(op, SHIFTED):
+        for number, operand in enumerate(op.operands):
+            if _slots(operand) > 1:
+                what = "barrier" if is_barrier(operand) else TILE
+                yield Mutation(f"next {what} for operand {number}", partial(_next_slot, number=number))
+
+
+def _changes(op: Operation) -> Iterator[Mutation]:
+    """The edits of what an operation says."""
     match op:
         case ttng.InitBarrierOp():
             yield from _numbers("count", 1, -1)
@@ -66,10 +79,6 @@ def mutations(op: Operation) -> Iterator[Mutation]:
                 yield Mutation(f"drop barrier {number}", partial(_drop_barrier, number=number))
         case _:
             pass
-    if isinstance(op, SHIFTED):
-        for number, operand in enumerate(op.operands):
-            if _slots(operand) > 1:
-                yield Mutation(f"slot of operand {number} + 1", partial(_next_slot, number=number))
 
 
 @dataclass(frozen=True)
@@ -130,6 +139,11 @@ def _tile_bytes(op: ttng.BarrierExpectOp) -> int:
 
 def _array(value: SSAValue) -> SSAValue:
     return value.owner.src if isinstance(value.owner, ttg.MemDescIndexOp) else value
+
+
+def is_barrier(value: SSAValue) -> bool:
+    """Whether a value is an mbarrier, as far as its type tells."""
+    return isinstance(value.type, MemDescType) and value.type.shape == (1,) and value.type.element_type == i64
 
 
 def _slots(value: SSAValue) -> int:

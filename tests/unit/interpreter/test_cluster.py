@@ -1,0 +1,249 @@
+"""Clusters: who is who, the barrier of the cluster, and shared memory of other thread blocks."""
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.interpreter.faults import Deadlock, Fault
+from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.runtime.interpret import interpret_text
+
+PAIR = {"cluster": (2, 1, 1), "target": "sm_90a", "jobs": 1}
+
+
+@tlx_xdsl.jit
+def places(out_ptr):
+    at = (tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)) * tl.num_programs(0) + tl.program_id(0)
+    tl.store(out_ptr + at, tlx.cluster_cta_rank() * 100 + tlx.cluster_size_1d())
+
+
+@pytest.mark.parametrize(("grid", "cluster"), [((4, 1, 1), (2, 1, 1)), ((4, 4, 2), (2, 2, 1)), ((2, 2, 4), (1, 2, 4))])
+def test_ranks_go_along_x_first(grid, cluster):
+    out = np.full((grid[2], grid[1], grid[0]), -1, np.int32)
+    tlx_xdsl.interpret(places, grid, out, cluster=cluster, target="sm_90a", jobs=1)
+    z, y, x = np.indices(out.shape)
+    rank = x % cluster[0] + cluster[0] * (y % cluster[1] + cluster[1] * (z % cluster[2]))
+    np.testing.assert_array_equal(out, rank * 100 + np.prod(cluster))
+
+
+def test_a_grid_is_made_of_clusters():
+    with pytest.raises(ValueError, match="the grid has 3 programs along x, no multiple of the cluster's 2"):
+        tlx_xdsl.interpret(places, 3, np.zeros(3, np.int32), **PAIR)
+
+
+# --- remote memory --------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def exchange(out_ptr, DROP: tl.constexpr = ""):
+    """Each CTA writes its rank to the other one's buffer."""
+    rank = tlx.cluster_cta_rank()
+    buffer = tlx.local_alloc((32,), tl.int32, 1)
+    if DROP != "first barrier":
+        tlx.cluster_barrier()
+    other = rank + 1 if DROP == "rank" else rank ^ 1
+    tlx.remote_shmem_store(buffer[0], tl.full((32,), 0, tl.int32) + rank, other)
+    if DROP != "second barrier":
+        tlx.cluster_barrier()
+    tl.store(out_ptr + tl.program_id(0) * 32 + tl.arange(0, 32), tlx.local_load(buffer[0]))
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_remote_store(schedule):
+    out = np.full((4, 32), -1, np.int32)
+    told = tlx_xdsl.interpret(exchange, 4, out, schedule=schedule, **PAIR)
+    np.testing.assert_array_equal(out, np.array([1, 0, 1, 0])[:, None].repeat(32, 1))
+    assert list(told.warnings) == []
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize(
+    ("drop", "message"),
+    [
+        ("first barrier", "CTA . uses 'buffer.* of CTA .', and nothing tells it that CTA . has started"),
+        ("second barrier", r"reads 'buffer\[0\]', and nothing orders it behind the default|read before it is written"),
+        ("rank", "there is no CTA 2 in a cluster of 2"),
+    ],
+)
+def test_remote_store_that_is_wrong(drop, message, schedule):
+    with pytest.raises(Fault, match=message):
+        tlx_xdsl.interpret(exchange, 2, np.zeros((2, 32), np.int32), drop, schedule=schedule, **PAIR)
+
+
+@tlx_xdsl.jit
+def push(out_ptr, DROP: tl.constexpr = ""):
+    """Each CTA copies its buffer to the other one's, which tells it when that has come."""
+    rank = tlx.cluster_cta_rank()
+    source = tlx.local_alloc((64,), tl.float32, 1)
+    target = tlx.local_alloc((64,), tl.float32, 1)
+    full = tlx.alloc_barriers(1)
+    read = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 256)
+    tlx.cluster_barrier()
+    tlx.local_store(source[0], tl.full((64,), 1.0, tl.float32) + rank)
+    if DROP != "proxy fence":
+        tlx.fence_async_shared()
+    tlx.async_remote_shmem_copy(target[0], source[0], rank ^ 1, full[0])
+    if DROP != "full":
+        tlx.barrier_wait(full[0], 0)
+    result = tlx.local_load(target[0])
+    if DROP != "arrive":
+        tlx.barrier_arrive(read[0], 1, remote_cta_rank=rank ^ 1)
+    if DROP != "read":
+        tlx.barrier_wait(read[0], 0)
+    tlx.local_store(source[0], tl.zeros((64,), tl.float32))
+    tl.store(out_ptr + tl.program_id(0) * 64 + tl.arange(0, 64), result)
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_remote_copy(schedule):
+    out = np.zeros((2, 64), np.float32)
+    told = tlx_xdsl.interpret(push, 2, out, schedule=schedule, **PAIR)
+    np.testing.assert_array_equal(out, np.array([[2], [1]]).repeat(64, 1))
+    assert list(told.warnings) == []
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize(
+    ("drop", "kind", "message"),
+    [
+        ("proxy fence", Fault, "the remote copy.* reads 'source.*without a proxy fence"),
+        ("full", Fault, "'target.*(nothing orders it behind the remote copy|read before it is written)"),
+        ("arrive", Deadlock, "waits at 'read"),
+        ("read", Fault, r"writes 'source\[0\]', and nothing orders it behind the remote copy"),
+    ],
+)
+def test_remote_copy_that_is_wrong(drop, kind, message, schedule):
+    with pytest.raises(kind, match=message):
+        tlx_xdsl.interpret(push, 2, np.zeros((2, 64), np.float32), drop, schedule=schedule, **PAIR)
+
+
+# --- the end of a thread block --------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def last_words(END: tl.constexpr):
+    """CTA 0 arrives at a barrier of CTA 1, which does not wait there."""
+    bars = tlx.alloc_barriers(1, 2)
+    tlx.cluster_barrier()
+    if tlx.cluster_cta_rank() == 0:
+        tlx.barrier_arrive(bars[0], 2, remote_cta_rank=1)
+    if END:
+        tlx.cluster_barrier()
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_a_thread_block_must_live_as_long_as_others_use_its_memory(schedule):
+    with pytest.raises(Fault, match="the memory of CTA 1 is used, and nothing keeps that CTA from ending before"):
+        tlx_xdsl.interpret(last_words, 2, False, schedule=schedule, **PAIR)
+    tlx_xdsl.interpret(last_words, 2, True, schedule=schedule, **PAIR)
+
+
+# --- the barrier of the cluster -------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def in_tasks(ALL: tl.constexpr):
+    """PTX waits for all threads of the cluster that have not exited: those of partitions, too."""
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            tlx.cluster_barrier()
+        with tlx.async_task(num_warps=1):
+            if ALL:
+                tlx.cluster_barrier()
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_all_tasks_meet_at_the_barrier_of_the_cluster(schedule):
+    tlx_xdsl.interpret(in_tasks, 2, True, schedule=schedule, **PAIR)
+    message = "waits at the barrier of the cluster, at which partition 0 of CTA 0, partition 0 of CTA 1 must still"
+    with pytest.raises(Deadlock, match=message):
+        tlx_xdsl.interpret(in_tasks, 2, False, schedule=schedule, **PAIR)
+
+
+def test_a_thread_block_that_has_ended_is_not_waited_for():
+    @tlx_xdsl.jit
+    def one_leaves():
+        if tlx.cluster_cta_rank() == 0:
+            tlx.cluster_barrier()
+
+    tlx_xdsl.interpret(one_leaves, 2, **PAIR)
+
+
+TEXT = """
+#bar = #ttg.swizzled_shared<{{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}}>
+#smem = #ttg.shared_memory
+!here = !ttg.memdesc<1xi64, #bar, #smem, mutable>
+!there = !ttg.memdesc<1xi64, #bar, #tlx.shared_cluster_memory, mutable>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90",
+                   "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @f() {{
+    %c0 = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %bar = ttg.local_alloc : () -> !here
+    ttng.init_barrier %bar, 1 : !here
+    {sync}
+    %rank = tlx.cluster_cta_rank
+    %other = arith.xori %rank, %one : i32
+    %there = tlx.map_to_remote %bar, %other : !here -> !there
+    tlx.arrive_remote %there, 1 : !there
+    ttng.wait_barrier %bar, %c0 : !here
+    tt.return
+  }}
+}}
+"""
+FENCE = "tlx.fence_mbarrier_init_cluster"
+RELAXED = "ttng.cluster_arrive {relaxed = true} ttng.cluster_wait"
+
+
+@pytest.mark.parametrize(
+    "sync",
+    [
+        "ttng.cluster_arrive {relaxed = false} ttng.cluster_wait",
+        f"{FENCE} {RELAXED}",
+        "nvvm.fence.mbarrier.init nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
+        "nvvm.cluster.arrive {aligned} nvvm.cluster.wait {aligned}",
+    ],
+)
+def test_initialised_barriers_are_told_to_the_cluster(sync):
+    interpret_text(TEXT.format(sync=sync), 2, [], cluster=(2, 1, 1), jobs=1)
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+@pytest.mark.parametrize(
+    ("sync", "message"),
+    [
+        ("", "nothing tells it that CTA . has started"),
+        (FENCE, "nothing tells it that CTA . has started"),
+        (RELAXED, "is used, but nothing orders its initialisation before that"),
+        (f"{RELAXED} {FENCE}", "is used, but nothing orders its initialisation before that"),
+        ("ttng.cluster_wait", "waits at the cluster's barrier without having arrived there"),
+        ("ttng.cluster_arrive ttng.cluster_arrive", "arrives at the cluster's barrier again without having waited"),
+    ],
+)
+def test_barriers_that_the_cluster_need_not_know_of(sync, message, schedule):
+    with pytest.raises(Fault, match=message):
+        interpret_text(TEXT.format(sync=sync), 2, [], cluster=(2, 1, 1), schedule=schedule, jobs=1)
+
+
+# --- tensors that span a cluster ------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def spanning(x_ptr, y_ptr):
+    at = tl.arange(0, 256)
+    tl.store(y_ptr + at, tl.load(x_ptr + at) + tl.sum(tl.load(x_ptr + at), 0))
+
+
+def test_thread_blocks_that_hold_one_tensor_are_one_program():
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    tlx_xdsl.interpret(spanning, 1, x, y, num_ctas=2, jobs=1)
+    np.testing.assert_array_equal(y, x + x.sum())
+
+
+def test_buffers_of_a_tensor_that_spans_a_cluster_are_refused():
+    text = TEXT.format(sync="").replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')
+    with pytest.raises(Fault, match="tensors span 2 CTAs here"):
+        interpret_text(text, 1, [], jobs=1)

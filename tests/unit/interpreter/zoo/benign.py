@@ -1,0 +1,77 @@
+"""Mutants that are as right as the kernel itself, each with the argument why.
+
+What stands here is checked, too: such a mutant must run without a report, and with the right numbers, in every
+schedule; and it must still be there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Benign:
+    """Mutants of one kernel that are right."""
+
+    case: str
+    mutation: str
+    text: str
+    """Begins the source line."""
+    argument: str
+    task: str = ""
+    """Only the operations of this task, where it is given."""
+    which: tuple[int, ...] = ()
+    """Only these of the same line, task and mutation, in program order; all where it is empty."""
+
+
+_TURN = (
+    "Partition 0 has waited for the same phase before it hands on the turn, and the named barrier hands on what it "
+    "knows: partition 1 always comes second. Dropped in partition 0, it is a race."
+)
+_PERMUTED = (
+    "The same consumer gives back the two slots in the other order: the producer waits for them in turn, and by the "
+    "time that it fills either of them the product that reads it has given back the other one, behind its own end. "
+    "Buffers are given back later than they could be, never sooner."
+)
+_IN_ORDER = "The tensor core works in order: the products of group 0 are complete before those of group 1."
+
+BENIGN = (
+    Benign(
+        "gemm_pipelined", "drop", "tlx.fence_async_shared()",
+        "What cp.async writes needs no proxy fence before the tensor cores read it: stock Triton puts none there for "
+        "its own pipelined loops. The example keeps it for the letter of the PTX ISA.",
+    ),
+    Benign("attention_pingpong", "drop", "tlx.barrier_wait(k_full", _TURN, "partition 1"),
+    Benign("attention_pingpong", "drop", "tlx.barrier_wait(v_full", _TURN, "partition 1"),
+    Benign(
+        "attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(k_empty[k_stage])", _PERMUTED,
+        "partition 1",
+    ),
+    Benign("attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(v_empty[v_stage])", _PERMUTED),
+    Benign(
+        "blackwell_attention", "drop", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
+        "The factors of block n come behind its scores, and the MMA task issues their product only when it has itself "
+        "waited for o_full of block n - 1.",
+    ),
+    Benign(
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
+        "As where the wait is dropped: what it waits for is over already. For group 0 no other wait needs the parity.",
+        which=(0,),
+    ),
+    Benign(
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (num_blocks - 1) & 1)",
+        _IN_ORDER, which=(0,),
+    ),
+    Benign(
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(s_full[group], n & 1)", _IN_ORDER,
+        "partition 0",
+    ),
+    Benign(
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_ready[group], n & 1)",
+        "The correction task arrives for group 0 before it does for group 1.", which=(0, 2),
+    ),
+    Benign(
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(p_full[index], n & 1)",
+        "A group writes its first slice, and arrives for it, before the second one.", which=(0, 2, 4, 6),
+    ),
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""What the documents show is what happens: their kernels are run with the commands beside them."""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tlx_xdsl.tools.tlx import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The texts between fences of a document."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def consoles(document: str) -> list[tuple[str, str]]:
+    """The `tlx run` commands of a document, and what it says they print."""
+    shown = [block.partition("\n") for block in blocks(document, "console")]
+    return [(command.removeprefix("$ tlx "), output) for command, _, output in shown if command.startswith("$ tlx run")]
+
+
+def printed(command: str) -> str:
+    """What a command prints, both streams; the documents show files without their directory."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        main(shlex.split(command))
+    return stream.getvalue().replace(f"{Path.cwd()}{os.sep}", "")
+
+
+def stable(output: str) -> str:
+    """The same without times and random numbers, which differ between machines and versions of numpy."""
+    return re.sub(r"-?\d+\.\d+(?:e[-+]\d+)?(?= |,|$)", "NUMBER", output, flags=re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_readme_s_kernel_runs_and_its_mistake_is_told():
+    (kernel, *_), ((command, right), (again, wrong)) = blocks("README.md", "python"), consoles("README.md")
+    assert command == again
+    Path("tile_copy.py").write_text(kernel)
+    assert stable(printed(command)) == stable(right)
+    assert "largest error 0.0e+00" in right
+    lines = kernel.splitlines(keepends=True)
+    kept = [line for line in lines if "barrier_wait" not in line]
+    assert len(kept) == len(lines) - 1
+    Path("tile_copy.py").write_text("".join(kept))
+    assert printed(command) == wrong
+
+
+def test_the_interpreter_s_page():
+    ring, program = blocks("docs/interpreter.md", "python")
+    (command, right), (again, deadlock) = consoles("docs/interpreter.md")
+    Path("ring.py").write_text(ring)
+    assert stable(printed(command)) == stable(right)
+    Path("from_python.py").write_text(program)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, "from_python.py"], check=True, env={**os.environ, "PYTHONPATH": path})
+    assert ring.count(" ^ 1)") == 1
+    Path("ring.py").write_text(ring.replace(" ^ 1)", ")"))
+    assert command == again
+    assert printed(command) == deadlock
+    # The lines that the text names.
+    lines = ring.splitlines()
+    assert "empty[t % SLOTS], (t" in lines[13]
+    assert "barrier_expect_bytes" in lines[14]
+    assert "async_descriptor_load" in lines[15]
+    assert "barrier_arrive(empty" in lines[21]
+
+
+def test_the_stages_of_the_page_exist():
+    from tlx_xdsl.transforms.registry import ALL_PASSES
+
+    text = (ROOT / "docs" / "interpreter.md").read_text(encoding="utf-8")
+    assert re.search(r"behind that pass, such as `([\w-]+)`", text)[1] in ALL_PASSES

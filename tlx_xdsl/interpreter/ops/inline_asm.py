@@ -1,0 +1,123 @@
+"""Inline assembly over the elements of tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.ops.special import register_value
+from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
+from tlx_xdsl.interpreter.registry import Run, effect
+from tlx_xdsl.interpreter.task import Task
+
+_WIDTHS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64}
+"""Bits of the registers that a constraint stands for (LLVM language reference, "NVPTX")."""
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """The registers of one operand or result: each holds `per_register` elements of a pack."""
+
+    names: tuple[str, ...]
+    bits: int
+    per_register: int
+    dtype: np.dtype[Any]
+
+    def split(self, values: Array, pack: int) -> dict[str, Array]:
+        """The bits of each register; the last pack is filled up with zeros."""
+        flat = np.ravel(values)
+        flat = np.concatenate((flat, np.zeros(-len(flat) % pack, flat.dtype))).reshape(-1, pack)
+        result: dict[str, Array] = {}
+        for number, name in enumerate(self.names):
+            part = flat[:, number * self.per_register : (number + 1) * self.per_register]
+            result[name] = _joined(part, self.bits)
+        return result
+
+    def join(self, registers: dict[str, Array], pack: int, count: int) -> Array:
+        """The first `count` elements of what registers hold."""
+        columns: list[Array] = []
+        for name in self.names:
+            bits = np.ascontiguousarray(registers[name]).reshape(-1, 1)
+            raw = bits.view(f"u{self.dtype.itemsize}")[:, : self.per_register]
+            columns.append(raw != 0 if self.dtype.kind == "b" else np.ascontiguousarray(raw).view(self.dtype))
+        return np.concatenate(columns, 1)[:, :pack].reshape(-1)[:count]
+
+
+def _joined(part: Array, bits: int) -> Array:
+    """Neighbours side by side in integers of `bits`, the first one lowest."""
+    held = np.zeros((len(part), bits // 8), np.uint8)
+    raw = np.ascontiguousarray(part).view(np.uint8).reshape(len(part), -1)
+    held[:, : raw.shape[1]] = raw
+    return held.view(f"u{bits // 8}").reshape(-1)
+
+
+def _slots(op: tt.ElementwiseInlineAsmOp) -> tuple[list[_Slot], list[_Slot]]:
+    """The registers of the results and of the arguments.
+
+    Raises UnknownInstruction where constraints and values do not fit.
+    """
+    pack = op.packed_element.value.data
+    texts = [text.strip() for text in op.constraints.data.split(",") if text.strip()]
+    texts = [text for text in texts if not text.startswith("~")]
+    at, slots = 0, list[_Slot]()
+    for value in (*op.result, *op.args):
+        dtype = dtype_of(value.type)
+        if at >= len(texts):
+            raise UnknownInstruction(f"the constraints '{op.constraints.data}' are too few")
+        text = texts[at].lstrip("=&+")
+        # A number says that the register is that of a result.
+        letter = texts[int(text)].lstrip("=&+") if text.isdigit() else text
+        if letter not in _WIDTHS:
+            raise UnknownInstruction(f"the interpreter can't read the constraint '{texts[at]}'")
+        bits = _WIDTHS[letter]
+        per_register = max(min(bits, 32) // (8 * dtype.itemsize), 1)
+        count = -(-pack // per_register)
+        slots.append(_Slot(tuple(f"${at + number}" for number in range(count)), bits, per_register, dtype))
+        at += count
+    return slots[: len(op.result)], slots[len(op.result) :]
+
+
+def _tied(op: tt.ElementwiseInlineAsmOp) -> dict[str, str]:
+    """For each argument that shares the register of a result, the two names."""
+    texts = [text.strip() for text in op.constraints.data.split(",")]
+    return {f"${number}": f"${text}" for number, text in enumerate(texts) if text.isdigit()}
+
+
+@effect(tt.ElementwiseInlineAsmOp)
+def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
+    """A straight line of PTX for each pack of elements; packs are made of neighbours in row-major order.
+
+    Raises Fault for an instruction that the interpreter does not know, when it is to run.
+    """
+    pack, single = op.packed_element.value.data, len(op.result) == 1
+    tensor = as_tensor(op.result[0].type)
+    shape = () if tensor is None else tensor.get_shape()
+    count = int(np.prod(shape))
+    prepared: list[tuple[Program, list[_Slot], list[_Slot]]] = []
+
+    def run(task: Task, *arguments: Array) -> Any:
+        def special(name: str) -> int | None:
+            read = register_value(name)
+            return None if read is None else read(task)
+
+        try:
+            if not prepared:
+                prepared.append((Program(op.asm_string.data), *_slots(op)))
+            program, results, sources = prepared[0]
+            given = {name: held for slot, value in zip(sources, arguments, strict=True)
+                     for name, held in slot.split(np.broadcast_to(value, shape), pack).items()}  # fmt: skip
+            given |= {result: given[name] for name, result in _tied(op).items()}
+            wanted = {name: slot.bits for slot in results for name in slot.names}
+            registers = program.run(-(-count // pack), given, wanted, special)
+        except UnknownInstruction as error:
+            raise fault_at(op, str(error)) from None
+        values = [slot.join(registers, pack, count).reshape(shape)[()] for slot in results]
+        return values[0] if single else values
+
+    return run

@@ -1,0 +1,75 @@
+"""Conversions between numbers (PTX ISA, "cvt")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tlx_xdsl.interpreter.matmul import nearest_tf32
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.arith import clamp_to_integer
+from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, flushed
+from tlx_xdsl.interpreter.ptx.registers import PtxType
+from tlx_xdsl.interpreter.registry import Unary
+from tlx_xdsl.interpreter.rounding import round_to, truncate_to
+
+_WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+"""Roundings to integers."""
+_KNOWN = {*_WHOLE, "rn", "rz", "rna", "ftz", "sat", "satfinite", "relu"}
+
+
+def _convert(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    if not modifiers <= _KNOWN or len(types) != 2:
+        return None
+    target, source = types
+    if target.name == "tf32":
+        return Compiled((source,), target, nearest_tf32) if "rna" in modifiers else None
+    if target.lanes == 2 and source.lanes == 1:
+        # The first operand goes to the upper half.
+        return Compiled((source, source), target, lambda high, low: _pair(low, high, modifiers, source, target))
+    if target.lanes != source.lanes:
+        return None
+    single: Unary = lambda values: convert(values, modifiers, source, target)  # noqa: E731
+    return Compiled((source,), target, single)
+
+
+def _pair(low: Array, high: Array, modifiers: frozenset[str], source: PtxType, target: PtxType) -> Array:
+    return np.stack([convert(part, modifiers, source, target) for part in (low, high)], -1)
+
+
+def convert(values: Array, modifiers: frozenset[str], source: PtxType, target: PtxType) -> Array:
+    """Numbers of one type as numbers of another one."""
+    if "ftz" in modifiers and source.name == "f32":
+        values = flushed(values)
+    whole = next((_WHOLE[name] for name in modifiers if name in _WHOLE), None)
+    if source.is_float and not target.is_float:
+        return clamp_to_integer((whole or np.trunc)(values.astype(np.float64)), target.dtype)
+    if not source.is_float:
+        return _from_integer(values, modifiers, target)
+    if whole is not None:
+        values = whole(values.astype(np.float64))
+    result = (
+        truncate_to(values, target.dtype)
+        if "rz" in modifiers
+        else round_to(values, target.dtype, saturates="satfinite" in modifiers)
+    )
+    if "relu" in modifiers:
+        result = np.where(result < 0, target.dtype.type(0), result)
+    if "sat" in modifiers:
+        result = np.where(np.isnan(result), 0, np.clip(result.astype(np.float64), 0, 1)).astype(target.dtype)
+    return flushed(result) if "ftz" in modifiers and target.name == "f32" else result
+
+
+def _from_integer(values: Array, modifiers: frozenset[str], target: PtxType) -> Array:
+    if target.is_float:
+        return values.astype(target.dtype)
+    if "sat" not in modifiers:
+        return values.astype(target.dtype)
+    limits, own = np.iinfo(target.dtype), np.iinfo(values.dtype)
+    return np.clip(values, max(limits.min, own.min), min(limits.max, own.max)).astype(target.dtype)
+
+
+CONVERSIONS: dict[str, Build] = {"cvt": _convert}
+"""What builds the conversions."""

@@ -1,0 +1,291 @@
+"""Arithmetic, logic, comparisons and moves (PTX ISA, "Instruction Set")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from tlx_xdsl.interpreter.functions import fused_multiply_add, leading_zeros
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum
+from tlx_xdsl.interpreter.ptx import bits
+from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
+from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary
+from tlx_xdsl.interpreter.rounding import round_to
+
+PREDICATE = TYPES["pred"]
+
+Function: TypeAlias = Unary | Binary | Ternary | Run
+"""What computes a result of one, two, three or more operands."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An instruction, ready to run."""
+
+    inputs: tuple[PtxType, ...]
+    """How each operand is read."""
+    output: PtxType
+    run: Function
+
+
+Build: TypeAlias = Callable[[frozenset[str], Sequence[PtxType]], Compiled | None]
+"""Takes the modifiers and the types of an instruction; gives None for what it does not know."""
+
+
+# One type for all operands -------------------------------------------------------------------------------------------
+
+EXACT = frozenset(("rn", "ftz", "sat"))
+"""Modifiers of arithmetic that rounds to nearest."""
+APPROXIMATE = frozenset(("approx", "full", "rn", "ftz"))
+
+
+def flushed(values: Array) -> Array:
+    """Subnormal f32 become zeros of their sign (`.ftz`)."""
+    small = (np.abs(values) < np.finfo(np.float32).smallest_normal) & (values != 0)
+    return np.where(small, np.copysign(np.float32(0), values), values).astype(values.dtype)
+
+
+def _saturated(values: Array, type_: PtxType, exact: Callable[[], Array] | None) -> Array:
+    """Floats in 0 to 1, where NaN is 0; integers at the limits of their type."""
+    if type_.is_float:
+        return np.where(np.isnan(values), 0, np.clip(values, 0, 1)).astype(type_.dtype)
+    assert exact is not None
+    limits = np.iinfo(type_.dtype)
+    return np.clip(exact(), limits.min, limits.max).astype(type_.dtype)
+
+
+def _floating(function: Function, type_: PtxType) -> Run:
+    """In f64 and rounded once: sums and products of f32 and below come out right so."""
+    if type_.dtype == np.float64:
+        return function
+    return lambda *values: round_to(function(*(value.astype(np.float64) for value in values)), type_.dtype)
+
+
+def _plain(count: int, integers: Function | None, floats: Function | None, allowed: frozenset[str] = EXACT) -> Build:
+    """An instruction with `count` operands of one type, which is what its result has, too."""
+
+    def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+        type_ = types[-1]
+        function = floats if type_.is_float else integers
+        known = allowed if type_.is_float else allowed & {"sat"}
+        if function is None or len(types) != 1 or not modifiers <= known or type_ is PREDICATE:
+            return None
+        compute = _floating(function, type_) if type_.is_float else function
+
+        def run(*values: Array) -> Array:
+            if "ftz" in modifiers:
+                values = tuple(flushed(value) for value in values)
+            result = compute(*values)
+            if "ftz" in modifiers:
+                result = flushed(result)
+            if "sat" in modifiers:
+                wide = [value.astype(np.int64) for value in values] if not type_.is_float else []
+                result = _saturated(result, type_, lambda: function(*wide))
+            return result
+
+        return Compiled((type_,) * count, type_, run)
+
+    return build
+
+
+def _extremum(number: Binary, spreading: Binary, integers: Binary) -> Build:
+    def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+        if not modifiers <= {"NaN", "ftz"} or len(types) != 1:
+            return None
+        function = integers if not types[0].is_float else spreading if "NaN" in modifiers else number
+        return _plain(2, function, function, frozenset(("NaN", "ftz")))(modifiers, types)
+
+    return build
+
+
+def _fma(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    type_ = types[-1]
+    if not type_.is_float or not modifiers <= EXACT or len(types) != 1:
+        return None
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        if "ftz" in modifiers:
+            a, b, c = flushed(a), flushed(b), flushed(c)
+        result = fused_multiply_add(a, b, c, type_.dtype)
+        result = flushed(result) if "ftz" in modifiers else result
+        return _saturated(result, type_, None) if "sat" in modifiers else result
+
+    return Compiled((type_,) * 3, type_, run)
+
+
+# Integers ------------------------------------------------------------------------------------------------------------
+
+
+def _half(type_: PtxType, modifiers: frozenset[str]) -> tuple[PtxType, Binary] | None:
+    """The type of a product and how it is made: its low half, its high half, or the whole."""
+    if "wide" in modifiers:
+        whole = TYPES[f"{type_.name[0]}{2 * type_.bits}"] if type_.bits < 64 else None
+        return None if whole is None else (whole, lambda a, b: a.astype(whole.dtype) * b.astype(whole.dtype))
+    if "hi" in modifiers:
+        return type_, lambda a, b: bits.high_half(a, b, type_.dtype)
+    return type_, np.multiply
+
+
+def _multiply(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    type_ = types[-1]
+    if type_.is_float:
+        return _plain(2, None, np.multiply)(modifiers, types)
+    found = _half(type_, modifiers)
+    if found is None or len(modifiers & {"lo", "hi", "wide"}) != 1 or len(modifiers) != 1:
+        return None
+    return Compiled((type_, type_), *found)
+
+
+def _multiply_add(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    type_ = types[-1]
+    if type_.is_float:
+        return _fma(modifiers, types)
+    found = _half(type_, modifiers)
+    if found is None or len(modifiers & {"lo", "hi", "wide"}) != 1 or len(modifiers) != 1:
+        return None
+    output, product = found
+    return Compiled((type_, type_, output), output, lambda a, b, c: product(a, b) + c)
+
+
+def _with_dtype(function: Function, dtype: np.dtype[Any]) -> Run:
+    call = cast(Run, function)
+    return lambda *values: call(*values, dtype)
+
+
+def _of_bits(inputs: Sequence[str | None], function: Function, output: str | None = None) -> Build:
+    """An instruction on bits; a type of None is that of the instruction, and functions get its numpy type last."""
+
+    def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+        if modifiers or len(types) != 1 or types[0].is_float:
+            return None
+        type_ = types[0]
+        return Compiled(
+            tuple(type_ if name is None else TYPES[name] for name in inputs),
+            type_ if output is None else TYPES[output],
+            _with_dtype(function, type_.dtype),
+        )
+
+    return build
+
+
+def _logic(function: Function, count: int) -> Build:
+    def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+        if modifiers or len(types) != 1 or types[0].is_float:
+            return None
+        return Compiled((types[0],) * count, types[0], function)
+
+    return build
+
+
+def _funnel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    if not modifiers <= {"l", "r", "wrap", "clamp"} or len(modifiers) != 2 or types[-1].name != "b32":
+        return None
+    word = TYPES["b32"]
+    is_left, wraps = "l" in modifiers, "wrap" in modifiers
+    return Compiled((word,) * 3, word, lambda a, b, c: bits.funnel(a, b, c, is_left=is_left, wraps=wraps))
+
+
+# Comparisons and moves -----------------------------------------------------------------------------------------------
+
+_ORDERED: dict[str, Binary] = {
+    "eq": np.equal, "ne": lambda a, b: (a < b) | (a > b), "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal,
+}  # fmt: skip
+_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_JOINS: dict[str, Binary] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+
+
+def _comparison(name: str, type_: PtxType) -> Binary | None:
+    name = _UNSIGNED.get(name, name)
+    if name in _ORDERED:
+        return np.not_equal if name == "ne" and not type_.is_float else _ORDERED[name]
+    if name == "num":
+        return lambda a, b: ~(np.isnan(a) | np.isnan(b))
+    if name == "nan":
+        return lambda a, b: np.isnan(a) | np.isnan(b)
+    if name.endswith("u") and (ordered := _ORDERED.get(name[:-1])) is not None:
+        return lambda a, b: ordered(a, b) | np.isnan(a) | np.isnan(b)
+    return None
+
+
+def _compare(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    names, joins = modifiers - {"ftz", *_JOINS}, modifiers & set(_JOINS)
+    if len(names) != 1 or len(joins) > 1 or len(types) != 1:
+        return None
+    function, type_ = _comparison(next(iter(names)), types[0]), types[0]
+    if function is None:
+        return None
+    # `p|q` gets what holds, and its negation.
+    if not joins:
+        return Compiled((type_, type_), PREDICATE, lambda a, b: (found := function(a, b), ~found))
+    join = _JOINS[next(iter(joins))]
+    inputs = (type_, type_, PREDICATE)
+    return Compiled(inputs, PREDICATE, lambda a, b, p: (join(found := function(a, b), p), join(~found, p)))
+
+
+def _chosen(a: Array, b: Array, where: Array) -> Array:
+    return np.where(where, a, b)
+
+
+def _unchanged(value: Array) -> Array:
+    return value
+
+
+def _select(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    if modifiers or len(types) != 1:
+        return None
+    return Compiled((types[0], types[0], PREDICATE), types[0], _chosen)
+
+
+def _move(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    return None if modifiers or len(types) != 1 else Compiled((types[0],), types[0], _unchanged)
+
+
+def _approximate(function: Unary) -> Build:
+    return _plain(1, None, function, APPROXIMATE)
+
+
+INSTRUCTIONS: dict[str, Build] = {
+    "abs": _plain(1, np.abs, np.abs),
+    "add": _plain(2, np.add, np.add),
+    "and": _logic(np.bitwise_and, 2),
+    "bfe": _of_bits((None, "b32", "b32"), bits.extract),
+    "bfi": _of_bits((None, None, "b32", "b32"), bits.insert),
+    "brev": _of_bits((None,), bits.reverse),
+    "clz": _of_bits((None,), lambda a, _: leading_zeros(a).astype(np.uint32), "b32"),
+    "copysign": _plain(2, None, lambda a, b: np.copysign(b, a)),
+    "cos": _approximate(np.cos),
+    "div": _plain(2, bits.divide, np.divide, APPROXIMATE),
+    "ex2": _approximate(np.exp2),
+    "fma": _fma,
+    "lg2": _approximate(np.log2),
+    "lop3": _of_bits((None, None, None, "b32"), bits.lop3),
+    "mad": _multiply_add,
+    "max": _extremum(maxnum, maximum, np.maximum),
+    "min": _extremum(minnum, minimum, np.minimum),
+    "mov": _move,
+    "mul": _multiply,
+    "neg": _plain(1, np.negative, np.negative),
+    "not": _logic(np.invert, 1),
+    "or": _logic(np.bitwise_or, 2),
+    "popc": _of_bits((None,), lambda a, _: np.bitwise_count(a).astype(np.uint32), "b32"),
+    "prmt": _of_bits((None, None, "b32"), bits.permute),
+    "rcp": _approximate(np.reciprocal),
+    "rem": _plain(2, bits.remainder, None),
+    "rsqrt": _approximate(lambda a: 1 / np.sqrt(a)),
+    "selp": _select,
+    "setp": _compare,
+    "shf": _funnel,
+    "shl": _of_bits((None, "b32"), bits.shift_left),
+    "shr": _of_bits((None, "b32"), bits.shift_right),
+    "sin": _approximate(np.sin),
+    "sqrt": _approximate(np.sqrt),
+    "sub": _plain(2, np.subtract, np.subtract),
+    "tanh": _approximate(np.tanh),
+    "xor": _logic(np.bitwise_xor, 2),
+}
+"""What builds each instruction but the conversions."""

@@ -1,0 +1,102 @@
+"""A straight line of PTX, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ptx.conversions import CONVERSIONS
+from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled
+from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType, Registers
+from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
+
+
+class Program:
+    """PTX whose registers `$0`, `$1`, ... are its results and its arguments."""
+
+    def __init__(self, code: str):
+        statements, self._declared = parse(code)
+        self._steps = [(statement, _compile(statement)) for statement in statements]
+
+    def run(
+        self,
+        count: int,
+        arguments: Mapping[str, Array],
+        results: Mapping[str, int],
+        special: Callable[[str], int | None],
+    ) -> dict[str, Array]:
+        """Run for `count` threads.
+
+        `arguments` holds the bits of registers, `results` the width of each one that is wanted. A register of both is
+        an argument that is changed. Raises UnknownInstruction for a register that nobody has declared, or for a
+        special one for which `special` gives None.
+        """
+        registers = Registers(count, special)
+        for name, type_ in self._declared.items():
+            registers.declare(name, TYPES[type_].bits if type_ != "pred" else 1)
+        for name, bits in results.items():
+            registers.declare(name, bits)
+        for name, values in arguments.items():
+            registers.set(name, values)
+        with np.errstate(all="ignore"):
+            for statement, compiled in self._steps:
+                _step(registers, statement, compiled)
+        return {name: registers.get(name) for name in results}
+
+
+def _compile(statement: Statement) -> Compiled:
+    types = [TYPES[part] for part in statement.modifiers if part in TYPES]
+    modifiers = frozenset(part for part in statement.modifiers if part not in TYPES)
+    build = INSTRUCTIONS.get(statement.name) or CONVERSIONS.get(statement.name)
+    compiled = None if build is None or not types else build(modifiers, types)
+    if compiled is None:
+        raise UnknownInstruction(f"the interpreter can't run the PTX instruction '{statement.text}'")
+    return compiled
+
+
+def _step(registers: Registers, statement: Statement, compiled: Compiled) -> None:
+    where: Array | None = None
+    if statement.guard is not None:
+        where = registers.get(statement.guard) != statement.negated
+    targets, *sources = statement.operands
+    names = targets.split("|") if isinstance(targets, str) else targets
+    given = [source for source in sources if isinstance(source, str)]
+    if statement.name == "mov" and len(given) != len(sources):
+        sources = [_packed(registers, source, compiled.inputs[0]) if isinstance(source, tuple)
+                   else registers.read(source, compiled.inputs[0]) for source in sources]  # fmt: skip
+    elif len(given) == len(sources) == len(compiled.inputs):
+        sources = [_read(registers, text, type_) for text, type_ in zip(given, compiled.inputs, strict=True)]
+    else:
+        raise UnknownInstruction(f"the PTX '{statement.text}' has {len(sources)} operands, not {len(compiled.inputs)}")
+    result = compiled.run(*sources)
+    if isinstance(targets, tuple):
+        _unpack(registers, targets, result, where)
+        return
+    values: tuple[Array, ...] = cast(Any, result) if isinstance(result, tuple) else (result,)
+    for name, value in zip(names, values, strict=False):
+        if name.strip() != "_":
+            registers.write(name.strip(), value, compiled.output, where)
+
+
+def _read(registers: Registers, text: str, type_: PtxType) -> Array:
+    if type_.dtype.kind == "b" and text.startswith("!"):
+        return ~registers.read(text[1:], type_)
+    return registers.read(text, type_)
+
+
+def _packed(registers: Registers, parts: Sequence[str], type_: PtxType) -> Array:
+    """The bits of several registers in one, the first one lowest."""
+    part = TYPES[f"b{type_.bits // len(parts)}"]
+    columns = [registers.read(name, part) for name in parts]
+    return np.ascontiguousarray(np.stack(columns, -1)).view(type_.dtype).reshape(-1)
+
+
+def _unpack(registers: Registers, parts: Sequence[str], values: Array, where: Array | None) -> None:
+    part = TYPES[f"b{8 * values.dtype.itemsize // len(parts)}"]
+    columns = np.ascontiguousarray(values).view(part.dtype).reshape(-1, len(parts))
+    for number, name in enumerate(parts):
+        if name != "_":
+            registers.write(name, columns[:, number], part, where)
