@@ -38,11 +38,14 @@ def count(count_ptr, owner_ptr, X, DROP: tl.constexpr = ""):
         phase ^= 1
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("schedule", POLICIES)
-def test_every_program_is_computed_once(schedule):
+def test_every_program_is_computed_once(schedule, seed):
     times, owners = np.zeros((3, 5), np.int32), np.full((3, 5), -1, np.int32)
-    told = tlx_xdsl.interpret(count, (5, 3), times, owners, 5, schedule=schedule, **BLACKWELL)
+    told = tlx_xdsl.interpret(count, (5, 3), times, owners, 5, schedule=schedule, seed=seed, **BLACKWELL)
     np.testing.assert_array_equal(times, 1)
+    # Only where chance has no part does the first one get all others.
+    assert (len(np.unique(owners)) == 1) == (schedule == "round-robin")
     assert len(np.unique(owners)) < owners.size
     assert list(told.warnings) == []
 

@@ -23,15 +23,17 @@ from tlx_xdsl.interpreter.task import Coroutine, Task
 
 FOUND = 1 << 96
 """The bit of a response that brings a cluster."""
+TAKEN = 0.8
+"""How often a request finds a cluster that is left, where chance decides: otherwise all of them are just launched."""
 BYTES = 16
 """Size of a response."""
 
 
 def _response(task: Task) -> Array:
-    """Take the next cluster over, if there is one."""
-    waiting = task.block.cluster.waiting_clusters
+    """Take the next cluster over, if there is one that the hardware has not launched in the meantime."""
+    waiting, chance = task.block.cluster.waiting_clusters, task.block.cluster.chance
     number = 0
-    if waiting:
+    if waiting and (chance is None or chance.random() < TAKEN):
         x, y, z = waiting.pop(0)
         number = FOUND | z << 64 | y << 32 | x
     return np.frombuffer(number.to_bytes(BYTES, "little"), np.int64)
