@@ -46,8 +46,8 @@ def _queue(task: Task, op: Operation) -> Queue:
     """
     queue = task.block.cluster.requests
     if queue is None:
-        kind = "request for a cluster"
-        queue = task.block.cluster.requests = task.block.cluster.new_queue(kind, "the cluster", in_order=True)
+        kind = "request to cluster launch control"
+        queue = task.block.cluster.requests = task.queue(kind, in_order=True)
     failed = task.block.cluster.failed_request
     if failed is not None and task.clock.knows(queue.agent, failed):
         raise fault_at(op, "a cluster is asked for again behind a response which said that there is none")
@@ -62,7 +62,8 @@ def _request(task: Task, op: Operation, places: list[tuple[View, View]]) -> None
             task.reach(op, view, queue.agent, queue.issued + 1)
         touch(task, op, barrier)
         barrier_of(op, barrier)
-        target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+        # PTX promises no order of requests.
+        target.cell.overwrite(queue.actor(op), task.clock, target.name)
 
     def finish(transfer: Transfer) -> None:
         values = _answer(task, transfer.number)
