@@ -51,7 +51,7 @@ def run_clusters(
     firsts: Sequence[tuple[int, int, int]],
     settings: Settings,
     observer: Observer | None = None,
-) -> Iterator[int]:
+) -> Generator[int]:
     """Run the clusters that begin at the programs `firsts`; gives the number of turns that each has taken.
 
     They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for

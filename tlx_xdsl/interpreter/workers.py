@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -83,19 +84,40 @@ def run_launch(
     with one_thread(), Progress(len(firsts), what) as progress:
         if observer is not None or not can_fork() or needs_one_process(launch.plan.module):
             jobs = 1
-        turns, rest = 0, firsts
+        alone = _Alone(run_clusters(launch, firsts, settings, observer), progress)
+        rest = firsts
         if jobs is None:
             jobs = 1
             if cores() > 1 and len(firsts) > 2 * PROBE and not talks(launch.plan.module):
-                turns, seconds = _probe(launch, firsts[:PROBE], settings, progress)
+                seconds = alone.run(PROBE)
                 rest = firsts[PROBE:]
                 if seconds * len(rest) > WORTH_IT:
                     jobs = cores()
         jobs = max(1, min(jobs, len(rest)))
         if jobs == 1:
-            return turns + _serial(launch, rest, settings, observer, progress), 1
+            alone.run()
+            return alone.turns, 1
+        alone.clusters.close()
         with shared(launch.memory):
-            return turns + _Crew(launch, settings, jobs, progress).run(rest), jobs
+            return alone.turns + _Crew(launch, settings, jobs, progress).run(rest), jobs
+
+
+@dataclass
+class _Alone:
+    """The run of clusters by this process."""
+
+    clusters: Generator[int]
+    progress: Progress
+    turns: int = 0
+
+    def run(self, count: int | None = None) -> float:
+        """Run that many clusters, or all that are left; gives the seconds of the last one."""
+        seconds, before = 0.0, time.perf_counter()
+        for taken in islice(self.clusters, count):
+            self.turns += taken
+            self.progress.advance()
+            seconds, before = time.perf_counter() - before, time.perf_counter()
+        return seconds
 
 
 def talks(module: ModuleOp) -> bool:
@@ -117,26 +139,6 @@ _TALKING = ("atomic", "tma_reduce", "descriptor_reduce")
 """Parts of the names of operations that read and write global memory at once."""
 _NEEDING = ("atomic_poll", "clc_")
 """Parts of the names of operations that a program may hang at when another process has the programs that it needs."""
-
-
-def _serial(
-    launch: Launch, firsts: Sequence[First], settings: Settings, observer: Observer | None, progress: Progress
-) -> int:
-    turns = 0
-    for taken in run_clusters(launch, firsts, settings, observer):
-        turns += taken
-        progress.advance()
-    return turns
-
-
-def _probe(launch: Launch, firsts: Sequence[First], settings: Settings, progress: Progress) -> tuple[int, float]:
-    """Run a few clusters; gives their turns and the seconds that the last one has taken."""
-    turns, seconds, before = 0, 0.0, time.perf_counter()
-    for taken in run_clusters(launch, firsts, settings):
-        turns += taken
-        progress.advance()
-        seconds, before = time.perf_counter() - before, time.perf_counter()
-    return turns, seconds
 
 
 @contextmanager
