@@ -307,7 +307,7 @@ class _Crew:
         """End all workers."""
         for worker in self.workers:
             if worker.chunk is not None:
-                worker.process.terminate()
+                worker.process.kill()
             worker.link.close()
         for worker in self.workers:
             worker.process.join()
