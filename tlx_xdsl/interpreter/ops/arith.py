@@ -273,22 +273,23 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
 
-def minimum(a: Array, b: Array) -> Array:
-    # numpy says nothing of the sign of zeros, PTX does: -0 is below +0.
-    return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.minimum(a, b))
+def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:
+    """`function`, but of two zeros the lower or the higher one by their sign: PTX says so, numpy takes any."""
+
+    def run(a: Array, b: Array) -> Array:
+        found = function(a, b)
+        if np.all(found):
+            return found
+        lower, higher = (a, b) if is_lower else (b, a)
+        return where((a == 0) & (b == 0), where(np.signbit(a), lower, higher), found)
+
+    return run
 
 
-def maximum(a: Array, b: Array) -> Array:
-    return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.maximum(a, b))
-
-
-def minnum(a: Array, b: Array) -> Array:
-    return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.fmin(a, b))
-
-
-def maxnum(a: Array, b: Array) -> Array:
-    return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.fmax(a, b))
-
+minimum = _extremum(np.minimum, is_lower=True)
+maximum = _extremum(np.maximum, is_lower=False)
+minnum = _extremum(np.fmin, is_lower=True)
+maxnum = _extremum(np.fmax, is_lower=False)
 
 _FLOAT: dict[type[Operation], Callable[..., Any]] = {
     upstream.AddfOp: np.add,
