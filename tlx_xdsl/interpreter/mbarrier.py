@@ -208,6 +208,7 @@ class Mbarrier:
                     "completes, whose parity is the other one: a wait that comes later takes it for a phase that is "
                     "still to come",
                     (f"phase {self.phase} is completed at {place(op)}",),
+                    Race,
                 )
 
 

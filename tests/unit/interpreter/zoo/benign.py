@@ -33,7 +33,10 @@ _PERMUTED = (
     "time that it fills either of them the product that reads it has given back the other one, behind its own end. "
     "Buffers are given back later than they could be, never sooner."
 )
-_IN_ORDER = "The tensor core works in order: the products of group 0 are complete before those of group 1."
+_COMMITTED = (
+    "Group 1's barrier completes behind all products that were issued before, those of group 0 among them: it comes "
+    "later than the barrier that is meant, never sooner."
+)
 
 BENIGN = (
     Benign(
@@ -47,23 +50,27 @@ BENIGN = (
         "attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(k_empty[k_stage])", _PERMUTED,
         "partition 1",
     ),
-    Benign("attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(v_empty[v_stage])", _PERMUTED),
+    Benign(
+        "attention_pingpong", "next barrier for operand 0", "tlx.barrier_arrive(v_empty[v_stage])", _PERMUTED,
+        which=(0, 2),
+    ),
     Benign(
         "blackwell_attention", "drop", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
         "The factors of block n come behind its scores, and the MMA task issues their product only when it has itself "
         "waited for o_full of block n - 1.",
+        "the default task",
     ),
     Benign(
         "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
-        "As where the wait is dropped: what it waits for is over already. For group 0 no other wait needs the parity.",
-        which=(0,),
+        "As where the wait is dropped: what it waits for is over already, and so is what it waits for now.",
+        "the default task", (0,),
     ),
     Benign(
         "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (num_blocks - 1) & 1)",
-        _IN_ORDER, which=(0,),
+        _COMMITTED, which=(0,),
     ),
     Benign(
-        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(s_full[group], n & 1)", _IN_ORDER,
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(s_full[group], n & 1)", _COMMITTED,
         "partition 0",
     ),
     Benign(

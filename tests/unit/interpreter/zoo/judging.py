@@ -44,14 +44,17 @@ class Row:
 
     @property
     def named(self) -> str:
-        """Which line of the mutant the report names: its own, one on its barrier, one of its task, or none."""
+        """Which line the report names: the mutated one, one on its barrier, one of its task, a starving wait, or none."""
         lines = set(re.findall(r"[^\s'\"]+\.py:\d+", self.outcome.text))
         own = {line for line in lines if line == _line(self.site.op)}
         if own:
             return "own"
         if lines & set(map(_line, _on_barriers(self.site.op))):
             return "barrier"
-        return "task" if lines & set(map(_line, _beside(self.site.op))) else ""
+        if lines & set(map(_line, _beside(self.site.op))):
+            return "task"
+        # It is located at a wait that another task may overtake, for want of what the mutant lacks.
+        return "starving" if self.outcome.line.startswith("nothing orders this wait") else ""
 
     def complaints(self) -> Iterator[str]:
         """What is wrong with how it was found."""

@@ -209,6 +209,6 @@ CASES = (
     ),
     Case(
         "blackwell_attention", "blackwell_attention_ws.py", "attention", {"HEAD_DIM": 64}, _HEADS_128,
-        _attention(2), (1, 768), [(2, 512), (1, 256)],
+        _attention(2), (1, 512), [(2, 256)],
     ),
 )  # fmt: skip

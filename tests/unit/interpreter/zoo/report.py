@@ -16,7 +16,9 @@ def line(row: Row) -> str:
     where = place(row.site.op).rpartition("/")[2]
     told = row.outcome.line if row.outcome.is_reported else row.benign.argument if row.benign else ""
     policy = row.outcome.policy if row.outcome.is_reported else "all"
-    return f"| {row.case} | {where} | `{row.site.op.name}` | {row.site.mutation.name} | {row.found} | {policy} | {told} |"
+    return (
+        f"| {row.case} | {where} | `{row.site.op.name}` | {row.site.mutation.name} | {row.found} | {policy} | {told} |"
+    )
 
 
 def main() -> None:

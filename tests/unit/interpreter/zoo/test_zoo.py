@@ -1,0 +1,85 @@
+"""Every mutant of the kernels is found, or is listed as benign with an argument that holds."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import pytest
+
+from tests.unit import volume
+from tests.unit.interpreter.zoo.benign import BENIGN
+from tests.unit.interpreter.zoo.judging import rows, unused
+from tests.unit.interpreter.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR, Case
+from tests.unit.interpreter.zoo.mutations import sites
+from tests.unit.interpreter.zoo.running import run_mutant, run_plan
+from tlx_xdsl.interpreter.plan import make_plan
+from tlx_xdsl.interpreter.scheduler import POLICIES
+
+SAMPLE = 8
+"""Mutants of each kernel that are run where not all are."""
+SEEDS = range(3 if volume.is_full() else 1)
+
+by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+def sample(case: Case, module) -> list[int]:
+    """The mutants to run: all, or the same few each time, of each operation and mutation at least one."""
+    every = sites(module)
+    if volume.is_full():
+        return list(range(len(every)))
+    shuffled = list(range(len(every)))
+    random.Random(zlib.crc32(case.name.encode())).shuffle(shuffled)
+    kinds = {(every[number].op.name, every[number].mutation.name): number for number in shuffled}
+    return sorted(set(shuffled[:SAMPLE]) | set(kinds.values()))
+
+
+@by_name
+def test_mutants_are_found(case):
+    module = case.module()
+    complaints = [told for row in rows(case, module, case.make(), sample(case, module)) for told in row.complaints()]
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("name", ["gemm_ws", "blackwell_attention"])
+def test_mutants_are_found_behind_storage_aliasing(name):
+    case = next(case for case in CASES if case.name == name)
+    module = case.module(ALIASED)
+    complaints = [told for row in rows(case, module, case.make(), sample(case, module)) for told in row.complaints()]
+    assert not complaints, "\n".join(complaints)
+
+
+@by_name
+def test_benign_mutants_exist(case):
+    assert not unused(case, case.module())
+
+
+def test_benign_mutants_are_of_kernels_here():
+    assert {entry.case for entry in BENIGN} <= {case.name for case in CASES}
+
+
+@by_name
+@pytest.mark.parametrize("stage", [FRONTEND, ALIASED, TTGIR])
+def test_correct_kernels_give_no_report(case, stage):
+    if stage == TTGIR and case.name.startswith("blackwell"):
+        pytest.skip("the pipeline gives tensor memory no layouts yet")
+    plan = make_plan(case.module(stage))
+    every = (case.sizes, *case.others)
+    for sizes in every if stage == FRONTEND or volume.is_full() else every[1:2]:
+        problem = case.make(sizes)
+        for policy in POLICIES:
+            for seed in SEEDS if policy != "round-robin" else range(1):
+                outcome = run_plan(plan, problem, policy, seed)
+                assert outcome.kind == "right", f"{sizes} {policy} {seed}: {outcome.text}"
+
+
+def test_a_mutant_differs_only_in_its_edit():
+    case = CASES[0]
+    module = case.module()
+    before = str(module)
+    problem = case.make()
+    for site in sites(module)[::7]:
+        mutant = site.mutant(module)
+        assert str(mutant) != before
+        run_mutant(mutant, problem, POLICIES[:1])
+    assert str(module) == before
