@@ -45,7 +45,9 @@ def test_every_number_and_every_middle_is_rounded_once(name: str) -> None:
         expected = np.where(np.isinf(expected), np.nan, expected)
     with np.errstate(all="ignore"):
         assert_same(round_to(values, kind), expected)
-        assert_same(truncate_to(values, kind), towards_zero(values, name) if name != "e4m3" else _without_infinity(values))
+        assert_same(
+            truncate_to(values, kind), towards_zero(values, name) if name != "e4m3" else _without_infinity(values)
+        )
 
 
 def _without_infinity(values: np.ndarray) -> np.ndarray:
