@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.rounding import round_to
 def round_half_away(values: Array) -> Array:
     """The nearest integer, ties away from zero (C: round)."""
     whole = np.trunc(values)
-    return whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0)
+    return np.copysign(whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0), values)
 
 
 def reciprocal_root(values: Array) -> Array:
