@@ -87,7 +87,8 @@ def _descriptor(value: Any, name: str, type_: TensorDescType, address: int | Non
     if np.asarray(value.base).dtype.itemsize != dtype.itemsize:
         raise TypeError(f"'{name}' has {np.asarray(value.base).dtype} elements, the kernel takes {dtype}")
     shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
-    return Descriptor(address, shape, strides, block, dtype, getattr(value, "padding", "zero") == "nan")
+    pads_with_nan, rounds = getattr(value, "padding", "zero") == "nan", getattr(value, "round_f32_to_tf32", False)
+    return Descriptor(address, shape, strides, block, dtype, pads_with_nan, bool(rounds))
 
 
 def _pointer(value: Any, name: str, type_: PointerType, address: int | None) -> Any:

@@ -20,7 +20,6 @@ from tlx_xdsl.layouts.address import (
     shared_blocks,
     shared_bytes,
     tmem_addresses,
-    tmem_blocks,
     tmem_columns,
 )
 from tlx_xdsl.layouts.encodings import SharedLayout, TensorMemoryScalesLayout, TmemLayout
@@ -62,10 +61,8 @@ def buffer_places(type_: MemDescType) -> BufferPlaces:
         blocks, count = shared_blocks(layout, shape)
         return BufferPlaces(offsets + blocks * part, dtype, part * count, alignment)
     rows, bits = tmem_addresses(layout, shape, type_.element_bits)
-    part = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
-    blocks, count = tmem_blocks(layout, shape)
-    offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8 + blocks * part
-    size = part * count
+    offsets = bits // 32 * TMEM_COLUMN_BYTES + rows * 4 + bits % 32 // 8
+    size = tmem_columns(layout, shape, type_.element_bits) * TMEM_COLUMN_BYTES
     # Each quarter of the lanes holds all scales (PTX ISA, "tcgen05 scale factor layout").
     copies = tuple(quarter * 32 * 4 for quarter in (1, 2, 3)) if isinstance(layout, TensorMemoryScalesLayout) else ()
     return BufferPlaces(offsets, dtype, size, TMEM_COLUMN_BYTES, copies)

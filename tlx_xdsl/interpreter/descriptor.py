@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.interpreter.numbers import Array, is_float
 
 ALIGNMENT = 16
@@ -30,6 +31,8 @@ class Descriptor:
     """Elements."""
     dtype: np.dtype[Any]
     pads_with_nan: bool = False
+    rounds_to_tf32: bool = False
+    """Whether loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""
 
     def check(self, op: Operation) -> None:
         """Raise Fault for what TMA cannot address."""
@@ -52,7 +55,7 @@ class Descriptor:
         result = np.full(self.block, fill, self.dtype)
         inside, source = self._window(op, memory, corner, "load")
         if source is not None:
-            result[inside] = source
+            result[inside] = nearest_tf32(source) if self.rounds_to_tf32 else source
         return result
 
     def window(
@@ -70,10 +73,12 @@ class Descriptor:
 
     def row(self, number: int) -> Descriptor:
         """The descriptor of one row of a matrix, whose blocks have one row."""
-        return Descriptor(
-            self.address + number * self.strides[0] * self.dtype.itemsize,
-            (1, *self.shape[1:]), self.strides, (1, *self.block[1:]), self.dtype, self.pads_with_nan,
-        )  # fmt: skip
+        return replace(
+            self,
+            address=self.address + number * self.strides[0] * self.dtype.itemsize,
+            shape=(1, *self.shape[1:]),
+            block=(1, *self.block[1:]),
+        )
 
     def _window(
         self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str

@@ -44,7 +44,9 @@ def erf(x: Array) -> Array:
     for n in range(60, 0, -1):
         total = 1.0 + total * square * (2.0 / (2 * n + 1))
     near = 2.0 / np.sqrt(np.pi) * size * np.exp(-square) * total
-    result = np.where(np.abs(x) < SERIES_END, near, 1.0 - _erfc_fraction(np.maximum(np.abs(x), SERIES_END)))
+    # Far out it is 1, and the square of the number would be too large.
+    far = 1.0 - _erfc_fraction(np.clip(np.abs(x), SERIES_END, 30.0))
+    result = np.where(np.abs(x) < SERIES_END, near, far)
     return np.where(np.isnan(x), x, np.copysign(result, x))
 
 
@@ -71,7 +73,8 @@ def fused_multiply_add(a: Array, b: Array, c: Array, dtype: np.dtype[Any]) -> Ar
     a, b, c = (value.astype(np.float64) for value in (a, b, c))
     if dtype != np.float64:
         return round_to(_add_to_odd(a * b, c), dtype)
-    plain = a * b + c
+    # No product of finite numbers reaches an infinity.
+    plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, a * b + c)
     product, rest = _two_product(a, b)
     low, low_rest = _two_sum(c, rest)
     high, high_rest = _two_sum(product, low)

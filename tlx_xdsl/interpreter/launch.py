@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 
@@ -52,31 +54,46 @@ def run_clusters(
 ) -> Iterator[int]:
     """Run the clusters that begin at the programs `firsts`; gives the number of turns that each has taken.
 
-    They run one after the other, as far as they can: when one does nothing but repeat a loop, it may wait for what a
-    later one writes, and the next ones go on beside it.
+    They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for
+    what a later one writes, and the next ones go on beside it.
     Raises Fault for what a kernel does wrong; what it leaves behind is reported as warnings.
     """
     waiting = list(firsts)
     idle: list[Cluster] = []
     running: list[_Running] = []
+    stuck = 0
     with np.errstate(all="ignore"):
         while waiting or running:
             if not running:
                 running.append(_start(launch, waiting, idle, settings, observer))
             current = running.pop(0)
-            try:
-                has_ended = next(current.progress, _ENDED) is _ENDED
-            except Fault as fault:
-                fault.notes = (*fault.notes, current.cluster.note)
-                raise
-            if has_ended:
+            with _noted(current.cluster):
+                state = next(current.progress, _ENDED)
+            if state is _ENDED:
+                stuck = 0
                 current.cluster.finish()
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
                 continue
             running.append(current)
+            stuck = stuck + 1 if state else 0
             if waiting and len(running) < RESIDENT:
                 running.insert(0, _start(launch, waiting, idle, settings, observer))
+            elif stuck >= len(running):
+                # All have been asked in turn, and each waits for another one.
+                first = min((each.cluster for each in running), key=lambda cluster: cluster.blocks[0].program[::-1])
+                with _noted(first):
+                    raise deadlock(first)
+
+
+@contextmanager
+def _noted(cluster: Cluster) -> Generator[None]:
+    """Say with a fault which programs it is of."""
+    try:
+        yield
+    except Fault as fault:
+        fault.notes = (*fault.notes, cluster.note)
+        raise
 
 
 _ENDED = object()
@@ -87,7 +104,7 @@ RESIDENT = 128
 @dataclass(frozen=True)
 class _Running:
     cluster: Cluster
-    progress: Iterator[None]
+    progress: Iterator[bool]
     began: int
     """The cluster's time when it began."""
 

@@ -212,7 +212,7 @@ class Cluster:
                     raise fault_at(
                         op,
                         f"the memory of CTA {block.rank} is used, and nothing keeps that CTA from ending before",
-                        ("a tlx.cluster_barrier() at the end of the kernel does",),
+                        ("a tlx.cluster_barrier() at the end of the kernel does", self.note),
                     )
             for barrier in block.shared.barriers.values():
                 self.check_barrier(barrier)

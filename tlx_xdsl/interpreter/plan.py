@@ -210,13 +210,22 @@ class Planner:
         """What runs one operation."""
         if (builder := BUILDERS.get(type(op))) is None:
             raise fault_at(op, f"the interpreter can't run '{op.name}'")
-        if self.plan.ctas > 1 and any(isinstance(value.type, MemDescType) for value in (*op.operands, *op.results)):
+        uses_buffers = any(isinstance(value.type, MemDescType) for value in (*op.operands, *op.results))
+        if self.plan.ctas > 1 and uses_buffers and op.name not in _BY_THREADS:
             raise fault_at(
                 op,
                 f"tensors span {self.plan.ctas} CTAs here ('ttg.num-ctas'): the interpreter runs these as one program, "
-                f"which has no buffers, but '{op.name}' uses one",
+                f"but '{op.name}' works on the memory of one CTA",
             )
         return builder(op, self)
+
+
+_BY_THREADS = frozenset((
+    "ttg.local_alloc", "ttg.local_dealloc", "ttg.local_load", "ttg.local_store", "ttg.async_copy_global_to_local",
+    "ttg.memdesc_index", "ttg.memdesc_subslice", "ttg.memdesc_trans", "ttg.memdesc_reshape", "ttng.warp_group_dot",
+    "ttng.warp_group_dot_wait",
+))  # fmt: skip
+"""Operations on buffers that are the same for a buffer that is spread over several CTAs."""
 
 
 @dataclass
@@ -230,7 +239,8 @@ class Plan:
     """Of the kernel, outside of partitions."""
     ctas: int = 1
     """Thread blocks that hold one tensor together. They run as one program, since all operations on tensors are the
-    same for that; buffers are not, because they lie in the memory of some thread block."""
+    same for that, and so are those on buffers that each thread does for its own elements; barriers and engines are not,
+    because they count what one thread block does."""
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
     """What operations have found out about the whole module, by its class."""

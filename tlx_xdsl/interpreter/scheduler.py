@@ -105,11 +105,15 @@ def make_policy(name: str, seed: int) -> Policy:
 
 
 SPINS = 256
-"""Repetitions of loops, without anything else happening, after which a cluster lets others go on."""
+"""Repetitions of loops after which a cluster lets others go on, when no task has waited for anything in between and no
+asynchronous operation has ended."""
 
 
-def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
-    """Run all tasks of a cluster to their end; gives up its turn when it does nothing but spin.
+def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
+    """Run all tasks of a cluster to their end.
+
+    Lets other clusters go on when it does nothing but spin (gives False), and when it can't go on until one of them
+    writes something (gives True).
 
     Raises Fault for what they do wrong, Deadlock when none can go on, and Fault when they take more than `max_turns`.
     """
@@ -121,7 +125,10 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
         ready = [task for task in tasks if task.waiting is None or task.waiting.ready()]
         transfers = [transfer for queue in cluster.busy for transfer in queue.ready]
         if not ready and not transfers:
-            raise deadlock(cluster)
+            if not any(task.waiting is not None and task.waiting.spins for task in tasks):
+                raise deadlock(cluster)
+            yield True
+            continue
         chosen = policy.choose(ready, transfers)
         cluster.time += 1
         if isinstance(chosen, Transfer):
@@ -136,20 +143,26 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[None]:
             raise fault_at(
                 chosen.op or cluster.plan.function, f"no end after {max_turns} turns: {chosen.label} still runs"
             )
-        chosen.waiting = None
-        chosen.turns += 1
-        assert chosen.coroutine is not None
-        try:
-            chosen.waiting = next(chosen.coroutine)
-        except Race as race:
-            race.notes = (*race.notes, *chosen.story())
-            raise
-        except StopIteration:
-            tasks.remove(chosen)
-            chosen.ended = True
+        _give_turn(chosen)
         if observer is not None:
             observer.ran(chosen)
-        spins = spins + 1 if chosen.waiting is not None and chosen.waiting.spins else 0
+        if chosen.waiting is not None:
+            spins = spins + 1 if chosen.waiting.spins else 0
         if spins > SPINS:
             spins = 0
-            yield
+            yield False
+
+
+def _give_turn(task: Task) -> None:
+    """Let a task go on until it gives its turn back, and find out why it does."""
+    task.waiting = None
+    task.turns += 1
+    assert task.coroutine is not None
+    try:
+        task.waiting = next(task.coroutine)
+    except Race as race:
+        race.notes = (*race.notes, *task.story())
+        raise
+    except StopIteration:
+        task.block.cluster.tasks.remove(task)
+        task.ended = True

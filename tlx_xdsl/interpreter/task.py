@@ -35,7 +35,7 @@ class Waiting:
     named: int | None = None
     """The named barrier that it waits at."""
     spins: bool = False
-    """Whether it could go on, but only repeats a loop: it may wait for what another program writes."""
+    """Whether it may wait for what another program writes: it repeats a loop, or polls."""
 
 
 Coroutine: TypeAlias = Generator[Waiting | None, None, Any]

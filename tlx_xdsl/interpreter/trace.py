@@ -84,7 +84,7 @@ class Trace:
         waiting = task.waiting
         if task.ended:
             del self._tasks[task]
-        elif waiting is not None and not waiting.spins and not waiting.ready():
+        elif waiting is not None and not waiting.ready():
             self._waits[task] = _Open(row, _wait_name(waiting), self._now, waiting.op)
 
     def issued(self, cluster: Cluster, transfer: Transfer) -> None:

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -47,9 +48,17 @@ CHUNKS = 8
 """Chunks that each process gets, if all take as long."""
 
 
+@cache
 def can_fork() -> bool:
-    """Whether processes can be forked here; macOS can, but its libraries do not stand it."""
-    return sys.platform == "linux" and "fork" in multiprocessing.get_all_start_methods()
+    """Whether processes can be forked here, and have locks; macOS can fork, but its libraries do not stand it."""
+    if sys.platform != "linux":
+        return False
+    try:
+        multiprocessing.get_context("fork").Lock()
+    except (ImportError, OSError):
+        # Some sandboxes have no semaphores.
+        return False
+    return True
 
 
 def cores() -> int:
@@ -66,13 +75,13 @@ def run_launch(
 ) -> tuple[int, int]:
     """Run all clusters; gives the turns that they have taken together, and the number of processes.
 
-    Without `jobs`, all cores take part where that is worth it and programs do not talk to each other. An observer
-    sees all clusters: this process runs them.
+    Without `jobs`, all cores take part where that is worth it and programs do not talk to each other. This process
+    alone runs them where an observer is to see them all, or where they need each other.
     Raises Fault as `run_clusters` does, and CompilationError when a process dies.
     """
     what = "clusters" if launch.cluster != (1, 1, 1) else "programs"
     with one_thread(), Progress(len(firsts), what) as progress:
-        if observer is not None or not can_fork():
+        if observer is not None or not can_fork() or needs_one_process(launch.plan.module):
             jobs = 1
         turns, rest = 0, firsts
         if jobs is None:
@@ -90,16 +99,24 @@ def run_launch(
 
 
 def talks(module: ModuleOp) -> bool:
-    """Whether programs may depend on what others have done: then their order is that of one process.
+    """Whether programs may depend on what others have done: then their order is that of one process, unless told.
 
-    Atomic additions of floats depend on it in their last bits; a loop may wait for another program; and a program may
-    take over the work of one that has not begun (cluster launch control).
+    Atomic additions of floats depend on it in their last bits, and a loop may wait for another program.
     """
     return any(
-        isinstance(op, WhileOp | scf.WhileOp)
-        or any(part in op.name for part in ("atomic", "clc", "tma_reduce", "descriptor_reduce"))
-        for op in module.walk()
+        isinstance(op, WhileOp | scf.WhileOp) or any(part in op.name for part in _TALKING) for op in module.walk()
     )
+
+
+def needs_one_process(module: ModuleOp) -> bool:
+    """Whether programs poll for what others write, or take over the work of those that have not begun (CLC)."""
+    return any(part in op.name for op in module.walk() for part in _NEEDING)
+
+
+_TALKING = ("atomic", "tma_reduce", "descriptor_reduce")
+"""Parts of the names of operations that read and write global memory at once."""
+_NEEDING = ("atomic_poll", "clc_")
+"""Parts of the names of operations that a program may hang at when another process has the programs that it needs."""
 
 
 def _serial(

@@ -86,21 +86,12 @@ def shared_addresses(
 
 def shared_blocks(layout: SharedLayout, shape: Ints, version: Version = NEWEST) -> tuple[NDArray[np.int64], int]:
     """`shared_address(...).block` of every element, as an array of `shape`, and the number of CTAs."""
-    tiles, tile = _split(shape, buffer_rank(layout))
-    return _blocks(shared_to_linear(layout, tile, version), tiles, tile)
-
-
-def tmem_blocks(layout: TmemLayout, shape: Ints, version: Version = NEWEST) -> tuple[NDArray[np.int64], int]:
-    """`tmem_address(...).block` of every element, as an array of `shape`, and the number of CTAs."""
-    tiles, tile = _split(shape, 2)
-    return _blocks(tensor_memory_to_linear(layout, tile, version), tiles, tile)
-
-
-def _blocks(linear: LinearLayout, tiles: Ints, tile: Ints) -> tuple[NDArray[np.int64], int]:
     import numpy as np
 
+    _, tile = _split(shape, buffer_rank(layout))
+    linear = shared_to_linear(layout, tile, version)
     indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    return np.broadcast_to(_inverse(linear).apply_array(indices)[BLOCK], (*tiles, *tile)), linear.in_sizes[BLOCK]
+    return np.broadcast_to(_inverse(linear).apply_array(indices)[BLOCK], shape), linear.in_sizes[BLOCK]
 
 
 def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:

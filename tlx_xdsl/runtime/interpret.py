@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import ParseError
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.source import KernelSource
@@ -28,11 +29,11 @@ from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.interpreter.trace import Trace
-from tlx_xdsl.interpreter.workers import run_launch
+from tlx_xdsl.interpreter.workers import First, run_launch
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.host_values import flattened, signature_of
-from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, parse_error
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, parse_error, report_again
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
@@ -142,7 +143,13 @@ def interpret_source(
         )  # fmt: skip
         module = frontend_module(source, specialization)
     names = [name for name, _ in values]
-    return _run(module, source.name, _grid(grid, arguments), [value for _, value in values], names, options, warnings)
+    known = {**defaults_of(source), **arguments}
+    return _run(module, source.name, _grid(grid, known), [value for _, value in values], names, options, warnings)
+
+
+def defaults_of(source: KernelSource) -> dict[str, Any]:
+    """The values of parameters that the definition of a kernel gives."""
+    return {each.name: each.default for each in source.parameters if each.default is not inspect.Parameter.empty}
 
 
 def interpret_text(
@@ -260,27 +267,57 @@ def _run(
     options: Options,
     found: Sequence[Diagnostic],
 ) -> Interpretation:
-    """Lower a module to the stage that is asked for, and run it."""
+    """Lower a module to the stage that is asked for, and run it.
+
+    What was `found` before belongs to the warnings. When the run ends in an error, they are reported with it.
+    """
+    result: Interpretation | CompilationError
     with collected_diagnostics() as warnings:
-        run_pipeline(module, passes_until(options.stage, module), make_context())
-        verify_module(module)
-        plan = make_plan(module, function)
-        memory = GlobalMemory()
-        arguments = bind(plan.function, values, names, memory)
-        launch = Launch(plan, memory, grid, _cluster(options.cluster), arguments)
-        firsts = list(clusters(launch))
-        settings = Settings(options.schedule, options.seed, options.max_turns)
-        trace = None if options.trace is None else Trace(function)
-        before = time.perf_counter()
+        warnings.extend(found)
         try:
-            turns, jobs = run_launch(launch, firsts, settings, options.jobs, trace)
-        finally:
-            # A trace is of most use when the run ends in a fault.
-            if trace is not None and options.trace is not None:
-                trace.write(Path(options.trace))
-        seconds = time.perf_counter() - before
-    once = {(each.severity, each.message, each.location): each for each in reversed([*found, *warnings])}
-    return Interpretation(len(firsts), turns, seconds, tuple(reversed(once.values())), jobs)
+            launch = _prepared(module, function, grid, values, names, options)
+            firsts = list(clusters(launch))
+            before = time.perf_counter()
+            turns, jobs = _traced(launch, firsts, options)
+            result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs)
+        except CompilationError as error:
+            result = error
+    # Each thing once, as the first program has said it.
+    once = {(each.severity, each.message, each.location): each for each in reversed(warnings)}
+    told = tuple(reversed(once.values()))
+    if isinstance(result, Interpretation):
+        return replace(result, warnings=told)
+    for each in told:
+        report_again(each)
+    raise result
+
+
+def _prepared(
+    module: ModuleOp,
+    function: str,
+    grid: tuple[int, int, int],
+    values: Sequence[Any],
+    names: Sequence[str],
+    options: Options,
+) -> Launch:
+    run_pipeline(module, passes_until(options.stage, module), make_context())
+    verify_module(module)
+    plan = make_plan(module, function)
+    memory = GlobalMemory()
+    return Launch(plan, memory, grid, _cluster(options.cluster), bind(plan.function, values, names, memory))
+
+
+def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
+    """Run the clusters; gives their turns, and the number of processes."""
+    settings = Settings(options.schedule, options.seed, options.max_turns)
+    if options.trace is None:
+        return run_launch(launch, firsts, settings, options.jobs)
+    trace = Trace(launch.plan.function.sym_name.data)
+    try:
+        return run_launch(launch, firsts, settings, options.jobs, trace)
+    finally:
+        # A trace is of most use when the run ends in a fault.
+        trace.write(Path(options.trace))
 
 
 def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:

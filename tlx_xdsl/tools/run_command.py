@@ -25,6 +25,7 @@ from tlx_xdsl.runtime.interpret import (
     Interpretation,
     Options,
     argument_types,
+    defaults_of,
     interpret_module,
     interpret_source,
 )
@@ -111,7 +112,7 @@ def _run_kernel(args: argparse.Namespace) -> None:
         name: defaults.signature[name] for name, hint in hints.items() if hint.is_number and ":" not in texts[name]
     }
     arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
-    run = _Run(args, constants | values)
+    run = _Run(args, defaults_of(source) | constants | values)
     launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
     run.tell(interpret_source(source, run.grid, arguments, _options(args, launch), types))
 
@@ -291,6 +292,6 @@ def _evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
     """
     try:
         code = compile(ast.parse(text.strip(), mode="eval"), option, "eval")
-        return eval(code, {"__builtins__": {}}, dict(names))
+        return eval(code, {"__builtins__": {}, **names})
     except Exception as error:
         raise CompilationError(f"{option}: '{text}' can't be computed: {type(error).__name__}: {error}") from error

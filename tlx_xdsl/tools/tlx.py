@@ -42,6 +42,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(CompilationError(str(error)), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130  # as a shell tells of SIGINT
     except Exception as error:
         print(internal_error(error), file=sys.stderr)
         return 1

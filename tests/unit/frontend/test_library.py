@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.unit.frontend.evaluate import run
+from tests.unit.interpreter.recording import stores_of
 from tests.unit.frontend.kernels import compile_source, load
 from tlx_xdsl import CompilationError
 from tlx_xdsl.frontend.compile import build_module
@@ -43,7 +43,7 @@ def evaluate(tmp_path, expression: str, result: np.ndarray, *inputs: np.ndarray,
     built = build_module(module.kernel.source, signature, {})
     verify_module(built)
     out = np.zeros(max(result.size, 1), result.dtype)
-    run(built, out, *(block.ravel() for block in inputs), *scalars.values())
+    stores_of(built, out, *(block.ravel() for block in inputs), *scalars.values())
     return out.reshape(result.shape)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.oracle import loading, ours
 from tests.oracle.stock import Stock
-from tests.unit.frontend.evaluate import run
+from tests.unit.interpreter.recording import stores_of
 from tlx_xdsl.text.parser import parse_module
 
 pytestmark = pytest.mark.backend
@@ -39,7 +39,7 @@ def test_stock_stores_the_same_values(stock: Stock, name: str):
     stored = []
     for module in (ours.build(case), parse_module(answer.final)):
         generator = np.random.default_rng(0)
-        stored.append(run(module, *(_argument(spelled, generator) for spelled in case.arguments.values())))
+        stored.append(stores_of(module, *(_argument(spelled, generator) for spelled in case.arguments.values())))
     assert len(stored[0]) == len(stored[1]) > 0
     for (place, mine), (their_place, theirs) in zip(*stored, strict=True):
         np.testing.assert_array_equal(place, their_place)

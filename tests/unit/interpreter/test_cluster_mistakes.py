@@ -30,10 +30,12 @@ MISTAKES = [
     # A pair of CTAs: each barrier, the commit, and the proxy fence in front of the result's store.
     (runs.pair, "fence and barrier", UNSTARTED),
     (runs.pair, "full", f"({UNWRITTEN}|{UNORDERED} the TMA load)"),
-    (runs.pair, "empty", f"({IN_FLIGHT}|{UNORDERED} the tcgen05.mma|(too many arrivals|nothing orders this arrival) on 'full)"),
+    (runs.pair, "empty", f"({IN_FLIGHT}|{UNORDERED} the tcgen05.mma|(too many|orders this) arrivals? on 'full)"),
     (runs.pair, "acc_full", f"'acc.*({UNWRITTEN}|{UNORDERED} the tcgen05.mma)"),
     (runs.pair, "commit", "waits at 'acc_full"),
     (runs.pair, "fence", "written without a proxy fence"),
+    # Two pairs that load for each other.
+    (runs.two_pairs, "room", f"writes 'a.* of CTA .', and {UNORDERED} the tcgen05.mma"),
     # Scales are overwritten while a product may read them, and are never copied.
     (runs.mx, "scales read", f"the tcgen05.cp of partition 0 writes 'a_tmem.*({IN_FLIGHT}|{UNORDERED})"),
     (runs.mx, "copy", f"'a_tmem.*{UNWRITTEN}"),

@@ -195,9 +195,7 @@ def test_pairs_of_halves() -> None:
     np.testing.assert_array_equal(found.view(np.float16).reshape(-1, 2), a * b)
 
 
-@pytest.mark.parametrize(
-    ("target", "dtype"), [("e4m3x2", ml_dtypes.float8_e4m3fn), ("e5m2x2", ml_dtypes.float8_e5m2)]
-)
+@pytest.mark.parametrize(("target", "dtype"), [("e4m3x2", ml_dtypes.float8_e4m3fn), ("e5m2x2", ml_dtypes.float8_e5m2)])
 def test_two_numbers_are_converted_into_one_register(target: str, dtype: type) -> None:
     high, low = (np.float32(RNG.standard_normal(COUNT) * 100) for _ in range(2))
     high[0], low[0], high[1] = 1e9, -np.inf, np.nan

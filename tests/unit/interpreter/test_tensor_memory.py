@@ -199,3 +199,21 @@ def test_reducing_load(attributes, expected):
     y = np.zeros(128, np.float32)
     interpret_text(REDUCE.format(attributes=attributes), 1, [x, y], jobs=1)
     np.testing.assert_array_equal(y, expected(x))
+
+
+# --- warps ----------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def by_one_warp():
+    buffer = tlx.local_alloc((128, 64), tl.float32, 1, tlx.storage_kind.tmem)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            pass
+        with tlx.async_task(num_warps=1):
+            tlx.local_store(buffer[0], tl.zeros((128, 64), tl.float32))
+
+
+def test_a_warp_reaches_a_quarter_of_the_lanes():
+    with pytest.raises(Fault, match=r"it takes whole warp groups, 4 warps each.*: partition 0 has 1"):
+        tlx_xdsl.interpret(by_one_warp, 1, **BLACKWELL)

@@ -42,6 +42,13 @@ def test_there_are_no_more_processes_than_programs():
     assert squares.interpret(0, np.zeros(2, np.int32), jobs=8).clusters == 0
 
 
+def test_where_nothing_can_fork_one_process_does_it_all(monkeypatch):
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
+    out = np.zeros(PROGRAMS, np.int32)
+    assert squares.interpret(PROGRAMS, out, jobs=4).jobs == 1
+    assert (out == np.arange(PROGRAMS) ** 2).all()
+
+
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
 def test_a_gemm_is_the_same_bit_for_bit(schedule):
     outputs = []
@@ -160,7 +167,23 @@ def test_programs_that_talk_run_in_order():
         )
 
     assert workers.talks(module(count, COUNT=1))
+    assert not workers.needs_one_process(module(count, COUNT=1))
     assert not workers.talks(module(squares))
+    assert workers.needs_one_process(module(polls))
+
+
+@tlx_xdsl.jit
+def polls(flags):
+    pid = tl.program_id(0)
+    if pid == 0:
+        tl.atomic_poll(flags + 1, 1)
+    tl.atomic_xchg(flags + pid, 1)
+
+
+def test_programs_that_need_each_other_stay_in_one_process():
+    flags = np.zeros(PROGRAMS, np.int32)
+    assert polls.interpret(PROGRAMS, flags, jobs=4).jobs == 1
+    assert flags.all()
 
 
 class Terminal(io.StringIO):

@@ -1,5 +1,6 @@
 """`tlx_xdsl.interpret`: arguments, stages, what comes back, and what is refused."""
 
+import importlib.util
 import types
 from collections import namedtuple
 from pathlib import Path
@@ -56,6 +57,18 @@ def test_grids(grid):
     x, y, out = vectors(100)
     assert tlx_xdsl.interpret(add, grid, x, y, out, 100, BLOCK=32).clusters == 4
     assert (out == x + y).all()
+
+
+@tlx_xdsl.jit
+def fill(out, value=3, BLOCK: tl.constexpr = 16):
+    tl.store(out + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), value)
+
+
+def test_defaults_of_parameters_are_known_to_the_grid():
+    out = np.zeros(64, np.int32)
+    told = fill.interpret(lambda meta: 64 // meta["BLOCK"], out)
+    assert told.clusters == 4
+    assert (out == 3).all()
 
 
 @pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (-1,), (1.5,), "4"])
@@ -314,6 +327,52 @@ def test_assertions_of_the_kernel_hold_or_are_told():
     asserts.interpret(1, np.ones(1, np.int32))
     with pytest.raises(Fault, match="one is wanted"):
         asserts.interpret(1, np.zeros(1, np.int32))
+
+
+@tlx_xdsl.jit
+def warns_and_fails(out):
+    barrier = tlx.alloc_barriers(1, arrive_count=2)
+    tlx.barrier_arrive(barrier[0])
+    tl.store(out + tl.program_id(0), 1)
+
+
+def test_warnings_in_front_of_a_fault_are_not_lost(capsys):
+    with pytest.raises(Fault, match="out of bounds"):
+        warns_and_fails.interpret(3, np.zeros(2, np.int32))
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning: " in line]
+    assert "ends in the middle of its phase 0" in line
+
+
+@pytest.mark.backend
+def test_kernels_and_functions_of_stock_triton(tmp_path):
+    path = tmp_path / "theirs.py"
+    path.write_text(
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef double(x, BLOCK: tl.constexpr):\n"
+        "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.store(x + at, tl.load(x + at) * 2)\n"
+    )
+    spec = importlib.util.spec_from_file_location("theirs", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    x = np.arange(64, dtype=np.float32)
+    tlx_xdsl.interpret(module.double, (module.triton.cdiv(64, 16),), x, 16)
+    assert (x == 2 * np.arange(64)).all()
+
+
+@pytest.mark.parametrize(("rounds", "expected"), [(False, 1 + 2**-11), (True, 1 + 2**-10)])
+def test_descriptors_that_round_to_tf32(rounds, expected):
+    source = np.full((8, 8), 1 + 2**-11, np.float32)
+    target = np.zeros_like(source)
+    descriptors = [
+        tlx_xdsl.TensorDescriptor.from_tensor(source, [8, 8], round_f32_to_tf32=rounds),
+        tlx_xdsl.TensorDescriptor.from_tensor(target, [8, 8]),
+    ]
+    move.interpret(1, *descriptors)
+    assert (target == expected).all()
+
+
+@tlx_xdsl.jit
+def move(src, dst):
+    dst.store([0, 0], src.load([0, 0]))
 
 
 # From text -----------------------------------------------------------------------------------------------------------

@@ -90,6 +90,12 @@ def test_defaults_of_the_file_and_files_of_numpy(kernels, tmp_path, capsys):
     assert run(f"{kernels}:scale", "--grid", "4,1", *halves, "--constexpr", "BLOCK=16", "--check", "out=x*0.5") == 0
 
 
+def test_expressions_may_have_functions_of_their_own(kernels):
+    arguments = ["--arg", "x=randn[32]", "--arg", "out=zeros[32]", "--arg", "factor=2", "--arg", "n=32"]
+    expected = "out=(lambda twice: np.add(twice, twice) * factor / 2)(x)"
+    assert run(f"{kernels}:scale", "--grid", "(lambda n: n // BLOCK)(n)", *arguments, "--check", expected) == 0
+
+
 def test_random_numbers_depend_on_the_seed_and_the_name():
     def numbers(name, seed):
         return argument_value(name, "randn[8]", Hint(), seed)

@@ -153,7 +153,7 @@ def floordivsi(op: Operation) -> Run:
 @pure(upstream.CeilDivSIOp)
 def ceildivsi(op: Operation) -> Binary:
     """Rounds up."""
-    return _divides(op, lambda a, b: -np.floor_divide(-a, b))
+    return _divides(op, lambda a, b: np.floor_divide(a, b) + (np.remainder(a, b) != 0))
 
 
 @pure(upstream.CeilDivUIOp)

@@ -199,7 +199,7 @@ def poll(op: tt.AtomicPollOp) -> Run:
             return bool(np.all(found))
 
         if timeout is None:
-            yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory")
+            yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
         else:
             left = int(timeout)
             while not ready() and left > 0:

@@ -1,6 +1,7 @@
 """Asynchronous copies by the threads themselves (PTX ISA, "cp.async").
 
-What they write needs no proxy fence before the tensor cores read it: stock Triton puts none there.
+What they write needs no proxy fence before the tensor cores read it: Triton 3.6 to 3.8 put none into their own kernels,
+only 3.9 does.
 """
 
 from __future__ import annotations

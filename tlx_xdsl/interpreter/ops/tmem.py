@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.ttg.types import memdesc_type
@@ -23,10 +24,25 @@ from tlx_xdsl.interpreter.task import Coroutine, Task
 from tlx_xdsl.interpreter.tensor_core import tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 
+WARPS = 4
+"""Warps of a warp group."""
 SCALE_ROWS, SCALE_COLUMNS = 128, 4
 """Scales of one block (PTX ISA, "tcgen05 scale factor layout")."""
 LANES = 32
 """Lanes that hold the scales of a block, each with those of four rows."""
+
+
+def check_warps(task: Task, op: Operation) -> None:
+    """Check that the task can reach all lanes: each warp of a warp group reaches 32 of them.
+
+    Raises Fault for part of a warp group.
+    """
+    if task.warps % WARPS:
+        raise fault_at(
+            op,
+            f"it takes whole warp groups, {WARPS} warps each, to read and write tensor memory: {task.label} has "
+            f"{task.warps}",
+        )
 
 
 @step(ttng.TMEMAllocOp)
@@ -38,6 +54,7 @@ def tmem_alloc(op: ttng.TMEMAllocOp) -> Run:
     def run(task: Task, *values: Array) -> Coroutine:
         view = allocate(task, op, task.block.tensor, type_)
         if values:
+            check_warps(task, op)
             task.write(op, view, values[0])
             yield None
         return (view, None) if with_token else view
@@ -57,6 +74,7 @@ def tmem_load(op: ttng.TMEMLoadOp) -> Run:
 
     def run(task: Task, view: View, *_token: Any) -> Coroutine:
         yield None
+        check_warps(task, op)
         values = task.read(op, view)
         if not extra:
             return values
@@ -78,6 +96,7 @@ def tmem_store(op: ttng.TMEMStoreOp) -> Run:
         yield None
         *_token, values, pred = rest
         if pred:
+            check_warps(task, op)
             task.write(op, view, values)
 
     return run

@@ -13,13 +13,16 @@ from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
 
+_NOTHING = frozenset(("griddepcontrol",))
+"""Instructions that change nothing here: launches follow each other."""
+
 
 class Program:
     """PTX whose registers `$0`, `$1`, ... are its results and its arguments."""
 
     def __init__(self, code: str):
         statements, self._declared = parse(code)
-        self._steps = [(statement, _compile(statement)) for statement in statements]
+        self._steps = [(statement, _compile(statement)) for statement in statements if statement.name not in _NOTHING]
 
     def run(
         self,

@@ -1,7 +1,10 @@
 """C = A @ B on Blackwell by pairs of CTAs that work on one product: 256 rows, of which each has one half.
 
 Each CTA loads its half of the rows of A and of the columns of B; the bytes of both complete on the barrier of the even
-CTA, which issues the products for both and whose commits arrive in both. `DROP` leaves something out, for tests.
+CTA, which issues the products for both and whose commits arrive in both.
+
+With two PAIRS in a cluster both compute the same rows: each loads one half of A for both, when both have room (`room`).
+`DROP` leaves something out, for tests.
 """
 
 import tlx_xdsl
@@ -13,18 +16,19 @@ import tlx_xdsl.language.tlx as tlx
 def matmul(
     a_desc, b_desc, c_desc, M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STAGES: tl.constexpr,
-    DROP: tl.constexpr = "",
+    PAIRS: tl.constexpr = 1, DROP: tl.constexpr = "",
 ):  # fmt: skip
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     HALF_N: tl.constexpr = BLOCK_N // 2
     # Both CTAs' copies count on one barrier.
     STAGE_BYTES: tl.constexpr = 2 * (BLOCK_M + HALF_N) * BLOCK_K * tlx.size_of(dtype)
     rank = tlx.cluster_cta_rank()
-    is_even = rank == 0
+    in_pair = rank % 2
+    is_even = in_pair == 0
     tiles_m = tl.cdiv(M, 2 * BLOCK_M)
-    tile = tl.program_id(0) // 2
-    off_m = (tile % tiles_m * 2 + rank) * BLOCK_M
-    off_n = tile // tiles_m * BLOCK_N
+    cluster = tl.program_id(0) // (2 * PAIRS)
+    off_m = (cluster % tiles_m * 2 + in_pair) * BLOCK_M
+    off_n = (cluster // tiles_m * PAIRS + rank // 2) * BLOCK_N
     num_k = tl.cdiv(K, BLOCK_K)
 
     a = tlx.local_alloc((BLOCK_M, BLOCK_K), dtype, NUM_STAGES)
@@ -33,6 +37,8 @@ def matmul(
     acc = tlx.local_alloc((BLOCK_M, BLOCK_N), tl.float32, 1, tlx.storage_kind.tmem)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES)
+    if PAIRS > 1:
+        room = tlx.alloc_barriers(NUM_STAGES, 2)
     acc_full = tlx.alloc_barriers(1)
     if DROP != "fence and barrier":
         tlx.fence_mbarrier_init_cluster()
@@ -65,7 +71,19 @@ def matmul(
                 if DROP != "empty":
                     tlx.barrier_wait(empty[stage], phase ^ 1)
                 tlx.barrier_expect_bytes(full[stage], STAGE_BYTES, is_even)
-                tlx.async_descriptor_load(a_desc, a[stage], [off_m, k * BLOCK_K], full[stage], two_ctas=True)
+                if PAIRS == 1:
+                    tlx.async_descriptor_load(a_desc, a[stage], [off_m, k * BLOCK_K], full[stage], two_ctas=True)
+                else:
+                    if DROP != "room":
+                        tlx.barrier_arrive(room[stage], 1, remote_cta_rank=rank)
+                        tlx.barrier_arrive(room[stage], 1, remote_cta_rank=rank ^ 2)
+                        tlx.barrier_wait(room[stage], phase)
+                    first = rank // 2 * (BLOCK_M // 2)
+                    tlx.async_descriptor_load(
+                        a_desc, tlx.local_slice(a[stage], [first, 0], [BLOCK_M // 2, BLOCK_K]),
+                        [off_m + first, k * BLOCK_K], full[stage],
+                        multicast_targets=[in_pair, in_pair + 2], two_ctas=True,
+                    )  # fmt: skip
                 tlx.async_descriptor_load(
-                    b_desc, b[stage], [k * BLOCK_K, off_n + rank * HALF_N], full[stage], two_ctas=True
+                    b_desc, b[stage], [k * BLOCK_K, off_n + in_pair * HALF_N], full[stage], two_ctas=True
                 )

@@ -1,5 +1,4 @@
 """Loads, stores, masks, pointers, shapes and subscripts."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 

@@ -12,35 +12,16 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from xdsl.ir import Operation
 
 from tests.unit.interpreter.oracle import running
-from tlx_xdsl.dialects import tt
+from tests.unit.interpreter.recording import RecordingMemory
 from tlx_xdsl.interpreter.arguments import bind
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
 Make = Callable[[np.random.Generator], Any]
 """Makes an argument."""
-
-
-class RecordingMemory(GlobalMemory):
-    """Global memory that keeps what `tt.store` writes: addresses and values, store by store."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stores: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def store(self, op: Operation, addresses: Any, values: Any, dtype: np.dtype, mask: Any) -> None:
-        """Write, and keep it."""
-        super().store(op, addresses, values, dtype, mask)
-        if not isinstance(op, tt.StoreOp):
-            return
-        chosen = np.broadcast_to(True if mask is None else mask, np.shape(addresses))
-        kept = np.broadcast_to(values, np.shape(addresses))[chosen]
-        self.stores.append((np.asarray(addresses)[chosen].ravel(), np.array(kept).ravel()))
 
 
 @dataclass

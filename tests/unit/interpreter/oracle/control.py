@@ -1,5 +1,4 @@
 """Loops, conditions, early returns, calls, tuples, compile-time values."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Floats: arithmetic, comparisons, casts and roundings, promotion."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 

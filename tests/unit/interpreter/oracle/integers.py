@@ -1,5 +1,4 @@
 """Integers: arithmetic, bits, comparisons, casts, promotion."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 

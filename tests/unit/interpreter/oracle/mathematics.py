@@ -1,5 +1,4 @@
 """Mathematical functions, against f64 and against exact fractions."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 

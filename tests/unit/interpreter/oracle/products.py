@@ -1,5 +1,4 @@
 """Matrix products, descriptors, atomics."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 
@@ -187,8 +186,8 @@ def cube_descriptor(m: Model, x, out, n) -> None:
     m.store("out", offset, values, (i < 11) & (k < 64) & (j >= 0))
 
 
-@reference("gather_and_scatter", x=floats("bf16", 50 * 136), out=empty("f4", 50 * 136), index=lambda rng: rng.permutation(60)[:32].astype("i4"),
-           M=value(50), N=value(136))  # fmt: skip
+@reference("gather_and_scatter", x=floats("bf16", 50 * 136), out=empty("f4", 50 * 136),
+           index=lambda rng: rng.permutation(60)[:32].astype("i4"), M=value(50), N=value(136))  # fmt: skip
 def gather_and_scatter(m: Model, x, out, index, M, N) -> None:
     source = x.reshape(M, N)
     for row in index:

@@ -1,5 +1,4 @@
 """Reductions and scans. Sums and products are compared in units of what all the magnitudes together make."""
-# What a kernel does is said by its own docstring.
 
 from __future__ import annotations
 
@@ -15,6 +14,12 @@ TILE = np.arange(512).reshape(16, 32)
 def distinct(count: int) -> object:
     """Integers in any order, without one twice."""
     return lambda rng: rng.permutation(count).astype("i4") - count // 2
+
+
+def tied(rng: np.random.Generator) -> np.ndarray:
+    """Rows whose least number is there once, and whose greatest one twice."""
+    order = rng.permuted(np.tile(np.arange(32), (16, 1)), axis=1)
+    return np.where(order == 0, -1, order // 2).astype("f4").ravel()
 
 
 @reference("named_reductions", x=floats("f4", 512), h=floats("f2", 512), out=empty("f4", 512))
@@ -48,17 +53,12 @@ def integer_reductions(m: Model, x, q, u, out) -> None:
 
 
 @reference("places_of_extremes", x=floats("f4", 512), i=distinct(512), out=empty("f4", 16), places=empty("i4", 16))
-@reference(
-    "places_of_extremes",
-    x=lambda rng: rng.permutation(512).astype("f4") // 2, i=distinct(512), out=empty("f4", 16), places=empty("i4", 16),
-)  # fmt: skip
+@reference("places_of_extremes", x=tied, i=distinct(512), out=empty("f4", 16), places=empty("i4", 16))
 def places_of_extremes(m: Model, x, i, out, places) -> None:
     # Where ties are broken to the left, the first of equal ones; there are none where they may be broken anyhow.
     a, b = x[TILE], i[TILE]
-    m.store("places", ROWS, [[v for v in range(32) if row[v] == row.max()][0] for row in a])
-    last = [[v for v in range(32) if row[v] == row.min()] for row in a]
-    m.store("places", ROWS, [row[0] if len(row) == 1 else -1 for row in last] if all(len(r) == 1 for r in last) else
-            [row[-1] for row in last])  # fmt: skip
+    m.store("places", ROWS, a.argmax(1))
+    m.store("places", ROWS, a.argmin(1))
     m.store("places", ROWS, b.argmax(1))
     m.store("out", ROWS, a.max(1) + b.min(1).astype(F4))
     m.store("places", ROWS, a.argmax(1) + b.argmin(1))

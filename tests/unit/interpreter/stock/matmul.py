@@ -133,7 +133,7 @@ def dot_scaled_packed_along_rows(rng):
 @reference("attention", "attention_causal")
 def attention(name, rng):
     causal = name == "attention_causal"
-    d, heads, n = (128, 2, 256) if causal else (64, 2, 256)
+    d, heads, n = (128, 1, 640) if causal else (64, 2, 512)
     dtype = BF16 if causal else np.float16
     q, k, v = (normal(rng, heads, n, d, dtype=dtype) for _ in range(3))
     scale = 0.125
