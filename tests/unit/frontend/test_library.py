@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from tests.unit.interpreter.recording import stores_of
 from tests.unit.frontend.kernels import compile_source, load
+from tests.unit.interpreter.recording import stores_of
 from tlx_xdsl import CompilationError
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.verify import verify_module

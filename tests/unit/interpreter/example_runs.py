@@ -70,8 +70,8 @@ def gemm(file: str, m: int, n: int, k: int, *, dtype: str = "fp16", programs: in
         halves = "ws" in file or "cooperative" in file
         rows = block_m // 2 if halves and file.startswith("hopper") else block_m
         columns = settings.get("EPILOGUE_N", block_n)
-        describe = tlx_xdsl.TensorDescriptor.from_tensor
-        arguments = [describe(a, [rows, block_k]), describe(b, [block_k, block_n]), describe(c, [rows, columns]), m, n, k]
+        blocks = ((a, [rows, block_k]), (b, [block_k, block_n]), (c, [rows, columns]))
+        arguments = [*(tlx_xdsl.TensorDescriptor.from_tensor(array, block) for array, block in blocks), m, n, k]
 
     def results():
         return [(c, a.astype(np.float64) @ b.astype(np.float64))]

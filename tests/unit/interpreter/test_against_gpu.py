@@ -26,9 +26,9 @@ def ulps(found: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def compare(m: int, n: int, k: int) -> tuple[float, int, float]:
-    """The part of the elements that are equal, the largest difference in ulps, and the largest next to the result's size.
+    """The part of the elements that are equal, the largest difference in ulps, and the largest one over |a| @ |b|.
 
-    The last one is the difference over the largest |a| @ |b|, which bounds what the order of additions can change.
+    What the order of additions changes is small next to the sum of the absolute values.
     """
     import torch
 
