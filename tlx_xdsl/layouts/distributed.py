@@ -1,8 +1,19 @@
-"""Choosing register layouts: the default blocked layout and the wgmma accumulator layout."""
+"""Choosing register layouts: by default, for the tensor cores and their memory, and behind a change of shape."""
 
 from __future__ import annotations
 
-from tlx_xdsl.layouts.encodings import BlockedLayout, Ints, NvidiaMmaLayout
+from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
+from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
+from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, LANE, REGISTER, ROW, WARP, dim_names
+from tlx_xdsl.layouts.encodings import (
+    BlockedLayout,
+    DistributedLayout,
+    DistributedLinearLayout,
+    Ints,
+    NvidiaMmaLayout,
+    TmemLayout,
+)
+from tlx_xdsl.layouts.linear_layout import LinearLayout
 
 WARP_SIZE = 32
 """Threads of a warp, on every NVIDIA GPU."""
@@ -55,3 +66,70 @@ def wgmma_accumulator_layout(shape: Ints, operand_bits: int, num_warps: int) -> 
     if not instr_n:
         raise ValueError(f"wgmma needs N to be a multiple of 8, found an accumulator of {m}x{n}")
     return NvidiaMmaLayout(3, 0, (num_warps, 1), (), (16, instr_n, 256 // operand_bits))
+
+
+def reshaped_layout(layout: DistributedLayout, shape: Ints, target: Ints) -> DistributedLinearLayout:
+    """The layout of a tensor of `shape` with `layout` behind a reshape to `target`, in which no element moves.
+
+    Raises ValueError when the layout does not fit the shape.
+    """
+    linear = distributed_to_linear(layout, shape)
+    # Row-major: the last dimension has the lowest bits.
+    backward = linear.transpose_outs(tuple(reversed(dim_names(len(shape)))))
+    names = tuple(reversed(tuple(zip(dim_names(len(target)), target, strict=True))))
+    return spelled_out(backward.reshape_outs(names).transpose_outs(dim_names(len(target))))
+
+
+def transposed_layout(layout: DistributedLayout, shape: Ints, order: Ints) -> DistributedLinearLayout:
+    """The layout of a tensor of `shape` with `layout` behind a transposition, in which no element moves.
+
+    Dimension i of the result is dimension `order[i]` of the source.
+    Raises ValueError when the layout does not fit the shape.
+    """
+    names = dim_names(len(shape))
+    moved = distributed_to_linear(layout, shape).transpose_outs(tuple(names[dim] for dim in order))
+    return spelled_out(
+        LinearLayout(moved.ins, tuple((name, shape[dim]) for name, dim in zip(names, order, strict=True)))
+    )
+
+
+def joined_layout(layout: DistributedLayout, shape: Ints) -> DistributedLinearLayout:
+    """The layout of pairs, in a new last dimension of 2, of the elements of two tensors of `shape` with `layout`.
+
+    Every thread holds the two elements of a pair in registers that follow each other.
+    Raises ValueError when the layout does not fit the shape.
+    """
+    half = spelled_out(distributed_to_linear(layout, shape))
+    pair = (*(0 for _ in shape), 1)
+    wider = {
+        name: tuple((*basis, 0) for basis in getattr(half, name)) for name in ("register", "lane", "warp", "block")
+    }
+    return DistributedLinearLayout((pair, *wider["register"]), wider["lane"], wider["warp"], wider["block"])
+
+
+def spelled_out(linear: LinearLayout) -> DistributedLinearLayout:
+    """A linear layout of registers, lanes, warps and blocks as the layout of a tensor."""
+    bases = linear.bases
+    return DistributedLinearLayout(*(tuple(bases.get(name, ())) for name in (REGISTER, LANE, WARP, BLOCK)))
+
+
+def tensor_memory_register_layout(layout: TmemLayout, shape: Ints, num_warps: int) -> DistributedLayout:
+    """The layout in which `num_warps` warps load and store a buffer of `shape` in tensor memory with `layout`.
+
+    Warp w of a warp group reaches lanes 32 w to 32 w + 31, one in each thread (PTX ISA, "tcgen05.ld", shape .32x32b);
+    more than one warp group share out the columns.
+    Raises ValueError unless whole warp groups run it, and where the columns cannot be shared.
+    """
+    if num_warps % WARPS_PER_WARP_GROUP:
+        raise ValueError(
+            f"tensor memory is read and written by whole warp groups of {WARPS_PER_WARP_GROUP} warps, {num_warps} run "
+            "this code"
+        )
+    bases = tensor_memory_to_linear(layout, shape).bases
+    columns = [basis for basis in bases[COL] if any(basis)]
+    rows = bases[ROW]
+    more = num_warps.bit_length() - WARPS_PER_WARP_GROUP.bit_length()
+    if more > len(columns):
+        raise ValueError(f"{num_warps} warps cannot share the columns of a buffer of shape {list(shape)}")
+    register, shared = columns[: len(columns) - more], columns[len(columns) - more :]
+    return DistributedLinearLayout(tuple(register), tuple(rows[:5]), (*rows[5:7], *shared), ())

@@ -88,6 +88,11 @@ class Printer(XDSLPrinter):
 
     def print_op(self, op: Operation) -> None:
         """Print `op`, or refuse it when the profile's Triton version has no such operation."""
+        if self.strict and self.profile.gpu_barriers and op.name == "ttg.barrier":
+            from tlx_xdsl.dialects.gpu import BarrierOp
+
+            wider = BarrierOp()
+            wider.location, op = op.location, wider
         if self.strict and (reason := self.profile.why_missing(op.name)) is not None:
             raise error_at(op, reason)
         super().print_op(op)

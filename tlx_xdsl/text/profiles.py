@@ -68,6 +68,9 @@ class Profile:
     tmem_subslice_n: bool
     """The offset of a `ttng.tmem_subslice`: `N` (3.6 to 3.8) or `offset` (3.9)."""
 
+    gpu_barriers: bool
+    """The barrier of the thread block: `gpu.barrier` (3.6), for all memory, or `ttg.barrier`, which says for what."""
+
     views_fill_allocations: bool
     """A `ttg.memdesc_reinterpret` must have as many bits as its source (3.8), not just no more."""
 
@@ -98,6 +101,7 @@ def _profile(version: Version) -> Profile:
         cache_policy_as_keywords=version < (3, 9),
         pointer_space_as_number=version < (3, 9),
         tmem_subslice_n=version < (3, 9),
+        gpu_barriers=version < (3, 7),
         views_fill_allocations=version == (3, 8),
     )
 

@@ -21,7 +21,7 @@ def test_example(name, stage, seed, schedule):
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("blackwell")])
+@pytest.mark.parametrize("name", CASES)
 def test_example_as_ttgir(name, schedule):
     """The text that stock Triton gets, but for its layouts of registers, which move no value."""
     told = CASES[name]().run(stage="ttgir", schedule=schedule, jobs=1)

@@ -6,6 +6,8 @@ import warnings
 import pytest
 
 from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import FIRST_VERSION, LAST_VERSION, PROFILES, profile_for
 
 STOCK_DIALECTS = ("tt", "ttg", "ttng")
@@ -60,3 +62,11 @@ def test_what_is_no_supported_version_is_refused(version):
 def test_operations_of_our_own_are_for_no_version():
     for profile in PROFILES:
         assert "which no pass has lowered" in profile.why_missing("tlx.fence")
+
+
+@pytest.mark.parametrize(("version", "spelling"), [("3.6", "gpu.barrier"), ("3.7", "ttg.barrier local")])
+def test_the_barrier_of_a_thread_block(version, spelling):
+    module = parse_module('module { tt.func @k() { ttg.barrier local loc("k.py":3:5) tt.return } }')
+    text = print_module(module, profile=profile_for(version))
+    assert re.search(rf"    {re.escape(spelling)} loc\((#loc\d*)\)", text), text
+    assert '"k.py":3:5' in text

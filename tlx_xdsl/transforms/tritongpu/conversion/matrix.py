@@ -1,0 +1,57 @@
+"""Matrix products: of register tensors, and of Hopper's tensor cores."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
+from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
+from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
+from tlx_xdsl.transforms.rewriting import retype
+from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+
+@handles(tt.DotOp)
+def dot(converter: Converter, op: tt.DotOp) -> None:
+    """A and B have the layouts of operands of the result's; stock Triton then picks the instruction."""
+    converter.settle(op.d)
+    encoding = tensor_type(op.d.type).encoding
+    parent = cast(DistributedLayout, layout_of(encoding))
+    for index in range(2):
+        converter.require(op, index, layout_attr(DotOperandLayout(index, parent)))
+    converter.require(op, 2, encoding)
+
+
+@handles(tt.DotScaledOp)
+def dot_scaled(converter: Converter, op: tt.DotScaledOp) -> None:
+    """Only the accumulator must have the result's layout: stock Triton takes the product apart, and picks the others."""
+    converter.settle(op.d)
+    converter.require(op, list(op.operands).index(op.c), tensor_type(op.d.type).encoding)
+
+
+@handles(ttg.Fp4ToFpOp)
+def fp4_to_fp(converter: Converter, op: ttg.Fp4ToFpOp) -> None:
+    """A thread holds the two numbers of a byte."""
+    converter.settle(op.result)
+
+
+@handles(ttng.WarpGroupDotOp)
+def warp_group_dot(converter: Converter, op: ttng.WarpGroupDotOp) -> None:
+    """The accumulator has the instruction's layout, and a register operand A that of its dot operand."""
+    converter.settle(op.d)
+    encoding = tensor_type(op.d.type).encoding
+    converter.require(op, 2, encoding)
+    if (a := as_tensor(op.a.type)) is not None:
+        layout = layout_of(encoding)
+        assert isinstance(layout, NvidiaMmaLayout)
+        # Two elements of 16 bits, or one of 32, in each register.
+        width = 32 // element_bits(a.element_type)
+        converter.require(op, 0, layout_attr(DotOperandLayout(0, layout, width)))
+
+
+@handles(ttng.WarpGroupDotWaitOp)
+def warp_group_dot_wait(_converter: Converter, op: ttng.WarpGroupDotWaitOp) -> None:
+    """The wait changes nothing but time."""
+    for before, after in zip(op.inputs, op.outputs, strict=True):
+        retype(after, before.type)

@@ -1,0 +1,112 @@
+"""Operations that rearrange elements without moving them between threads, and reductions.
+
+A reshape, a transposition, a join and a split keep every element where it is: the layout of the result follows from
+that of the source. It is spelled out as a linear layout, which Triton compares with the layout that it infers.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import DenseArrayBase, TensorType, i32
+from xdsl.ir import Attribute, SSAValue
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.tensors import shape_of_tensor
+from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
+from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
+from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, transposed_layout
+from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles, with_layout
+
+
+def layout_of_value(value: SSAValue) -> DistributedLayout:
+    """The layout of a tensor that has one."""
+    return cast(DistributedLayout, layout_of(tensor_type(value.type).encoding))
+
+
+@handles(tt.ExpandDimsOp)
+def expand_dims(converter: Converter, op: tt.ExpandDimsOp) -> None:
+    """The operand has the result's layout without the new dimension."""
+    converter.settle(op.result)
+    parent = cast(DistributedLayout, layout_of(op.result.type.encoding))
+    converter.require(op, 0, layout_attr(SliceLayout(op.axis.value.data, parent)))
+
+
+@handles(tt.BroadcastOp)
+def broadcast(converter: Converter, op: tt.BroadcastOp) -> None:
+    """Operand and result have one layout."""
+    converter.settle(op.result)
+    converter.require(op, 0, op.result.type.encoding)
+
+
+@handles(tt.ReshapeOp)
+def reshape(converter: Converter, op: tt.ReshapeOp) -> None:
+    """Every element stays in its register, unless the order of elements is free."""
+    if op.allow_reorder is not None:
+        converter.settle(op.result)
+        return
+    layout = reshaped_layout(layout_of_value(op.src), shape_of_tensor(op.src.type), shape_of_tensor(op.result.type))
+    converter.settle(op.result, layout_attr(layout))
+
+
+@handles(tt.TransOp)
+def trans(converter: Converter, op: tt.TransOp) -> None:
+    """Every element stays in its register."""
+    order = tuple(int(dim) for dim in op.order.get_values())
+    layout = transposed_layout(layout_of_value(op.src), shape_of_tensor(op.src.type), order)
+    converter.settle(op.result, layout_attr(layout))
+
+
+@handles(tt.JoinOp)
+def join(converter: Converter, op: tt.JoinOp) -> None:
+    """A thread holds the two elements of a pair side by side."""
+    half = converter.default_layout(shape_of_tensor(op.lhs.type))
+    for index in range(2):
+        converter.require(op, index, layout_attr(half))
+    converter.settle(op.result, layout_attr(joined_layout(half, shape_of_tensor(op.lhs.type))))
+
+
+@handles(tt.SplitOp)
+def split(converter: Converter, op: tt.SplitOp) -> None:
+    """A thread holds the two elements of a pair side by side."""
+    shape = shape_of_tensor(op.out_lhs.type)
+    half = converter.default_layout(shape)
+    converter.require(op, 0, layout_attr(joined_layout(half, shape)))
+    for result in op.results:
+        converter.settle(result, layout_attr(half))
+
+
+@handles(tt.CatOp)
+def cat(converter: Converter, op: tt.CatOp) -> None:
+    """As pairs whose two elements are then moved apart: one tensor behind the other."""
+    element = tensor_type(op.lhs.type).element_type
+    shape = shape_of_tensor(op.lhs.type)
+    if len(shape) != 1:
+        raise error_at(op, f"'tt.cat' takes vectors, found tensors of shape {list(shape)}")
+
+    def tensor(*sizes: int) -> TensorType[Attribute]:
+        return TensorType(element, sizes)
+
+    pairs = insert_before(op, tt.JoinOp(operands=[op.lhs, op.rhs], result_types=[tensor(*shape, 2)]))
+    order = DenseArrayBase.from_list(i32, [1, 0])
+    rows = insert_before(
+        op, tt.TransOp(operands=[pairs.result], properties={"order": order}, result_types=[tensor(2, *shape)])
+    )
+    whole = replace(op, tt.ReshapeOp(operands=[rows.result], result_types=[op.result.type]))
+    for made in (pairs, rows, whole):
+        converter.convert(made)
+
+
+@handles(tt.ReduceOp)
+def reduction(converter: Converter, op: tt.ReduceOp) -> None:
+    """The operands have one layout; a result of it loses the dimension that is reduced."""
+    encoding = tensor_type(op.srcs[0].type).encoding
+    for index in range(len(op.srcs)):
+        converter.require(op, index, encoding)
+    sliced = layout_attr(SliceLayout(op.axis.value.data, layout_of_value(op.srcs[0])))
+    for result in op.results:
+        if (type_ := as_tensor(result.type)) is not None:
+            retype(result, with_layout(type_, sliced))

@@ -1,0 +1,76 @@
+"""Operations that compute element by element, and those that take or give any layout."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from xdsl.dialects import ub
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.layouts.distributed import WARP_SIZE
+from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
+from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
+
+
+@handles(
+    tt.AddPtrOp, tt.ApproxDivFOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicPollOp, tt.AtomicRMWOp, tt.AtomicStoreOp,
+    tt.BitcastOp, tt.ClampFOp, tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp, tt.FpToFpOp, tt.IntToPtrOp,
+    tt.LoadOp, tt.MapElementwiseOp, tt.MulhiUIOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.PtrToIntOp, tt.ScanOp,
+    tt.StoreOp, ttg.AsyncCopyGlobalToLocalOp, ttng.PackedArithOp,
+)  # fmt: skip
+def elementwise(converter: Converter, op: Operation) -> None:
+    """Results and operands share one layout."""
+    converter.elementwise(op)
+
+
+@handles(
+    tt.AssertOp, tt.DescriptorLoadOp, tt.DescriptorReduceOp, tt.DescriptorStoreOp, tt.HistogramOp, tt.MakeRangeOp,
+    tt.PrintOp, tt.SplatOp, tt.UnsplatOp, ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.LocalStoreOp,
+    ub.PoisonOp,
+)  # fmt: skip
+def results_only(converter: Converter, op: Operation) -> None:
+    """Results get layouts; operands may have any."""
+    for result in op.results:
+        converter.settle(result)
+
+
+@handles(tt.GatherOp, ttg.LocalGatherOp)
+def gather(converter: Converter, op: tt.GatherOp | ttg.LocalGatherOp) -> None:
+    """The indices have the layout of the result; the source may have any."""
+    converter.settle(op.result)
+    converter.require(op, 1, op.result.type.encoding)
+
+
+@handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp)
+def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.DescriptorScatterOp) -> None:
+    """Four row numbers in each thread, the same ones in all threads of a warp, as one instruction takes them."""
+    for result in op.results:
+        converter.settle(result)
+    rows = BlockedLayout((1, 4), (WARP_SIZE, 1), (1, converter.warps), (1, 0))
+    converter.require(op, 1, layout_attr(SliceLayout(0, rows)))
+
+
+@handles(ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp)
+def scatter(converter: Converter, op: ttg.LocalScatterOp | ttg.LocalAtomicScatterRMWOp) -> None:
+    """Values and indices, and what was there before, have one layout."""
+    for result in op.results:
+        converter.settle(result)
+    values = as_tensor(op.values.type)
+    assert values is not None
+    for index, operand in enumerate(op.operands):
+        if as_tensor(operand.type) is not None:
+            converter.require(op, index, values.encoding)
+
+
+@handles(ConstantOp)
+def constant(converter: Converter, op: ConstantOp) -> None:
+    """The attribute of a constant has the type of its result."""
+    converter.settle(op.result)
+    type_, value = as_tensor(op.result.type), op.value
+    if type_ is not None and isinstance(value, DenseIntOrFPElementsAttr):
+        op.properties["value"] = DenseIntOrFPElementsAttr(cast(Any, type_), value.data)
