@@ -47,7 +47,8 @@ def _queue(task: Task, op: Operation) -> Queue:
     queue = task.block.cluster.requests
     if queue is None:
         kind = "request to cluster launch control"
-        queue = task.block.cluster.requests = task.queue(kind, in_order=True)
+        over = "it is over when the phase of its barrier is complete"
+        queue = task.block.cluster.requests = task.queue(kind, in_order=True, over=over)
     failed = task.block.cluster.failed_request
     if failed is not None and task.clock.knows(queue.agent, failed):
         raise fault_at(op, "a cluster is asked for again behind a response which said that there is none")
