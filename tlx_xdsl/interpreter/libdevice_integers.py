@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tlx_xdsl.interpreter.functions import leading_zeros
 from tlx_xdsl.interpreter.numbers import Array, unsigned
 from tlx_xdsl.interpreter.ops.arith import multiply_high
 from tlx_xdsl.interpreter.registry import Binary, Unary
@@ -28,7 +29,7 @@ def _count(target: np.dtype[Any]) -> Callable[[Array], Array]:
 
 
 def _leading_zeros(target: np.dtype[Any]) -> Callable[[Array], Array]:
-    return lambda x: np.where(x == 0, 8 * x.dtype.itemsize, _bits(x).argmax(-1)).astype(target)
+    return lambda x: leading_zeros(x.view(unsigned(x.dtype))).astype(target)
 
 
 def _first_set(target: np.dtype[Any]) -> Callable[[Array], Array]:

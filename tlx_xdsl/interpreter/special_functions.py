@@ -29,7 +29,9 @@ def each(function: Callable[[float], float], wrong: Callable[[float], float]) ->
         except (ValueError, OverflowError):
             return wrong(x)
 
-    return cast("Callable[[F64], F64]", np.vectorize(guarded, otypes=[np.float64]))
+    applied = cast("Callable[[F64], F64]", np.vectorize(guarded, otypes=[np.float64]))
+    # A scalar gives a scalar.
+    return lambda values: applied(values)[()]
 
 
 def _gamma_pole(x: float) -> float:

@@ -15,6 +15,7 @@ from tlx_xdsl.layouts.address import (
     TmemAddress,
     shared_address,
     shared_addresses,
+    shared_blocks,
     shared_bytes,
     tmem_address,
     tmem_columns,
@@ -116,9 +117,10 @@ class TestSharedMemory:
     @given(rng=st.randoms(use_true_random=False), family=st.sampled_from(IN_SHARED_MEMORY))
     def test_one_by_one(self, family: str, rng: random.Random):
         layout, shape = FAMILIES[family](rng)
-        places = shared_addresses(layout, shape, 16)
+        places, (blocks, ctas) = shared_addresses(layout, shape, 16), shared_blocks(layout, shape)
+        assert blocks.max() < ctas
         for index in list(product(*map(range, shape)))[:: max(1, prod(shape) // 10)]:
-            assert shared_address(layout, shape, index, 16).byte == places[index]
+            assert shared_address(layout, shape, index, 16) == SharedAddress(blocks[index], places[index])
 
 
 class TestTensorMemory:

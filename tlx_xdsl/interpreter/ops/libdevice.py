@@ -15,17 +15,13 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter import special_functions as special
 from tlx_xdsl.interpreter.directed_rounding import MODES, from_integer, rounded, to_integer, to_narrower
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.functions import reciprocal_root, round_half_away
 from tlx_xdsl.interpreter.libdevice_integers import BITS, INTEGERS, Builder
 from tlx_xdsl.interpreter.numbers import Array, dtype_of
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
 
 _Function = Callable[..., Any]
-
-
-def _round_away(x: Array) -> Array:
-    whole = np.trunc(x)
-    return np.copysign(np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole), x)
 
 
 def _positive_difference(x: Array, y: Array) -> Array:
@@ -77,10 +73,6 @@ def _power(x: Array, y: Array) -> Array:
     return np.power(x, y.astype(np.float64))
 
 
-def _inverse_root(x: Array) -> Array:
-    return 1 / np.sqrt(x)
-
-
 def _inverse_length(*parts: Array) -> Array:
     return 1 / special.length(*parts)
 
@@ -103,8 +95,8 @@ _ONE: dict[str, _Function] = {
     "exp10": _exp10, "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "floor": np.floor, "j0": special.j0,
     "j1": special.j1, "lgamma": special.log_gamma, "log": np.log, "log10": np.log10, "log1p": np.log1p,
     "log2": np.log2, "logb": _exponent, "nearbyint": np.rint, "normcdf": special.normcdf,
-    "normcdfinv": special.normcdfinv, "rcbrt": _cube_root_inverse, "rint": np.rint, "round": _round_away,
-    "rsqrt": _inverse_root, "sin": np.sin, "sinh": np.sinh, "sinpi": special.sinpi, "sqrt": np.sqrt,
+    "normcdfinv": special.normcdfinv, "rcbrt": _cube_root_inverse, "rint": np.rint, "round": round_half_away,
+    "rsqrt": reciprocal_root, "sin": np.sin, "sinh": np.sinh, "sinpi": special.sinpi, "sqrt": np.sqrt,
     "tan": np.tan, "tanh": np.tanh, "tgamma": special.gamma, "trunc": np.trunc, "y0": special.y0, "y1": special.y1,
     "ilogb": _integer_exponent,
 }  # fmt: skip
@@ -186,7 +178,7 @@ def _functions() -> dict[str, Builder]:
         found[name] = found[f"{name}f"] = _in_double(function)
     found |= {name: _in_double(function) for name, function in _FAST.items()}
     found["nextafter"] = found["nextafterf"] = _next_after
-    for name, function in (("llrint", np.rint), ("llround", _round_away)):
+    for name, function in (("llrint", np.rint), ("llround", round_half_away)):
         found[name] = found[f"{name}f"] = _rounded_integer(function)
     for name, function in (("isinf", np.isinf), ("isnan", np.isnan), ("signbit", np.signbit)):
         found[f"{name}f"] = found[f"{name}d"] = _predicate(function)

@@ -25,6 +25,7 @@ from tests.unit.interpreter.stock import (  # noqa: E402, F401
 )
 from tests.unit.interpreter.stock.running import REFERENCES  # noqa: E402
 from tlx_xdsl.interpreter.faults import Deadlock, Fault  # noqa: E402
+from tlx_xdsl.interpreter.scheduler import POLICIES  # noqa: E402
 
 generate.cases()
 AMPERE = (
@@ -36,7 +37,6 @@ TEXTS = [
     *((name, 80) for name in AMPERE),
 ]
 FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
-SCHEDULES = ("adversarial", "round-robin", "random")
 
 
 DEFECTS: dict[tuple[str, int], tuple[tuple[int, int], tuple[int, int], str]] = {
@@ -60,8 +60,7 @@ def test_results_are_right_and_nothing_is_reported(name: str, arch: int) -> None
         with pytest.raises(Fault, match=message):
             running.check(name, arch, "adversarial", 0)
         return
-    schedules = itertools.product(SCHEDULES, range(3)) if FULL else [("adversarial", 0)]
-    for schedule, seed in schedules:
+    for schedule, seed in itertools.product(POLICIES, range(3 if FULL else 1)):
         running.check(name, arch, schedule, seed)
 
 
