@@ -51,15 +51,17 @@ def run_clusters(
     firsts: Sequence[tuple[int, int, int]],
     settings: Settings,
     observer: Observer | None = None,
-) -> Iterator[int]:
+    idle: list[Cluster] | None = None,
+) -> Generator[int]:
     """Run the clusters that begin at the programs `firsts`; gives the number of turns that each has taken.
 
     They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for
     what a later one writes, and the next ones go on beside it.
+    `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
     Raises Fault for what a kernel does wrong; what it leaves behind is reported as warnings.
     """
     waiting = list(firsts)
-    idle: list[Cluster] = []
+    idle = [] if idle is None else idle
     running: list[_Running] = []
     stuck = 0
     with np.errstate(all="ignore"):
@@ -116,7 +118,8 @@ def _start(
     settings: Settings,
     observer: Observer | None,
 ) -> _Running:
-    cluster = idle.pop() if idle else Cluster(launch, observer=observer, waiting_clusters=waiting)
+    cluster = idle.pop() if idle else Cluster(launch, observer=observer)
+    cluster.waiting_clusters = waiting
     first = waiting.pop(0)
     cluster.begin(first)
     cluster.schedule = settings.name

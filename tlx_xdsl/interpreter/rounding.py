@@ -30,6 +30,29 @@ def round_to(values: Array, target: np.dtype[Any], *, saturates: bool = False) -
     return values.astype(target)
 
 
+def integer_to(values: Array, target: np.dtype[Any]) -> Array:
+    """Integers as the nearest numbers of `target`, ties to even."""
+    if target.itemsize >= 4 or target == np.float16:
+        return values.astype(target)
+    if values.dtype.itemsize < 8:
+        return round_to(values.astype(np.float64), target)
+    # f64 holds 53 bits: of larger numbers, the 11 below only say whether there is anything.
+    kept, below = values >> values.dtype.type(11), values & values.dtype.type(2047)
+    large = (kept | (below != 0)).astype(np.float64) * 2048.0
+    near = values.astype(np.float64)
+    return round_to(np.where(np.abs(near) < 2.0**52, near, large), target)
+
+
+def clamp_to_integer(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Whole numbers in f64 as integers: the nearest one there is, and 0 for NaN (PTX ISA, "cvt")."""
+    limits = np.iinfo(dtype)
+    with np.errstate(invalid="ignore"):
+        result = np.clip(values, float(limits.min), float(limits.max)).astype(dtype)
+    # The largest integer need not be a float.
+    result = np.where(values >= float(limits.max), dtype.type(limits.max), result)
+    return np.where(np.isnan(values), dtype.type(0), result)[()]
+
+
 def truncate_to(values: Array, target: np.dtype[Any]) -> Array:
     """`values` as the numbers of `target` that are next to them towards zero; infinities and NaN stay.
 

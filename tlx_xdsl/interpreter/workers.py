@@ -19,6 +19,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -32,7 +33,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.blas import one_thread
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
-from tlx_xdsl.interpreter.machine import Launch, Observer
+from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 from tlx_xdsl.interpreter.progress import Progress
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 
@@ -43,7 +44,7 @@ WORTH_IT = 0.4
 """Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them
 and to copy 10 MB of arrays takes 0.03 s."""
 PROBE = 3
-"""Clusters that run before this is judged; the first ones take longer, since they find out where buffers lie."""
+"""Clusters that run before this is judged; the first one takes longer, since it finds out where buffers lie."""
 CHUNKS = 8
 """Chunks that each process gets, if all take as long."""
 
@@ -83,19 +84,39 @@ def run_launch(
     with one_thread(), Progress(len(firsts), what) as progress:
         if observer is not None or not can_fork() or needs_one_process(launch.plan.module):
             jobs = 1
-        turns, rest = 0, firsts
-        if jobs is None:
-            jobs = 1
-            if cores() > 1 and len(firsts) > 2 * PROBE and not talks(launch.plan.module):
-                turns, seconds = _probe(launch, firsts[:PROBE], settings, progress)
-                rest = firsts[PROBE:]
-                if seconds * len(rest) > WORTH_IT:
-                    jobs = cores()
-        jobs = max(1, min(jobs, len(rest)))
+        idle: list[Cluster] = []
+        alone = _Alone(run_clusters(launch, firsts, settings, observer, idle), progress)
+        if jobs != 1 and not talks(launch.plan.module):
+            # How long the last ones take says whether help is worth it, and other processes begin with what they know.
+            seconds = alone.run(PROBE)
+            if jobs is None and seconds * (len(firsts) - PROBE) > WORTH_IT:
+                jobs = cores()
+            firsts = firsts[PROBE:]
+        jobs = max(1, min(jobs or 1, len(firsts)))
         if jobs == 1:
-            return turns + _serial(launch, rest, settings, observer, progress), 1
+            alone.run()
+            return alone.turns, 1
+        alone.clusters.close()
         with shared(launch.memory):
-            return turns + _Crew(launch, settings, jobs, progress).run(rest), jobs
+            return alone.turns + _Crew(launch, settings, jobs, progress, idle).run(firsts), jobs
+
+
+@dataclass
+class _Alone:
+    """The run of clusters by this process."""
+
+    clusters: Generator[int]
+    progress: Progress
+    turns: int = 0
+
+    def run(self, count: int | None = None) -> float:
+        """Run that many clusters, or all that are left; gives the seconds of the last one."""
+        seconds, before = 0.0, time.perf_counter()
+        for taken in islice(self.clusters, count):
+            self.turns += taken
+            self.progress.advance()
+            seconds, before = time.perf_counter() - before, time.perf_counter()
+        return seconds
 
 
 def talks(module: ModuleOp) -> bool:
@@ -117,26 +138,6 @@ _TALKING = ("atomic", "tma_reduce", "descriptor_reduce")
 """Parts of the names of operations that read and write global memory at once."""
 _NEEDING = ("atomic_poll", "clc_")
 """Parts of the names of operations that a program may hang at when another process has the programs that it needs."""
-
-
-def _serial(
-    launch: Launch, firsts: Sequence[First], settings: Settings, observer: Observer | None, progress: Progress
-) -> int:
-    turns = 0
-    for taken in run_clusters(launch, firsts, settings, observer):
-        turns += taken
-        progress.advance()
-    return turns
-
-
-def _probe(launch: Launch, firsts: Sequence[First], settings: Settings, progress: Progress) -> tuple[int, float]:
-    """Run a few clusters; gives their turns and the seconds that the last one has taken."""
-    turns, seconds, before = 0, 0.0, time.perf_counter()
-    for taken in run_clusters(launch, firsts, settings):
-        turns += taken
-        progress.advance()
-        seconds, before = time.perf_counter() - before, time.perf_counter()
-    return turns, seconds
 
 
 @contextmanager
@@ -177,8 +178,8 @@ class _Done:
     error: CompilationError | None = None
 
 
-def _work(link: Connection, launch: Launch, settings: Settings) -> None:
-    """What a worker does: run chunks until there is no other."""
+def _work(link: Connection, launch: Launch, settings: Settings, idle: list[Cluster]) -> None:
+    """What a worker does: run chunks until there is no other. `idle` are clusters that have run."""
     # The parent ends its workers itself when the user interrupts. It also has set the threads of BLAS: here, to say so
     # once more would start them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -188,7 +189,7 @@ def _work(link: Connection, launch: Launch, settings: Settings) -> None:
         printed = io.StringIO()
         with collected_diagnostics() as said, contextlib.redirect_stdout(printed):
             try:
-                for taken in run_clusters(launch, firsts, settings):
+                for taken in run_clusters(launch, firsts, settings, None, idle):
                     turns += taken
                     link.send(_Tick())
             except CompilationError as fault:
@@ -217,6 +218,7 @@ class _Crew:
     settings: Settings
     jobs: int
     progress: Progress
+    idle: list[Cluster]
     workers: list[_Worker] = field(default_factory=list[_Worker])
     done: dict[int, _Done] = field(default_factory=dict[int, _Done])
     error: tuple[int, CompilationError] | None = None
@@ -258,7 +260,7 @@ class _Crew:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, self.launch, self.settings), daemon=True)
+        process = context.Process(target=_work, args=(theirs, self.launch, self.settings, self.idle), daemon=True)
         with warnings.catch_warnings():
             # Python 3.12 warns of other threads, such as BLAS's: a worker uses none of their locks.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -305,7 +307,7 @@ class _Crew:
         """End all workers."""
         for worker in self.workers:
             if worker.chunk is not None:
-                worker.process.terminate()
+                worker.process.kill()
             worker.link.close()
         for worker in self.workers:
             worker.process.join()

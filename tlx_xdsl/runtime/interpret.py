@@ -82,7 +82,7 @@ class Interpretation:
     """How a run went that ended without a fault."""
 
     clusters: int
-    """Clusters that have run: programs, where clusters have one thread block."""
+    """Clusters of the grid: programs, where clusters have one thread block."""
     turns: int
     """Turns of all tasks and asynchronous operations together."""
     seconds: float

@@ -227,6 +227,7 @@ class _Run:
             f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
         )
         for name, path in self._saved.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
             np.save(path, self._arrays[name])
         for name, expression in self._expected.items():
             self._check(name, expression)

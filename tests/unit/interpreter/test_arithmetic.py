@@ -97,7 +97,7 @@ def test_by_zero_all_bits_are_set(name: str) -> None:
     assert binary(name, np.array([1, 2], np.int32), np.array([1, 0], np.int32)).tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("bits", (32, 64))
+@pytest.mark.parametrize("bits", [32, 64])
 def test_the_high_half_of_a_product(bits: int) -> None:
     a, b = edges(bits)
     expected = [unsigned(int(x), bits) * unsigned(int(y), bits) >> bits for x, y in zip(a, b, strict=True)]

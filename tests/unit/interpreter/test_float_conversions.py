@@ -45,7 +45,9 @@ def test_every_number_and_every_middle_is_rounded_once(name: str) -> None:
         expected = np.where(np.isinf(expected), np.nan, expected)
     with np.errstate(all="ignore"):
         assert_same(round_to(values, kind), expected)
-        assert_same(truncate_to(values, kind), towards_zero(values, name) if name != "e4m3" else _without_infinity(values))
+        assert_same(
+            truncate_to(values, kind), towards_zero(values, name) if name != "e4m3" else _without_infinity(values)
+        )
 
 
 def _without_infinity(values: np.ndarray) -> np.ndarray:
@@ -91,3 +93,23 @@ def test_the_error_function_is_that_of_python(numbers: list[float]) -> None:
     import math
 
     np.testing.assert_allclose(erf(np.array(numbers)), [math.erf(x) for x in numbers], rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("sitofp", np.int64), ("uitofp", np.uint64), ("sitofp", np.int32)])
+def test_integers_become_the_nearest_bf16(kind: str, dtype: type) -> None:
+    rng, limits = np.random.default_rng(0), np.iinfo(dtype)
+    # Middles between neighbours, and one to either side, which f64 or f32 would round away.
+    middles = [(2 * m + 1) << shift for m in range(128, 256) for shift in range(limits.bits - 10)]
+    near = [m + step for m in middles for step in (-1, 0, 1)]
+    numbers = np.array([x for x in near if x <= limits.max], dtype)
+    numbers = np.concatenate((numbers, rng.integers(limits.min, limits.max, 500, dtype), -numbers.astype(dtype)))
+    found = apply(f"arith.{kind} %0 : T<i{limits.bits}> to T<bf16>", numbers.view(f"i{limits.bits // 8}"),
+                  types=f"T<i{limits.bits}>", result="T<bf16>")  # fmt: skip
+    for number, result in zip(numbers.tolist(), found.astype(np.float64), strict=True):
+        size = max(abs(number).bit_length() - 8, 0)
+        low = abs(number) >> size << size
+        rest, half = abs(number) - low, (1 << size) // 2
+        up = rest > half or (rest == half and size and low >> size & 1)
+        expected = low + ((1 << size) if up else 0)
+        assert abs(int(result)) == expected, number
+        assert (result < 0) == (number < 0)

@@ -20,7 +20,7 @@ def _collatz(n, limit):
     """Steps until 1: every lane takes as many as it needs."""
     steps = 0
     while n != 1 and steps < limit:
-        if n % 2 == 0:
+        if n % 2 == 0:  # noqa: SIM108
             n = n // 2
         else:
             n = 3 * n + 1
@@ -203,11 +203,19 @@ def wrong_index_kernel(x, i, out):
     tl.store(out + index, tl.gather(tl.load(x + index), tl.load(i + index), 0))
 
 
+def test_an_undefined_index_picks_an_undefined_element():
+    x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    tlx_xdsl.interpret(wrong_index_kernel, (1,), x, np.where(x == 3, -1, 2).astype(np.int32), out)
+    np.testing.assert_array_equal(out, np.where(x == 3, np.nan, 2))
+
+
 def test_an_index_outside_of_the_source_is_reported():
     x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
     i = np.arange(16, dtype=np.int32)
     i[5] = 16
-    with pytest.raises(Fault, match=r"index 16 \(element \[5\] of the indices\) is outside of the 16 elements") as found:
+    with pytest.raises(
+        Fault, match=r"index 16 \(element \[5\] of the indices\) is outside of the 16 elements"
+    ) as found:
         tlx_xdsl.interpret(wrong_index_kernel, (1,), x, i, out)
     assert found.value.source_line is not None
     assert "tl.gather" in found.value.source_line

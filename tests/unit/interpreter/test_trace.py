@@ -90,6 +90,14 @@ def test_every_turn_is_a_slice_or_a_completion(trace):
     assert sorted(turns + ends) == list(range(trace.text["otherData"]["turns"]))
 
 
+def test_to_be_watched_changes_nothing(tmp_path):
+    alone, watched = (gemm("hopper_gemm_ws.py", 256, 256, 200) for _ in range(2))
+    turns = alone.run(schedule="random", seed=5, jobs=1).turns
+    assert watched.run(schedule="random", seed=5, trace=tmp_path / "trace.json").turns == turns
+    assert Read(tmp_path / "trace.json").text["otherData"]["turns"] == turns
+    assert watched.arguments[2].base.tobytes() == alone.arguments[2].base.tobytes()
+
+
 def test_rows_and_their_lines(trace):
     names = set(trace.rows.values())
     assert {"the default task", "partition 0", "partition 1", "wgmma of partition 0", "mbarrier full"} <= names

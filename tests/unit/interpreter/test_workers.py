@@ -15,6 +15,7 @@ from tests.unit.interpreter.example_runs import gemm
 from tlx_xdsl.interpreter import blas, progress, workers
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.interpreter.workers import PROBE
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 
 pytestmark = pytest.mark.skipif(not workers.can_fork(), reason="processes can't be forked here")
@@ -38,7 +39,8 @@ def test_every_program_runs_once(jobs):
 
 
 def test_there_are_no_more_processes_than_programs():
-    assert squares.interpret(2, np.zeros(2, np.int32), jobs=8).jobs == 2
+    assert squares.interpret(PROBE + 2, np.zeros(PROBE + 2, np.int32), jobs=8).jobs == 2
+    assert squares.interpret(PROBE, np.zeros(PROBE, np.int32), jobs=8).jobs == 1
     assert squares.interpret(0, np.zeros(2, np.int32), jobs=8).clusters == 0
 
 
@@ -119,10 +121,10 @@ def test_prints_and_warnings_come_in_order(capsys):
 def test_a_process_that_dies_is_an_error(monkeypatch):
     inside = os.getpid()
 
-    def run_clusters(launch, firsts, settings, observer=None):
+    def run_clusters(launch, firsts, settings, observer=None, idle=None):
         if os.getpid() != inside and firsts[0][0] > 10:
             os.kill(os.getpid(), signal.SIGKILL)
-        yield 1
+        yield from [1] * len(firsts)
 
     monkeypatch.setattr(workers, "run_clusters", run_clusters)
     began = time.monotonic()
@@ -134,9 +136,12 @@ def test_a_process_that_dies_is_an_error(monkeypatch):
 
 
 def test_a_defect_in_a_process_is_told_as_one(monkeypatch):
-    def run_clusters(launch, firsts, settings, observer=None):
-        raise KeyError("oh")
-        yield
+    inside = os.getpid()
+
+    def run_clusters(launch, firsts, settings, observer=None, idle=None):
+        if os.getpid() != inside:
+            raise KeyError("oh")
+        yield from [1] * len(firsts)
 
     monkeypatch.setattr(workers, "run_clusters", run_clusters)
     with pytest.raises(tlx_xdsl.CompilationError, match="internal error: KeyError: 'oh'"):
@@ -144,7 +149,7 @@ def test_a_defect_in_a_process_is_told_as_one(monkeypatch):
 
 
 def slow_clusters(seconds):
-    def run_clusters(launch, firsts, settings, observer=None):
+    def run_clusters(launch, firsts, settings, observer=None, idle=None):
         for _ in firsts:
             time.sleep(seconds)
             yield 1

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.numbers import Array, dtype_of, is_small_float, poison, unsigned, where
-from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
+from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, pure
 from tlx_xdsl.text.diagnostics import report_warning
 
 # Constants -----------------------------------------------------------------------------------------------------------
@@ -273,22 +273,23 @@ def rounded(op: Operation, function: Callable[..., Any]) -> Run:
     return lambda *values: function(*(value.astype(single) for value in values)).astype(dtype)
 
 
-def minimum(a: Array, b: Array) -> Array:
-    # numpy says nothing of the sign of zeros, PTX does: -0 is below +0.
-    return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.minimum(a, b))
+def _extremum(function: np.ufunc, *, is_lower: bool) -> Binary:
+    """`function`, but of two zeros the lower or the higher one by their sign: PTX says so, numpy takes any."""
+
+    def run(a: Array, b: Array) -> Array:
+        found = function(a, b)
+        if np.all(found):
+            return found
+        lower, higher = (a, b) if is_lower else (b, a)
+        return where((a == 0) & (b == 0), where(np.signbit(a), lower, higher), found)
+
+    return run
 
 
-def maximum(a: Array, b: Array) -> Array:
-    return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.maximum(a, b))
-
-
-def minnum(a: Array, b: Array) -> Array:
-    return where((a == 0) & (b == 0), where(np.signbit(a), a, b), np.fmin(a, b))
-
-
-def maxnum(a: Array, b: Array) -> Array:
-    return where((a == 0) & (b == 0), where(np.signbit(a), b, a), np.fmax(a, b))
-
+minimum = _extremum(np.minimum, is_lower=True)
+maximum = _extremum(np.maximum, is_lower=False)
+minnum = _extremum(np.fmin, is_lower=True)
+maxnum = _extremum(np.fmax, is_lower=False)
 
 _FLOAT: dict[type[Operation], Callable[..., Any]] = {
     upstream.AddfOp: np.add,
@@ -345,99 +346,3 @@ def select(op: arith.SelectOp) -> Ternary:
     if as_tensor(op.condition.type) is None:
         return lambda condition, a, b: a if condition else b
     return lambda condition, a, b: where(condition, a, b)
-
-
-# Conversions ---------------------------------------------------------------------------------------------------------
-
-
-@pure(arith.ExtSIOp)
-def extsi(op: Operation) -> Unary:
-    """As a signed number, the bit 1 is -1."""
-    target = dtype_of(op.results[0].type)
-    if dtype_of(op.operands[0].type).kind == "b":
-        return lambda value: -value.astype(target)
-    return lambda value: value.astype(target)
-
-
-@pure(arith.ExtUIOp)
-def extui(op: Operation) -> Unary:
-    """Zeros in front."""
-    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
-    return lambda value: value.view(unsigned(source)).astype(target)
-
-
-@pure(arith.TruncIOp)
-def trunci(op: Operation) -> Unary:
-    """The low bits."""
-    target = dtype_of(op.results[0].type)
-    if target.kind == "b":
-        return lambda value: (value & value.dtype.type(1)).astype(target)
-    return lambda value: value.astype(target)
-
-
-@pure(arith.ExtFOp, arith.TruncFOp)
-def convert_float(op: Operation) -> Unary:
-    """Rounds to nearest, ties to even; the results beyond the range are infinite, or NaN where there is no infinity."""
-    target = dtype_of(op.results[0].type)
-    return lambda value: value.astype(target)
-
-
-@pure(arith.SIToFPOp)
-def sitofp(op: Operation) -> Unary:
-    """As a signed number, the bit 1 is -1."""
-    target = dtype_of(op.results[0].type)
-    if dtype_of(op.operands[0].type).kind == "b":
-        return lambda value: -value.astype(target)
-    return lambda value: value.astype(target)
-
-
-@pure(arith.UIToFPOp)
-def uitofp(op: Operation) -> Unary:
-    """Of an unsigned number."""
-    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
-    return lambda value: value.view(unsigned(source)).astype(target)
-
-
-def _float_to_bit(value: Array) -> Array:
-    return (np.trunc(value.astype(np.float64)).astype(np.int64) & 1).astype(np.bool_)
-
-
-@pure(arith.FPToSIOp, arith.FPToUIOp)
-def float_to_integer(op: Operation) -> Run:
-    """Rounds towards zero. Out of range, PTX's cvt.rzi gives the nearest integer there is, and 0 for NaN."""
-    target = dtype_of(op.results[0].type)
-    if target.kind == "b":
-        return _float_to_bit
-    is_signed = isinstance(op, arith.FPToSIOp)
-    whole = target if is_signed else unsigned(target)
-
-    def run(value: Array) -> Array:
-        return clamp_to_integer(np.trunc(value.astype(np.float64)), whole).view(target)
-
-    return run
-
-
-def clamp_to_integer(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Whole numbers in f64 as integers: the nearest one there is, and 0 for NaN (PTX ISA, "cvt")."""
-    limits = np.iinfo(dtype)
-    with np.errstate(invalid="ignore"):
-        result = np.clip(values, float(limits.min), float(limits.max)).astype(dtype)
-    # The largest integer need not be a float.
-    result = np.where(values >= float(limits.max), dtype.type(limits.max), result)
-    return np.where(np.isnan(values), dtype.type(0), result)[()]
-
-
-@pure(upstream.BitcastOp)
-def bitcast(op: Operation) -> Unary:
-    """The same bits as another type."""
-    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
-    if "b" in (source.kind, target.kind):
-        return lambda value: value.astype(target)
-    return lambda value: value.view(target)
-
-
-@pure(upstream.IndexCastOp)
-def index_cast(op: Operation) -> Unary:
-    """Between `index` and an integer."""
-    target = dtype_of(op.results[0].type)
-    return lambda value: value.astype(target)

@@ -8,10 +8,10 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor
+from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.flight import InFlight
-from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.numbers import Array, dtype_of, poison
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 
 
@@ -101,31 +101,31 @@ def convert_layout(op: ttg.ConvertLayoutOp) -> Unary:
 def gather(op: tt.GatherOp) -> Binary:
     """Picked along one axis; beside it, an element comes from its own place.
 
-    Raises Fault for an index outside of the source: the hardware gives anything then.
+    The index -1 is what a masked load leaves (every bit set), and picks an element with every bit set. Raises Fault
+    for all other indices outside of the source, for which the hardware gives anything.
     """
-    axis = op.axis.value.data
+    axis, dtype = op.axis.value.data, dtype_of(op.result.type)
     source, wanted = shape_of_tensor(op.src.type), shape_of_tensor(op.indices.type)
     inside = tuple(slice(None) if dim == axis else slice(0, size) for dim, size in enumerate(wanted))
+    undefined = poison((), dtype)
 
     def run(values: Array, indices: Array) -> Array:
-        check_indices(op, indices, source[axis], f"dimension {axis} of the source")
-        return np.take_along_axis(values[inside], indices.astype(np.int64), axis)
+        masked = indices == -1
+        _check_indices(op, np.where(masked, 0, indices), source[axis], axis)
+        picked = np.take_along_axis(values[inside], np.where(masked, 0, indices).astype(np.int64), axis)
+        return np.where(masked, undefined, picked) if masked.any() else picked
 
     return run
 
 
-def check_indices(op: Operation, indices: Array, size: int, where: str) -> None:
-    """Check that all indices lie in 0 to `size` - 1.
-
-    Raises Fault, naming the first one that does not.
-    """
+def _check_indices(op: Operation, indices: Array, size: int, axis: int) -> None:
     wrong = (indices < 0) | (indices >= size)
     if wrong.any():
         at = np.argwhere(wrong)[0]
         raise fault_at(
             op,
             f"index {int(indices[tuple(at)])} (element {at.tolist()} of the indices) is outside of the {size} elements "
-            f"of {where}",
+            f"of dimension {axis} of the source",
         )
 
 
@@ -133,8 +133,6 @@ def check_indices(op: Operation, indices: Array, size: int, where: str) -> None:
 def histogram(op: tt.HistogramOp) -> Run:
     """How often each number occurs; those without a bin count nowhere."""
     bins = shape_of_tensor(op.result.type)[0]
-    tensor = as_tensor(op.result.type)
-    assert tensor is not None
 
     def run(values: Array, mask: Array | None = None) -> Array:
         if mask is not None:

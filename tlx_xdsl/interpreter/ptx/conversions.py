@@ -9,11 +9,10 @@ import numpy as np
 
 from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.interpreter.numbers import Array
-from tlx_xdsl.interpreter.ops.arith import clamp_to_integer
 from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, flushed
 from tlx_xdsl.interpreter.ptx.registers import PtxType
 from tlx_xdsl.interpreter.registry import Unary
-from tlx_xdsl.interpreter.rounding import round_to, truncate_to
+from tlx_xdsl.interpreter.rounding import clamp_to_integer, integer_to, round_to, truncate_to
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""
@@ -64,7 +63,7 @@ def convert(values: Array, modifiers: frozenset[str], source: PtxType, target: P
 
 def _from_integer(values: Array, modifiers: frozenset[str], target: PtxType) -> Array:
     if target.is_float:
-        return values.astype(target.dtype)
+        return integer_to(values, target.dtype)
     if "sat" not in modifiers:
         return values.astype(target.dtype)
     limits, own = np.iinfo(target.dtype), np.iinfo(values.dtype)

@@ -183,8 +183,7 @@ def narrowed(values: np.ndarray, name: str) -> np.ndarray:
 def integers_to_floats(m: Model, x, y, z, b, out) -> None:
     for base, a in ((0, x), (1000, y), (2000, z), (3000, b)):
         m.store("out", base + LANES, narrowed(a, "f2"))
-        # By way of f32, as the compiler does it, too.
-        m.store("out", base + 32 + LANES, narrowed(a.astype(F4), "bf16"))
+        m.store("out", base + 32 + LANES, narrowed(a, "bf16"))
         m.store("out", base + 64 + LANES, a.astype(F4))
         m.store("out", base + 96 + LANES, a.astype(F8))
 
@@ -206,15 +205,15 @@ def between_floats(m: Model, x, y, z, w, out) -> None:
 
 
 def whole(values: np.ndarray, name: str) -> np.ndarray:
-    """Rounded towards zero; out of range the nearest integer, 0 for NaN (PTX ISA, "cvt")."""
-    limits = np.iinfo(name)
+    """Rounded towards zero; out of range the nearest integer, 0 for NaN (PTX ISA, "cvt"); 8 bits are those of 16."""
+    limits = np.iinfo(name if name[1] != "1" else f"{name[0]}2")
 
     def one(x: float) -> int:
         if np.isnan(x):
             return 0
         return limits.max if x >= limits.max else limits.min if x <= limits.min else int(x)
 
-    return np.array([one(float(x)) for x in values], object).astype(name)
+    return np.array([one(float(x)) for x in values], object).astype(limits.dtype).astype(name)
 
 
 @reference(
