@@ -151,6 +151,23 @@ def test_atomic_updates_happen_one_after_the_other(kind: str) -> None:
     assert (out.tolist(), old.tolist()) == (memory, found)
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_buffer_must_not_end_while_a_copy_may_write_it(waits: bool) -> None:
+    body = pointers("x", "f32", 64, "xs")
+    body += """
+    %buf = ttg.local_alloc : () -> !ttg.memdesc<64xf32, #s, #smem, mutable>
+    %t = ttg.async_copy_global_to_local %xs, %buf : tensor<64x!tt.ptr<f32>, #b> -> <64xf32, #s, #smem, mutable>
+    %g = ttg.async_commit_group tokens %t"""
+    wait = "\n    %w = ttg.async_wait %g {num = 0 : i32}"
+    end = "\n    ttg.local_dealloc %buf : !ttg.memdesc<64xf32, #s, #smem, mutable>"
+    x = np.zeros(64, np.float32)
+    if waits:
+        run("%x: !tt.ptr<f32>", body + wait + end, [x])
+        return
+    with pytest.raises(Fault, match="frees 'buf', and nothing orders it behind the cp.async"):
+        run("%x: !tt.ptr<f32>", body + end + wait, [x])
+
+
 # Descriptors in memory -----------------------------------------------------------------------------------------------
 
 DESC = "!tt.tensordesc<8x32xf32, #tma>"
