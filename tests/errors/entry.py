@@ -42,6 +42,8 @@ class Entry:
     arguments: Mapping[str, str] = field(default_factory=dict)
     """The values of a kernel that compiles, as `tlx run --arg` takes them: the error is what it does when it runs."""
     grid: int = 1
+    cluster: int = 1
+    """CTAs of a cluster."""
 
     @property
     def command(self) -> str | None:
@@ -49,7 +51,9 @@ class Entry:
         if not self.arguments:
             return None
         values = "".join(f" --arg {name}={text!r}" for name, text in self.arguments.items())
-        return f"tlx run {FILE}:kernel --grid {self.grid}{values}".replace("'", '"')
+        cluster = f" --cluster {self.cluster}" if self.cluster > 1 else ""
+        target = f" --target {self.target}" if self.target != "sm_90a" else ""
+        return f"tlx run {FILE}:kernel --grid {self.grid}{cluster}{target}{values}".replace("'", '"')
 
     @property
     def source(self) -> str:
@@ -81,7 +85,8 @@ class Entry:
     def _fault(self, kernel: tlx_xdsl.Kernel) -> tlx_xdsl.CompilationError | None:
         values = {name: argument_value(name, text, Hint(), 0) for name, text in self.arguments.items()}
         try:
-            interpret_source(kernel.source, self.grid, values | dict(self.constexprs), Options(target=self.target))
+            options = Options(target=self.target, cluster=(self.cluster, 1, 1))
+            interpret_source(kernel.source, self.grid, values | dict(self.constexprs), options)
         except tlx_xdsl.CompilationError as error:
             return error
         return None

@@ -104,6 +104,45 @@ def kernel(out):
             arguments={"out": "zeros:i32[1]"},
         ),
         Entry(
+            "An accumulator that is read before the products are done",
+            """
+@tlx_xdsl.jit
+def kernel(src, out):
+    tile = tlx.local_alloc((128, 128), tlx.dtype_of(src), 1)
+    product = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem)
+    full, done = tlx.alloc_barriers(1), tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 128 * 128 * 2)
+    tlx.async_descriptor_load(src, tile[0], [0, 0], full[0])
+    tlx.barrier_wait(full[0], 0)
+    tlx.async_dot(tile[0], tile[0], product[0], use_acc=False, force_async=True)
+    tlx.async_dot(tile[0], tile[0], product[0], use_acc=True, mBarriers=[done[0]])
+    values = tlx.local_load(product[0])  # error
+    rows, columns = tl.arange(0, 128)[:, None], tl.arange(0, 128)[None, :]
+    tl.store(out + rows * 128 + columns, values)
+""",
+            "The tensor cores go on by themselves. `tlx.barrier_wait(done[0], 0)` in front of the load waits for both "
+            "products: a barrier that one names completes when all are done that its task has issued so far.",
+            target="sm_100a",
+            arguments={"src": "desc(randn:fp16[128,128], [128,128])", "out": "zeros:fp32[128,128]"},
+        ),
+        Entry(
+            "Another CTA's memory before that CTA has started",
+            """
+@tlx_xdsl.jit
+def kernel(out):
+    rank = tlx.cluster_cta_rank()
+    theirs = tlx.local_alloc((64,), tl.int32, 1)
+    tlx.remote_shmem_store(theirs[0], tl.zeros((64,), tl.int32) + rank, rank ^ 1)  # error
+    tlx.cluster_barrier()
+    tl.store(out + rank * 64 + tl.arange(0, 64), tlx.local_load(theirs[0]))
+""",
+            "The CTAs of a cluster run at the same time, but do not begin together. A `tlx.cluster_barrier()` in front "
+            "of the store says that both have begun; the one behind it says that both stores are over.",
+            grid=2,
+            cluster=2,
+            arguments={"out": "zeros:i32[128]"},
+        ),
+        Entry(
             "A load out of bounds",
             """
 @tlx_xdsl.jit

@@ -15,7 +15,8 @@ from tlx_xdsl.interpreter.special_functions import two_product, two_sum
 def round_half_away(values: Array) -> Array:
     """The nearest integer, ties away from zero (C: round)."""
     whole = np.trunc(values)
-    return np.copysign(whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1.0, values), 0.0), values)
+    away = whole + np.copysign(1.0, values)
+    return np.where(np.abs(values - whole) >= 0.5, away, whole)[()]
 
 
 def reciprocal_root(values: Array) -> Array:

@@ -5,7 +5,15 @@ import numpy as np
 
 import tlx_xdsl
 from tests.unit.interpreter.example_runs import Case
-from tests.unit.interpreter.kernels import attention, clc_gemm, cluster_gemm, layer_norm, mx_gemm, pair_gemm
+from tests.unit.interpreter.kernels import (
+    attention,
+    clc_gemm,
+    cluster_gemm,
+    layer_norm,
+    mx_gemm,
+    pair_gemm,
+    pair_persistent,
+)
 
 TOLERANCE = 1e-3
 """Largest norm of the difference over the norm of the result: one rounding to f16."""
@@ -70,11 +78,12 @@ def launch_control(m=384, n=200, k=136, **constexprs) -> Case:
 def pair(m=300, n=200, k=200, pairs=1, **constexprs) -> Case:
     """The GEMM of pairs of CTAs that work on one product; one or two pairs in a cluster."""
     settings = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "NUM_STAGES": 2, "PAIRS": pairs} | constexprs
+    rows = settings["BLOCK_M"]
     a, b = _matrices(m, n, k)
     c = _poisoned((m, n), np.float16)
     describe = tlx_xdsl.TensorDescriptor.from_tensor
-    arguments = [describe(a, [128 // pairs, 64]), describe(b, [64, 64]), describe(c, [128, 128]), m, n, k]
-    grid = 2 * pairs * -(-m // 256) * -(-n // (128 * pairs))
+    arguments = [describe(a, [rows // pairs, 64]), describe(b, [64, 64]), describe(c, [rows, 128]), m, n, k]
+    grid = 2 * pairs * -(-m // (2 * rows)) * -(-n // (128 * pairs))
     options = {"cluster": (2 * pairs, 1, 1), "target": "sm_100a"}
     return Case(pair_gemm.matmul, (grid,), arguments, settings, options, _product(a, b, c), TOLERANCE)
 
@@ -82,6 +91,18 @@ def pair(m=300, n=200, k=200, pairs=1, **constexprs) -> Case:
 def two_pairs(m=256, n=304, k=264, **constexprs) -> Case:
     """The same with two pairs, which share the copies of A."""
     return pair(m, n, k, 2, **constexprs)
+
+
+def persistent(m=900, n=296, k=136, **constexprs) -> Case:
+    """The same, with cluster launch control and two accumulators."""
+    settings = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "NUM_STAGES": 2} | constexprs
+    a, b = _matrices(m, n, k)
+    c = _poisoned((m, n), np.float16)
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [describe(a, [128, 64]), describe(b, [64, 64]), describe(c, [128, 128]), m, n, k]
+    grid = 2 * -(-m // 256) * -(-n // 128)
+    options = {"cluster": (2, 1, 1), "target": "sm_100a"}
+    return Case(pair_persistent.matmul, (grid,), arguments, settings, options, _product(a, b, c), TOLERANCE)
 
 
 FLOATS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
@@ -158,8 +179,10 @@ CASES = {
     "layer-norm-pair": lambda: norm(9, 256, 2),
     "launch-control": launch_control,
     "pair": pair,
+    "pair-64-rows": lambda: pair(200, 136, 136, BLOCK_M=64),
     "pair-long": lambda: pair(256, 128, 520),
     "two-pairs": two_pairs,
+    "pair-persistent": persistent,
     "mxfp8": mx,
     "mxfp8-mixed": lambda: mx(128, 256, 256, "e5m2", "e4m3", BLOCK_N=256, NUM_STAGES=1),
     "mxfp4": lambda: mx(128, 128, 256, "e2m1", "e4m3"),

@@ -205,6 +205,9 @@ RELAXED = "ttng.cluster_arrive {relaxed = true} ttng.cluster_wait"
         f"{FENCE} {RELAXED}",
         "nvvm.fence.mbarrier.init nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
         "nvvm.cluster.arrive {aligned} nvvm.cluster.wait {aligned}",
+        'nvvm.inline_ptx "barrier.cluster.arrive.aligned;" nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
+        'nvvm.inline_ptx "fence.mbarrier_init.release.cluster;" nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" '
+        'nvvm.inline_ptx "barrier.cluster.wait;"',
     ],
 )
 def test_initialised_barriers_are_told_to_the_cluster(sync):
@@ -217,6 +220,7 @@ def test_initialised_barriers_are_told_to_the_cluster(sync):
     [
         ("", "nothing tells it that CTA . has started"),
         (FENCE, "nothing tells it that CTA . has started"),
+        ('nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.cluster.wait', "nothing orders its initialisation"),
         (RELAXED, "is used, but nothing orders its initialisation before that"),
         (f"{RELAXED} {FENCE}", "is used, but nothing orders its initialisation before that"),
         ("ttng.cluster_wait", "waits at the cluster's barrier without having arrived there"),

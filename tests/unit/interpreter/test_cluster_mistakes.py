@@ -57,6 +57,12 @@ def test_mistake(case, drop, message, schedule):
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
+def test_a_response_that_not_all_have_read(schedule):
+    with pytest.raises(Fault, match=r"too many arrivals|nothing orders"):
+        runs.persistent(CONSUMERS=5).run(schedule=schedule, jobs=1)
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
 def test_barrier_of_the_cluster_orders_initialisations_without_a_fence(schedule):
     """It releases and acquires (PTX ISA, "barrier.cluster"); the fence is for a relaxed one."""
     runs.norm(DROP="fence").run(schedule=schedule, jobs=1)

@@ -217,3 +217,51 @@ def by_one_warp():
 def test_a_warp_reaches_a_quarter_of_the_lanes():
     with pytest.raises(Fault, match=r"it takes whole warp groups, 4 warps each.*: partition 0 has 1"):
         tlx_xdsl.interpret(by_one_warp, 1, **BLACKWELL)
+
+
+# --- copies from shared memory --------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def copied(x_ptr, y_ptr, DROP: tl.constexpr):
+    source = tlx.local_alloc((128, 32), tl.float32, 1)
+    target = tlx.local_alloc((128, 32), tl.float32, 1, tlx.storage_kind.tmem)
+    done = tlx.alloc_barriers(1)
+    at = tl.arange(0, 128)[:, None] * 32 + tl.arange(0, 32)[None, :]
+    tlx.local_store(source[0], tl.load(x_ptr + at))
+    if DROP != "fence":
+        tlx.fence_async_shared()
+    tlx.tmem_copy(source[0], target[0])
+    tlx.tcgen05_commit(done[0])
+    if DROP != "wait":
+        tlx.barrier_wait(done[0], 0)
+    tl.store(y_ptr + at, tlx.local_load(target[0]))
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
+def test_copy_from_shared_memory(schedule):
+    x = np.random.default_rng(0).standard_normal((128, 32)).astype(np.float32)
+    y = np.zeros_like(x)
+    tlx_xdsl.interpret(copied, 1, x, y, "", schedule=schedule, **BLACKWELL)
+    np.testing.assert_array_equal(x, y)
+    with pytest.raises(Fault, match="the tcgen05.cp of the default task reads 'source.*without a proxy fence"):
+        tlx_xdsl.interpret(copied, 1, x, y, "fence", schedule=schedule, **BLACKWELL)
+    with pytest.raises(Fault, match=r"'target\[0\]'.*(nothing orders it behind the tcgen05.cp|read before it is)"):
+        tlx_xdsl.interpret(copied, 1, x, y, "wait", schedule=schedule, **BLACKWELL)
+
+
+# --- room -----------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def crowded(COUNT: tl.constexpr):
+    buffers = tlx.local_alloc((128, 128), tl.float32, COUNT, tlx.storage_kind.tmem)
+    tlx.local_store(buffers[COUNT - 1], tl.zeros((128, 128), tl.float32))
+    others = tlx.local_alloc((128, 64), tl.float16, 1, tlx.storage_kind.tmem)
+    tlx.local_store(others[0], tl.zeros((128, 64), tl.float16))
+
+
+def test_there_are_512_columns():
+    tlx_xdsl.interpret(crowded, 1, 3, **BLACKWELL)
+    with pytest.raises(Fault, match="tensor memory is exhausted: 16384 bytes from byte 262144 on, there are 262144"):
+        tlx_xdsl.interpret(crowded, 1, 4, **BLACKWELL)

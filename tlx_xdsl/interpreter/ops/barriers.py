@@ -78,7 +78,9 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
         announced = (task.init_mark, task.init_fences + 1)
-        view.memory.barriers[view.address] = Mbarrier(view.name, op, view.family.op, count, announced=announced)
+        alone = len(task.block.cluster.blocks) == 1
+        name = view.name if alone else f"{view.name} of CTA {task.block.rank}"
+        view.memory.barriers[view.address] = Mbarrier(name, op, view.family.op, count, announced=announced)
 
     return run
 

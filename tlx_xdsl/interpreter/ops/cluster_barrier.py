@@ -106,12 +106,13 @@ def barrier(op: ttng.ClusterBarrierOp) -> Run:
     return run
 
 
+def tell_initialised(task: Task) -> None:
+    """Have the mbarriers that the task has initialised known to all who meet it at the cluster's barrier next."""
+    task.init_fences += 1
+    task.clock.learn(task.init_mark, task.init_fences)
+
+
 @effect(tlx.FenceMBarrierInitClusterOp, ttng.FenceMBarrierInitReleaseClusterOp, nvvm.FenceMbarrierInitOp)
 def fence_mbarrier_init(_op: Operation) -> Unary:
-    """The mbarriers that the task has initialised are known to all who meet it at the cluster's barrier next."""
-
-    def run(task: Task) -> None:
-        task.init_fences += 1
-        task.clock.learn(task.init_mark, task.init_fences)
-
-    return run
+    """PTX: fence.mbarrier_init.release.cluster."""
+    return tell_initialised

@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import nvvm, ttg
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
+from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wait, tell_initialised
 from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
@@ -34,7 +35,7 @@ _BARRIERS = {
 
 @step(nvvm.InlinePtxOp)
 def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
-    """One barrier or fence (PTX ISA, "bar", "membar", "fence").
+    """One barrier or fence (PTX ISA, "bar", "barrier.cluster", "membar", "fence").
 
     Raises Fault for other instructions, when it runs.
     """
@@ -69,6 +70,12 @@ def _statement(op: Operation, code: str, *, has_predicate: bool) -> Run:
                 yield from named_sync(task, op, barrier, threads)
             else:
                 named_arrive(task, op, barrier, threads)
+        elif name.startswith("barrier.cluster.arrive"):
+            cluster_arrive(task, op, relaxed=".relaxed" in name)
+        elif name.startswith("barrier.cluster.wait"):
+            yield from cluster_wait(task, op)
+        elif name.startswith("fence.mbarrier_init"):
+            tell_initialised(task)
         elif name.startswith("fence.proxy.async"):
             task.fence()
         elif not name.startswith(("fence.", "membar.")):

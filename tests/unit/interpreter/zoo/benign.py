@@ -37,6 +37,10 @@ _COMMITTED = (
     "Group 1's barrier completes behind all products that were issued before, those of group 0 among them: it comes "
     "later than the barrier that is meant, never sooner."
 )
+_RELEASED = (
+    "The cluster's barrier behind it is not relaxed: arriving releases, and waiting acquires, at the scope of the "
+    "cluster, so it orders the initialisation as well. The fence is what a relaxed arrival needs."
+)
 
 BENIGN = (
     Benign(
@@ -81,4 +85,6 @@ BENIGN = (
         "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(p_full[index], n & 1)",
         "A group writes its first slice, and arrives for it, before the second one.", which=(0, 2, 4, 6),
     ),
+    Benign("cluster_gemm", "drop", "tlx.fence_mbarrier_init_cluster()", _RELEASED),
+    Benign("cluster_pair", "drop", "tlx.fence_mbarrier_init_cluster()", _RELEASED),
 )  # fmt: skip

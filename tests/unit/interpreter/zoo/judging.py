@@ -18,6 +18,9 @@ from tlx_xdsl.interpreter.faults import place
 from tlx_xdsl.interpreter.users import task_of, users
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
+STARVING = ("nothing orders this wait", "nothing tells it that CTA")
+"""Reports that are located at what starves: a wait that may be overtaken, the use of a CTA that may not live yet."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -44,7 +47,7 @@ class Row:
 
     @property
     def named(self) -> str:
-        """Which line the report names: the mutated one, one on its barrier, one of its task, a starving wait, or none."""
+        """Which line the report names: the mutated, one on its barrier, of its task, a starving wait, or none."""
         lines = set(re.findall(r"[^\s'\"]+\.py:\d+", self.outcome.text))
         own = {line for line in lines if line == _line(self.site.op)}
         if own:
@@ -53,8 +56,7 @@ class Row:
             return "barrier"
         if lines & set(map(_line, _beside(self.site.op))):
             return "task"
-        # It is located at a wait that another task may overtake, for want of what the mutant lacks.
-        return "starving" if self.outcome.line.startswith("nothing orders this wait") else ""
+        return "starving" if any(text in self.outcome.line for text in STARVING) else ""
 
     def complaints(self) -> Iterator[str]:
         """What is wrong with how it was found."""

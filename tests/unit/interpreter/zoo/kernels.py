@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tests.unit.interpreter import cluster_runs
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
@@ -17,6 +18,7 @@ from tlx_xdsl.tools.loading import load_kernel
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
+CLUSTER_KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """Stages: behind the frontend, behind storage aliasing, behind the last pass."""
@@ -33,6 +35,7 @@ class Problem:
     expected: Sequence[np.ndarray]
     tolerance: float
     """Largest difference, as a part of the largest expected number."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     def reset(self) -> None:
         """Forget what an earlier run has written."""
@@ -173,6 +176,25 @@ _TMA_128 = {"a_desc": "tensordesc<fp16[128, 64]>", "b_desc": "tensordesc<fp16[64
 }
 _SMALL = {"BLOCK_N": 64, "HEAD_DIM": 64}
 
+_TILES = {name: "tensordesc<fp16[64, 64]>" for name in ("a_desc", "c_desc")}
+_PAIRS = {"a_desc": "tensordesc<fp16[128, 64]>", "b_desc": "tensordesc<fp16[64, 64]>"}
+_SIZES = {"M": "i32", "N": "i32", "K": "i32"}
+
+
+def _of_clusters(
+    run: Callable[..., cluster_runs.Case], names: str
+) -> Callable[[np.random.Generator, Mapping[str, Any], int, int, int], Problem]:
+    """A problem as the tests of cluster kernels set it."""
+
+    def problem(_rng: np.random.Generator, tile: Mapping[str, Any], *sizes: int) -> Problem:
+        made = run(*sizes, **tile)
+        outputs, expected = zip(*made.results(), strict=True)
+        grid = (*made.grid, 1, 1)[:3]
+        return Problem(made.arguments, names.split(), grid, outputs, expected, 2e-3, made.options["cluster"])
+
+    return problem
+
+
 CASES = (
     Case(
         "gemm_ws", "hopper_gemm_ws.py", "matmul", {"BLOCK_N": 64}, _TMA_64, _gemm("half", "BLOCK_N", 0),
@@ -210,5 +232,18 @@ CASES = (
     Case(
         "blackwell_attention", "blackwell_attention_ws.py", "attention", {"HEAD_DIM": 64}, _HEADS_128,
         _attention(2), (1, 512), [(2, 256)],
+    ),
+    Case(
+        "cluster_gemm", f"{CLUSTER_KERNELS / 'cluster_gemm.py'}", "matmul",
+        {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "NUM_STAGES": 3},
+        _TILES | {"b_desc": "tensordesc<fp16[32, 64]>"} | _SIZES,
+        _of_clusters(cluster_runs.multicast, "a_desc b_desc c_desc M N K"), (128, 64, 448), [(200, 168, 200)],
+    ),
+    Case(
+        "cluster_pair", f"{CLUSTER_KERNELS / 'pair_gemm.py'}", "matmul",
+        {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "NUM_STAGES": 3},
+        _PAIRS | {"c_desc": "tensordesc<fp16[128, 128]>"} | _SIZES,
+        _of_clusters(cluster_runs.pair, "a_desc b_desc c_desc M N K"), (256, 128, 448), [(300, 200, 200)],
+        {"target": "sm_100a"},
     ),
 )  # fmt: skip

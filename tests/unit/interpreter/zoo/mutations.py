@@ -30,7 +30,8 @@ DROPPED = (
     ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.BarrierExpectOp, ttng.ArriveBarrierOp, ttng.WaitBarrierOp,
     ttng.AsyncCopyMbarrierArriveOp, ttng.FenceAsyncSharedOp, ttng.WarpGroupDotWaitOp, ttng.AsyncTMAStoreWaitOp,
     ttng.ClusterArriveOp, ttng.ClusterWaitOp, ttng.ClusterBarrierOp, ttng.TCGen5CommitOp, tlx.ArrivePerThreadOp,
-    tlx.ArriveRemoteOp, tlx.NamedBarrierArriveOp, tlx.NamedBarrierWaitOp, ttg.AsyncCommitGroupOp, ttg.AsyncWaitOp,
+    tlx.FenceMBarrierInitClusterOp, tlx.ArriveRemoteOp, tlx.NamedBarrierArriveOp, tlx.NamedBarrierWaitOp,
+    ttg.AsyncCommitGroupOp, ttg.AsyncWaitOp,
 )  # fmt: skip
 """What is left out in turn."""
 
@@ -38,7 +39,7 @@ SHIFTED = (
     ttng.InitBarrierOp, ttng.BarrierExpectOp, ttng.ArriveBarrierOp, ttng.WaitBarrierOp, ttng.TCGen5CommitOp,
     ttng.TCGen5MMAOp, ttng.WarpGroupDotOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMACopyLocalToGlobalOp,
     ttng.AsyncCopyMbarrierArriveOp, ttg.AsyncCopyGlobalToLocalOp, ttg.LocalStoreOp, ttg.LocalLoadOp,
-    tlx.ArrivePerThreadOp, tlx.ArriveRemoteOp, tlx.MapToRemoteOp,
+    tlx.ArrivePerThreadOp, tlx.ArriveRemoteOp, tlx.MapToRemoteOp, tlx.AsyncTMALoadOp,
 )  # fmt: skip
 """What is given the next buffer, or the next barrier, of an array in turn."""
 
@@ -60,20 +61,25 @@ def _changes(op: Operation) -> Iterator[Mutation]:
     match op:
         case ttng.InitBarrierOp():
             yield from _numbers("count", 1, -1)
-        case ttng.ArriveBarrierOp():
+        case ttng.ArriveBarrierOp() | tlx.ArriveRemoteOp():
             yield from _numbers("count", 1)
         case ttng.BarrierExpectOp():
             tile = _tile_bytes(op)
             yield from _numbers("size", 16, -16, *({tile, -tile} if tile else ()))
         case ttng.WaitBarrierOp():
-            yield Mutation("phase ^ 1", _flip_phase)
+            yield Mutation("phase ^ 1", partial(_combine, number=1, combine=arith.XOrIOp))
         case ttng.WarpGroupDotWaitOp() | ttng.AsyncTMAStoreWaitOp():
             yield from _numbers("pendings", 1)
         case ttg.AsyncWaitOp():
             yield from _numbers("num", 1)
         case tlx.NamedBarrierArriveOp() | tlx.NamedBarrierWaitOp():
             yield from _numbers("threads", 128, -128)
-            yield Mutation("id + 1", _next_id)
+            yield Mutation("id + 1", partial(_combine, number=0, combine=arith.AddiOp))
+        case tlx.MapToRemoteOp():
+            yield Mutation("rank ^ 1", partial(_combine, number=1, combine=arith.XOrIOp))
+        case tlx.AsyncTMALoadOp() if op.multicast is not None:
+            number = list(op.operands).index(op.multicast)
+            yield Mutation("multicast to rank 0 only", partial(_combine, number=number, combine=arith.AndIOp))
         case ttng.TCGen5MMAOp():
             for number in range(len(op.barriers)):
                 yield Mutation(f"drop barrier {number}", partial(_drop_barrier, number=number))
@@ -128,7 +134,7 @@ def _tile_bytes(op: ttng.BarrierExpectOp) -> int:
     for use in _array(op.alloc).uses:
         for result in use.operation.results:
             for other in (use.operation for use in result.uses):
-                if isinstance(other, ttng.AsyncTMACopyGlobalToLocalOp):
+                if isinstance(other, ttng.AsyncTMACopyGlobalToLocalOp | tlx.AsyncTMALoadOp):
                     tile = memdesc_type(other.result.type)
                     bits = tile.element_bits
                     for size in tile.shape:
@@ -165,18 +171,12 @@ def _next_slot(op: Operation, number: int) -> None:
     op.operands[number] = other.result
 
 
-def _flip_phase(op: Operation) -> None:
+def _combine(op: Operation, number: int, combine: type[arith.XOrIOp | arith.AddiOp | arith.AndIOp]) -> None:
+    """Combine an operand with 1."""
     one = arith.ConstantOp(IntegerAttr(1, i32))
-    flipped = arith.XOrIOp(op.operands[1], one.result)
-    _in_front(op, one, flipped)
-    op.operands[1] = flipped.result
-
-
-def _next_id(op: Operation) -> None:
-    one = arith.ConstantOp(IntegerAttr(1, i32))
-    following = arith.AddiOp(op.operands[0], one.result)
-    _in_front(op, one, following)
-    op.operands[0] = following.result
+    combined = combine(op.operands[number], one.result)
+    _in_front(op, one, combined)
+    op.operands[number] = combined.result
 
 
 def _drop_barrier(op: Operation, number: int) -> None:

@@ -40,14 +40,12 @@ class Outcome:
         return self.kind in ("fault", "deadlock", "warning")
 
 
-def run_plan(
-    plan: Plan, problem: Problem, policy: str, seed: int = 0, cluster: tuple[int, int, int] = (1, 1, 1)
-) -> Outcome:
+def run_plan(plan: Plan, problem: Problem, policy: str, seed: int = 0) -> Outcome:
     """Run all programs of a problem under one policy."""
     problem.reset()
     memory = GlobalMemory()
     arguments = bind(plan.function, problem.arguments, problem.names, memory)
-    launch = Launch(plan, memory, problem.grid, cluster, arguments)
+    launch = Launch(plan, memory, problem.grid, problem.cluster, arguments)
     with collected_diagnostics() as warnings:
         try:
             for _ in run_clusters(launch, list(clusters(launch)), Settings(policy, seed, MAX_TURNS)):

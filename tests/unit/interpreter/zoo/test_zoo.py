@@ -61,7 +61,7 @@ def test_benign_mutants_are_of_kernels_here():
 @by_name
 @pytest.mark.parametrize("stage", [FRONTEND, ALIASED, TTGIR])
 def test_correct_kernels_give_no_report(case, stage):
-    if stage == TTGIR and case.name.startswith("blackwell"):
+    if stage == TTGIR and case.name.startswith(("blackwell", "cluster_pair")):
         pytest.skip("the pipeline gives tensor memory no layouts yet")
     plan = make_plan(case.module(stage))
     every = (case.sizes, *case.others)

@@ -1,0 +1,418 @@
+"""What a kernel does wrong is reported at its line, in words that say what to do."""
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tests.unit.interpreter.reports import at, expect_fault, halves, run
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.interpret import Options, interpret_module
+
+# Global memory -------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def load_past_the_end(x_ptr, out_ptr, MASKED: tl.constexpr):
+    at = tl.arange(0, 64)
+    if MASKED:
+        tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < 40, other=0.0))
+    else:
+        tl.store(out_ptr + at, tl.load(x_ptr + at))  # here
+
+
+def test_a_load_past_the_end_of_an_array():
+    told = expect_fault(
+        load_past_the_end, "load out of bounds: 4 bytes at byte 160 of 'x_ptr', which has 160, 24 of 64 elements",
+        np.ones(40, np.float32), np.zeros(64, np.float32), False, text="tl.load",
+    )  # fmt: skip
+    assert any("in program (0, 0, 0)" in note for note in told.notes)
+
+
+def test_masked_elements_may_be_anywhere():
+    out = np.full(64, 7, np.float32)
+    assert not run(load_past_the_end, np.ones(40, np.float32), out, True).warnings
+    assert out.sum() == 40
+
+
+@tlx_xdsl.jit
+def store_past_the_end(x_ptr):
+    at = tl.program_id(0) * 32 + tl.arange(0, 32)
+    tl.store(x_ptr + at, at)  # here
+
+
+def test_a_store_past_the_end_names_the_program():
+    told = expect_fault(
+        store_past_the_end, "store out of bounds: 4 bytes at byte 240 of 'x_ptr', which has 240, 4 of 32 elements",
+        np.zeros(60, np.int32), grid=(2,), text="tl.store", schedule="random", seed=3,
+    )  # fmt: skip
+    assert "in program (1, 0, 0), schedule 'random', seed 3" in told.notes
+
+
+@tlx_xdsl.jit
+def misaligned_descriptor(x_ptr, out_ptr):
+    desc = tl.make_tensor_descriptor(x_ptr + 1, [64, 64], [64, 1], [16, 64])
+    tile = desc.load([0, 0])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :], tile)
+
+
+def test_a_misaligned_descriptor():
+    expect_fault(
+        misaligned_descriptor, "misaligned TMA: the tensor's address is 2 bytes behind a multiple of 16",
+        halves(65 * 64), halves(16, 64), text="desc.load",
+    )  # fmt: skip
+
+
+# Shared memory -------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def read_unwritten(out_ptr):
+    tiles = tlx.local_alloc((16, 16), tl.float32, 2)
+    tlx.local_store(tiles[0], tl.zeros((16, 16), tl.float32))
+    value = tlx.local_load(tiles[1])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], value)
+
+
+def test_memory_that_nobody_has_written():
+    told = expect_fault(
+        read_unwritten,
+        "'tiles[1]' is read before it is written: 256 of its 256 elements",
+        np.zeros((16, 16), np.float32),
+    )
+    assert any("'tiles' is written at" in note and "tlx.local_store(tiles[0]" in note for note in told.notes)
+
+
+@tlx_xdsl.jit
+def overlap(out_ptr, LIVE: tl.constexpr):
+    storage = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
+    a = tlx.local_alloc((16, 32), tl.float16, 1, reuse=storage)
+    b = tlx.local_alloc((16, 16), tl.float32, 1, reuse=storage)
+    storage.set_buffer_overlap(tlx.reuse_group(a, b, group_type=tlx.reuse_group_type.shared))
+    tlx.local_store(a[0], tl.full((16, 32), 1.0, tl.float16))
+    value = tlx.local_load(a[0])
+    tlx.local_store(b[0], tl.full((16, 16), 2.0, tl.float32))
+    if LIVE:
+        value += tlx.local_load(a[0])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 32 + tl.arange(0, 32)[None, :], value)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+def test_a_buffer_that_another_one_has_overwritten(stage):
+    expect_fault(overlap, "is read, but 'b", np.zeros((16, 32), np.float16), True, stage=stage)
+    assert not run(overlap, np.zeros((16, 32), np.float16), False, stage=stage).warnings
+
+
+@tlx_xdsl.jit
+def cross_index(out_ptr, WRITTEN: tl.constexpr):
+    # Both buffers of a pair of `y` lie in one of `x`: y[0] and y[1] in x[0], y[2] and y[3] in x[1].
+    storage = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
+    x = tlx.local_alloc((16, 64), tl.float16, 2, reuse=storage)
+    y = tlx.local_alloc((16, 32), tl.float16, 4, reuse=storage)
+    pairs = tlx.reuse_group(y, group_size=2)
+    storage.set_buffer_overlap(tlx.reuse_group(x, pairs, group_type=tlx.reuse_group_type.shared))
+    tlx.local_store(x[0], tl.full((16, 64), 1.0, tl.float16))
+    tlx.local_store(y[WRITTEN], tl.full((16, 32), 2.0, tl.float16))
+    value = tlx.local_load(x[0])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :], value)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+def test_buffers_of_different_indices_that_share_memory(stage):
+    expect_fault(
+        cross_index, "which lies at the same place, has overwritten it", np.zeros((16, 64), np.float16), 1, stage=stage
+    )
+    out = np.zeros((16, 64), np.float16)
+    assert not run(cross_index, out, 2, stage=stage).warnings
+    assert (out == 1).all()
+
+
+@tlx_xdsl.jit
+def reinterpreted(out_ptr):
+    a = tlx.local_alloc((16, 16), tl.float32, 1)
+    tlx.local_store(a[0], tl.full((16, 16), 1.0, tl.float32))
+    bits = tlx.local_load(tlx.local_reinterpret(a[0], tl.int32, (16, 16)))
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], bits)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+def test_the_user_may_reinterpret_a_buffer(stage):
+    out = np.zeros((16, 16), np.int32)
+    assert not run(reinterpreted, out, stage=stage).warnings
+    assert (out == 0x3F800000).all()
+
+
+@tlx_xdsl.jit
+def between_tasks(out_ptr, SYNC: tl.constexpr):
+    tile = tlx.local_alloc((16, 16), tl.float32, 1)
+    ready = tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            tlx.local_store(tile[0], tl.full((16, 16), 3.0, tl.float32))  # write
+            tlx.barrier_arrive(ready[0])
+        with tlx.async_task(num_warps=4):
+            if SYNC:
+                tlx.barrier_wait(ready[0], 0)
+            value = tlx.local_load(tile[0])  # here
+            tl.store(out_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], value)
+
+
+def test_a_read_that_nothing_orders_behind_the_write():
+    told = expect_fault(
+        between_tasks, "partition 0 reads 'tile[0]', and nothing orders it behind the default task",
+        np.zeros((16, 16), np.float32), False,
+    )  # fmt: skip
+    assert any(at(between_tasks, "write") in note for note in told.notes)
+    assert "partition 0 has waited at no mbarrier so far" in told.notes
+    assert not run(between_tasks, np.zeros((16, 16), np.float32), True).warnings
+
+
+# Asynchronous operations ---------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def load_tile(desc, out_ptr, ROW: tl.constexpr, BYTES: tl.constexpr, WAIT: tl.constexpr):
+    tile = tlx.local_alloc((16, 64), tl.float16, 1)
+    full = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], BYTES)
+    tlx.async_descriptor_load(desc, tile[0], [ROW, 0], full[0])  # load
+    if WAIT:
+        tlx.barrier_wait(full[0], 0)
+    value = tlx.local_load(tile[0])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :], value)
+
+
+def _described(rows=16):
+    x = halves(rows, 64)
+    return x, tlx_xdsl.TensorDescriptor.from_tensor(x, [16, 64])
+
+
+@pytest.mark.parametrize("row", [-8, 8, 16, 100])
+def test_coordinates_outside_of_a_tensor_give_zeros(row):
+    x, desc = _described()
+    out = np.full((16, 64), 9, np.float16)
+    assert not run(load_tile, desc, out, row, 2048, True).warnings
+    for number in range(16):
+        source = row + number
+        assert (out[number] == (x[source] if 0 <= source < 16 else 0)).all()
+
+
+def test_a_tile_that_is_read_while_it_is_loaded():
+    told = expect_fault(
+        load_tile, "the default task reads 'tile[0]', and nothing orders it behind the TMA load of the default task",
+        _described()[1], np.zeros((16, 64), np.float16), 0, 2048, False,
+    )  # fmt: skip
+    assert any(at(load_tile, "load") in note for note in told.notes)
+    assert any("it is over when its phase of 'full[0]' is complete" in note for note in told.notes)
+
+
+def test_fewer_bytes_are_expected_than_come():
+    expect_fault(
+        load_tile, "16 bytes more arrive on 'full[0]' than were expected for its phase 0: the expected bytes are",
+        _described()[1], np.zeros((16, 64), np.float16), 0, 2032, True, mark="load",
+    )  # fmt: skip
+
+
+@tlx_xdsl.jit
+def dot(a_desc, b_desc, out_ptr, WAIT: tl.constexpr):
+    a = tlx.local_alloc((64, 64), tl.float16, 1)
+    b = tlx.local_alloc((64, 64), tl.float16, 1)
+    full = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 16384)
+    tlx.async_descriptor_load(a_desc, a[0], [0, 0], full[0])
+    tlx.async_descriptor_load(b_desc, b[0], [0, 0], full[0])
+    tlx.barrier_wait(full[0], 0)
+    acc = tlx.async_dot(a[0], b[0])  # dot
+    if WAIT:
+        acc = tlx.async_dot_wait(0, acc)
+    acc = acc * 2.0  # here
+    tl.store(out_ptr + tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :], acc)
+    if not WAIT:
+        tlx.async_dot_wait(0, acc)
+
+
+def test_the_result_of_a_dot_that_was_not_waited_for():
+    a, b = halves(64, 64), halves(64, 64)
+    descs = [tlx_xdsl.TensorDescriptor.from_tensor(x, [64, 64]) for x in (a, b)]
+    out = np.zeros((64, 64), np.float32)
+    told = expect_fault(
+        dot, "uses the result of an asynchronous dot that was not waited for", *descs, out, False, text="acc * 2"
+    )
+    assert any(at(dot, "dot") in note for note in told.notes)
+    assert "wait with tlx.async_dot_wait(0, acc)" in told.notes
+    assert not run(dot, *descs, out, True).warnings
+    np.testing.assert_allclose(out, 2 * (a.astype(np.float32) @ b.astype(np.float32)), rtol=1e-5, atol=1e-4)
+
+
+@tlx_xdsl.jit
+def store_tile(desc, FENCE: tl.constexpr, WAIT: tl.constexpr):
+    tile = tlx.local_alloc((16, 64), tl.float16, 1)
+    tlx.local_store(tile[0], tl.full((16, 64), 4.0, tl.float16))  # write
+    if FENCE:
+        tlx.fence_async_shared()
+    tlx.async_descriptor_store(desc, tile[0], [0, 0])  # here
+    if WAIT:
+        tlx.async_descriptor_store_wait(0)
+
+
+def test_a_store_by_tma_needs_a_proxy_fence():
+    told = expect_fault(store_tile, "has written without a proxy fence in between", _described()[1], False, True)
+    assert any(at(store_tile, "write") in note for note in told.notes)
+    assert any("tlx.fence_async_shared()" in note for note in told.notes)
+    x, desc = _described()
+    assert not run(store_tile, desc, True, True).warnings
+    assert (x == 4).all()
+
+
+def test_a_store_that_is_in_flight_at_the_end_is_warned_of():
+    [told] = run(store_tile, _described()[1], True, False).warnings
+    assert str(told).startswith(
+        f"{at(store_tile)}: warning: the default task ends without waiting for 1 of its TMA stores"
+    )
+
+
+# What the user's language has no word for, but a pass could get wrong -------------------------------------------------
+
+
+def _edited(kernel, types, edit):
+    """The kernel's module, edited."""
+    module = frontend_module(kernel.source, Specialization(types, {}))
+    edit(list(module.walk()))
+    return module
+
+
+@tlx_xdsl.jit
+def loads_twice(out_ptr):
+    tile = tlx.local_alloc((16, 16), tl.float32, 1)
+    tlx.local_store(tile[0], tl.full((16, 16), 3.0, tl.float32))
+    value = tlx.local_load(tile[0])
+    value += tlx.local_load(tile[0])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], value)
+
+
+def test_a_buffer_that_is_read_when_it_is_dead():
+    def edit(ops):
+        _, second = (op for op in ops if isinstance(op, ttg.LocalLoadOp))
+        alloc = next(op for op in ops if isinstance(op, ttg.LocalAllocOp))
+        second.parent.insert_op_before(ttg.LocalDeallocOp(operands=[alloc.result]), second)
+
+    module = _edited(loads_twice, {"out_ptr": "*fp32"}, edit)
+    with pytest.raises(Fault) as found:
+        interpret_module(module, (1,), [np.zeros((16, 16), np.float32)], Options(jobs=1))
+    assert str(found.value).startswith(f"{at(loads_twice)}: error: 'tile[0]' is read before it is written")
+
+
+@tlx_xdsl.jit
+def waits_twice(out_ptr):
+    bars = tlx.alloc_barriers(1)
+    tlx.barrier_arrive(bars[0])
+    tlx.barrier_wait(bars[0], 0)
+    tlx.barrier_arrive(bars[0])  # here
+
+
+def test_a_barrier_that_is_used_when_its_life_has_ended():
+    def edit(ops):
+        _, second = (op for op in ops if isinstance(op, ttng.ArriveBarrierOp))
+        second.parent.insert_op_before(ttng.InvalBarrierOp(operands=[second.alloc]), second)
+
+    module = _edited(waits_twice, {"out_ptr": "*fp32"}, edit)
+    with pytest.raises(Fault) as found:
+        interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1))
+    assert str(found.value).startswith(
+        f"{at(waits_twice)}: error: 'bars[0]' is used as an mbarrier, but it was not initialised, or its life has ended"
+    )
+
+
+# mbarriers -----------------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def arrivals(COUNT: tl.constexpr, ARRIVED: tl.constexpr):
+    bars = tlx.alloc_barriers(2, arrive_count=COUNT)  # init
+    tlx.barrier_arrive(bars[1], ARRIVED)  # here
+
+
+def test_more_arrivals_than_a_phase_waits_for():
+    told = expect_fault(arrivals, "too many arrivals on 'bars[1]': 3 where its phase 0 waits for 2 of 2", 2, 3)
+    assert any("initialised for 2 arrivals" in note and at(arrivals, "init") in note for note in told.notes)
+
+
+def test_a_phase_that_is_never_completed_is_warned_of():
+    [told] = run(arrivals, 3, 1).warnings
+    assert str(told).startswith(
+        f"{at(arrivals, 'init')}: warning: 'bars[1]' ends in the middle of its phase 0, which lacks 2 of 3 arrivals"
+    )
+    assert any("has got" in note and at(arrivals) in note for note in told.notes)
+
+
+@tlx_xdsl.jit
+def unread(desc):
+    tiles = tlx.local_alloc((16, 64), tl.float16, 2)
+    first = tlx.alloc_barriers(1)  # init
+    second = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(first[0], 2048)
+    tlx.async_descriptor_load(desc, tiles[0], [0, 0], first[0])
+    tlx.barrier_expect_bytes(second[0], 2048)
+    tlx.async_descriptor_load(desc, tiles[1], [0, 0], second[0])
+    tlx.barrier_wait(second[0], 0)
+
+
+def test_data_that_nobody_waits_for_is_warned_of():
+    [told] = run(unread, _described()[1]).warnings
+    assert str(told).startswith(
+        f"{at(unread, 'init')}: warning: nobody has waited for phase 0 of 'first[0]', which asynchronous copies have "
+        "completed"
+    )
+
+
+@tlx_xdsl.jit
+def two_inits(n):
+    for _ in range(n):
+        bars = tlx.alloc_barriers(1, arrive_count=2)  # here
+        tlx.barrier_arrive(bars[0])
+
+
+def test_a_barrier_that_is_initialised_anew_in_the_middle_of_a_phase():
+    expect_fault(two_inits, "'bars[0]' is initialised anew while its phase 0 is under way", 2)
+
+
+@tlx_xdsl.jit
+def overtaken(n):
+    """The second task may arrive for two phases before the first one has looked for the first."""
+    bars = tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            for k in range(n):
+                tlx.barrier_wait(bars[0], k & 1)  # here
+        with tlx.async_task(num_warps=4):
+            for _ in range(n):
+                tlx.barrier_arrive(bars[0])  # arrive
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "random"])
+def test_a_wait_that_the_next_phase_may_overtake(schedule):
+    # Some schedules run into the deadlock that the others are told of.
+    told = expect_fault(overtaken, "bars[0]'", 2, schedule=schedule)
+    assert "nothing orders this wait for phase 0" in told.message or "deadlock" in told.message
+    assert any(at(overtaken, "arrive") in note for note in told.notes)
+
+
+@tlx_xdsl.jit
+def uncounted(n):
+    """Two tasks arrive, round by round, but nothing keeps one of them from being a round ahead."""
+    bars = tlx.alloc_barriers(1, arrive_count=2)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            for _ in range(n):
+                tlx.barrier_arrive(bars[0])  # here
+        with tlx.async_task(num_warps=4):
+            for _ in range(n):
+                tlx.barrier_arrive(bars[0])
+
+
+def test_an_arrival_that_may_count_for_the_phase_before():
+    told = expect_fault(uncounted, "nothing orders this arrival on 'bars[0]', in its phase 1, behind phase 0", 2)
+    assert "it may count for that phase instead" in told.message
