@@ -326,6 +326,39 @@ def test_a_barrier_that_is_used_when_its_life_has_ended():
     )
 
 
+@tlx_xdsl.jit
+def two_barriers(out_ptr):
+    bars = tlx.alloc_barriers(1)  # first
+    more = tlx.alloc_barriers(1)  # second
+    tlx.barrier_arrive(bars[0])
+    tlx.barrier_arrive(more[0])
+
+
+def test_memory_is_given_back_under_a_barrier():
+    def edit(ops):
+        array = next(op for op in ops if isinstance(op, ttg.LocalAllocOp))
+        end = ops[-1]
+        end.parent.insert_op_before(dealloc := ttg.LocalDeallocOp(operands=[array.result]), end)
+        dealloc.location = array.location
+
+    module = _edited(two_barriers, {"out_ptr": "*fp32"}, edit)
+    with pytest.raises(Fault) as found:
+        interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1))
+    assert str(found.value).startswith(
+        f"{at(two_barriers, 'first')}: error: 'bars[0]' is still in use as an mbarrier where its memory is given back"
+    )
+
+
+def test_a_barrier_whose_life_is_not_ended_where_others_are():
+    def edit(ops):
+        last = [op for op in ops if isinstance(op, ttng.ArriveBarrierOp)][-1]
+        last.parent.insert_op_after(ttng.InvalBarrierOp(operands=[last.alloc]), last)
+
+    module = _edited(two_barriers, {"out_ptr": "*fp32"}, edit)
+    [told] = interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1)).warnings
+    assert str(told).startswith(f"{at(two_barriers, 'first')}: warning: nothing ends the life of 'bars[0]'")
+
+
 # mbarriers -----------------------------------------------------------------------------------------------------------
 
 
