@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import barrier_notes
 from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import fault_at, place
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement
@@ -217,8 +217,7 @@ class Cluster:
                         f"the memory of CTA {block.rank} is used, and nothing keeps that CTA from ending before",
                         ("a tlx.cluster_barrier() at the end of the kernel does",),
                     )
-            for barrier in block.shared.barriers.values():
-                self.check_barrier(barrier)
+            self._check_barriers(block)
             for named in block.named_barriers.values():
                 if named.arrived:
                     self._warn(
@@ -226,6 +225,18 @@ class Cluster:
                         f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
                         named.others(op),
                     )
+
+    def _check_barriers(self, block: ThreadBlock) -> None:
+        """Warn of the mbarriers that a thread block leaves."""
+        for barrier in block.shared.barriers.values():
+            self.check_barrier(barrier)
+            if (ended := block.shared.ended) is not None:
+                self._warn(
+                    barrier.op,
+                    f"nothing ends the life of '{barrier.name}' (mbarrier.inval), as it is done for others: stock "
+                    "Triton may give its memory to another buffer while it is in use",
+                    (f"such as at {place(ended)}",),
+                )
 
     def check_barrier(self, barrier: Mbarrier) -> None:
         """Warn of a barrier at the end of its life: of a phase under way, and of data that nobody has waited for."""

@@ -75,6 +75,8 @@ class Memory:
         self.races = Races()
         self.barriers: dict[int, Mbarrier] = {}
         """The live mbarriers by their address."""
+        self.ended: Operation | None = None
+        """What has ended the life of an mbarrier last."""
         self.views: dict[Any, View] = {}
         """Views that are made anew in every run of a kernel, by what they are."""
 
@@ -83,6 +85,7 @@ class Memory:
         self.release(0, self.placement.end)
         self.races.clear()
         self.barriers.clear()
+        self.ended = None
 
     def allocate(self, key: Any, op: Operation, size: int, alignment: int) -> int:
         """The address of `size` bytes for `op`; the same each time for the same `key`.

@@ -95,6 +95,7 @@ def inval_barrier(op: ttng.InvalBarrierOp) -> Run:
         task.block.cluster.check_barrier(barrier)
         view.cell.overwrite(task.actor(op), task.clock, view.name)
         del view.memory.barriers[view.address]
+        view.memory.ended = op
 
     return run
 

@@ -12,6 +12,7 @@ from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import Memory, View
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.plan import Plan, Planner
@@ -69,13 +70,20 @@ def local_alloc(op: ttg.LocalAllocOp) -> Run:
 def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     """The buffer is dead: what is read from it now was never written.
 
-    Raises Fault when an asynchronous operation may still use it.
+    Raises Fault when an asynchronous operation may still use it, and for a live mbarrier in it.
     """
 
     def run(task: Task, view: View) -> None:
         view.cell.end(task.actor(op), task.clock, view.name)
-        start = view.footprint.start
-        view.memory.release(start, view.footprint.end - start)
+        start, end = view.footprint.start, view.footprint.end
+        for address, barrier in view.memory.barriers.items():
+            if start <= address < end:
+                raise fault_at(
+                    op,
+                    f"'{barrier.name}' is still in use as an mbarrier where its memory is given back",
+                    ('end its life before (PTX ISA, "mbarrier.inval")', *barrier.history()),
+                )
+        view.memory.release(start, end - start)
 
     return run
 
