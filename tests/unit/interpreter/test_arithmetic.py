@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import ml_dtypes
@@ -124,6 +125,46 @@ def test_integers_to_a_power_wrap_around(numbers: list[int], power: int) -> None
     a = np.array(numbers, np.int8)
     found = binary("math.ipowi", a, np.full(len(a), power, np.int8))
     assert found.tolist() == wrapped([int(x) ** power for x in numbers], 8)
+
+
+A, B = np.array([False, False, True, True]), np.array([False, True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("arith.addi", lambda a, b: a + b),
+        ("arith.subi", lambda a, b: a - b),
+        ("arith.muli", lambda a, b: a * b),
+        ("arith.andi", lambda a, b: a & b),
+        ("arith.ori", lambda a, b: a | b),
+        ("arith.xori", lambda a, b: a ^ b),
+        ("arith.minsi", lambda a, b: min(-a, -b)),
+        ("arith.maxsi", lambda a, b: max(-a, -b)),
+        ("arith.minui", min),
+        ("arith.maxui", max),
+        ("arith.shli", lambda a, b: 0 if b else a),
+        ("arith.shrui", lambda a, b: 0 if b else a),
+        ("arith.shrsi", lambda a, b: a),
+        ("arith.cmpi slt,", lambda a, b: -a < -b),
+        ("arith.cmpi sge,", lambda a, b: -a >= -b),
+        ("arith.cmpi ult,", lambda a, b: a < b),
+        ("arith.cmpi ne,", lambda a, b: a != b),
+    ],
+)
+def test_a_bit_is_an_integer_modulo_two(name: str, function: Callable[[int, int], int]) -> None:
+    found = apply(f"{name} %0, %1 : T<i1>", A, B, types="T<i1>; T<i1>", result="T<i1>")
+    assert found.dtype == np.bool_
+    assert found.tolist() == [bool(function(int(a), int(b)) & 1) for a, b in zip(A, B, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "one"),
+    [("extsi", "i32", -1), ("extui", "i32", 1), ("sitofp", "f32", -1.0), ("uitofp", "f16", 1.0)],
+)
+def test_the_sign_of_a_bit(name: str, result: str, one: float) -> None:
+    found = apply(f"arith.{name} %0 : T<i1> to T<{result}>", B, types="T<i1>", result=f"T<{result}>")
+    assert found.tolist() == [0, one, 0, one]
 
 
 # Floats --------------------------------------------------------------------------------------------------------------
