@@ -275,3 +275,19 @@ def test_fma_of_doubles_beyond_the_range_where_it_is_exact() -> None:
     a = np.array([1e300, INF, NAN, 1e308, 0.0])
     b = np.array([1e300, 0.0, 1.0, 10.0, -1.0])
     same(floats("math.fma", a, b, np.array([1.0, 1, 1, -INF, 0.0]), element="f64"), [INF, NAN, NAN, -INF, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "element", "a", "b", "unit"),
+    [
+        # The products lie in the middle of two neighbours, of which the lower one is even.
+        (np.float32, "f32", 1 + 2.0**-12, 1 + 2.0**-12, 2.0**-23),
+        (np.float64, "f64", 1 + 2.0**-26, 1 + 2.0**-27, 2.0**-52),
+    ],
+)
+def test_fma_is_decided_by_what_f64_drops(dtype: type, element: str, a: float, b: float, unit: float) -> None:
+    x, y = np.full(3, a, dtype), np.full(3, b, dtype)
+    tiny = np.array([2.0**-120, 0, -(2.0**-120)], dtype)
+    lower = Fraction(a) * Fraction(b) - Fraction(unit) / 2
+    found = floats("math.fma", x, y, tiny, element=element)
+    assert [Fraction(float(value)) for value in found] == [lower + Fraction(unit), lower, lower]
