@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
@@ -27,14 +27,14 @@ class Uses:
     """Ascending, counted from 1; of code in a helper function these are the helper's lines."""
 
 
-def accesses(buffer: SSAValue, carried: CarriedValues) -> list[Operation]:
-    """The operations that may access `buffer`, in no particular order, also through views and where it is carried to.
+def uses(buffer: SSAValue, carried: CarriedValues) -> list[Use]:
+    """The uses of `buffer` that may access it, in no particular order, also through views and where it is carried to.
 
     `carried` are the buffers of the function. Of two buffers that branches mix, each is taken to reach all that
     either does.
     """
     pending, seen = [buffer], {buffer}
-    found: dict[Operation, None] = {}
+    found: list[Use] = []
     for value in pending:
         for use in value.uses:
             op = use.operation
@@ -43,10 +43,15 @@ def accesses(buffer: SSAValue, carried: CarriedValues) -> list[Operation]:
             else:
                 following = [result for result in op.results if isinstance(result.type, MemDescType)]
                 if not following and not isinstance(op, ReuseGroupOp):
-                    found[op] = None
+                    found.append(use)
             pending += [name for name in following if name not in seen]
             seen.update(following)
-    return list(found)
+    return found
+
+
+def accesses(buffer: SSAValue, carried: CarriedValues) -> list[Operation]:
+    """The operations of `uses`, each once."""
+    return list(dict.fromkeys(use.operation for use in uses(buffer, carried)))
 
 
 def task_of(op: Operation) -> str:

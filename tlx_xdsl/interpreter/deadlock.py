@@ -11,6 +11,7 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.faults import Deadlock, fault_at, place
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.users import lines, named_barrier_users, users
+from tlx_xdsl.text.diagnostics import source_location
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import Cluster
@@ -69,7 +70,14 @@ def barrier_notes(barrier: Mbarrier) -> list[str]:
     name = barrier.name.partition("[")[0]
     notes = barrier.history()
     arriving = [use.operation for use in users(barrier.allocation) if not isinstance(use.operation, _NOT_ARRIVING)]
+    arriving.sort(key=_position)
     return notes + (_indented(f"'{name}' can be released by", arriving) or [f"    no line arrives at '{name}'"])
+
+
+def _position(op: Operation) -> tuple[str, int, int]:
+    """A sort key: lines in their order."""
+    found = source_location(op.location)
+    return ("", 0, 0) if found is None else (found.filename, found.line, found.column)
 
 
 def _indented(head: str, ops: Sequence[Operation]) -> list[str]:

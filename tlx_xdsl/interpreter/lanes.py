@@ -141,9 +141,6 @@ def _scalar(planner: Planner, op: Operation) -> LaneRun:
     is_pure, many = kind == Kind.PURE, len(op.results) != 1
 
     def on_lanes(task: Task, mask: Mask, values: Sequence[Array]) -> Sequence[Array]:
-        if not is_pure:
-            # Every lane has an effect of its own, also where all have the same operands.
-            values = [np.broadcast_to(value, mask.shape) for value in values]
         if mask.all():
             return _results(run(*values) if is_pure else run(task, *values), many)
         packed = [value[mask] if np.ndim(value) else value for value in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def run_clusters(
                 state = next(current.progress, _ENDED)
             if state is _ENDED:
                 stuck = 0
-                current.cluster.finish()
+                with _noted(current.cluster):
+                    current.cluster.finish()
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
                 continue
@@ -123,10 +125,12 @@ def _start(
     first = waiting.pop(0)
     cluster.begin(first)
     cluster.schedule = settings.name
+    seed = hash((settings.seed, first))
+    cluster.chance = None if settings.schedule == "round-robin" else random.Random(seed)
     if observer is not None:
         observer.began(cluster)
     for block in cluster.blocks:
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
         task.coroutine = launch.plan.kernel.call(task, launch.arguments)
-    policy = scheduler.make_policy(settings.schedule, hash((settings.seed, first)))
+    policy = scheduler.make_policy(settings.schedule, seed)
     return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)

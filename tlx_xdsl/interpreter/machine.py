@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -133,6 +134,8 @@ class Cluster:
     """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
     requests: Queue | None = None
     """The requests to cluster launch control."""
+    chance: random.Random | None = None
+    """Decides whether the remaining clusters are launched before this one can take one of them over; None if not."""
     failed_request: int | None = None
     """The first of them that found no cluster."""
     schedule: str = ""
@@ -212,7 +215,7 @@ class Cluster:
                     raise fault_at(
                         op,
                         f"the memory of CTA {block.rank} is used, and nothing keeps that CTA from ending before",
-                        ("a tlx.cluster_barrier() at the end of the kernel does", self.note),
+                        ("a tlx.cluster_barrier() at the end of the kernel does",),
                     )
             self._check_barriers(block)
             for named in block.named_barriers.values():

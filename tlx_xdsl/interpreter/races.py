@@ -112,6 +112,17 @@ class Cell:
         self.write = actor
         self.reads.clear()
 
+    def end(self, actor: Actor, clock: Clock, name: str) -> None:
+        """Check that nothing uses the bytes any more, which belong to `name`.
+
+        Raises Fault when an earlier access is not known to be over.
+        """
+        for cell in self.neighbours:
+            if (write := cell.write) is not None:
+                _check(write, actor, clock, name, "frees", "written")
+            for read in cell.reads.values():
+                _check(read, actor, clock, name, "frees", "read")
+
 
 class Races:
     """The accesses to one memory."""

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
 
-from xdsl.dialects import arith, cf, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue, Use
 
+from tlx_xdsl.analysis.buffer_users import uses
+from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
+from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.faults import place
 from tlx_xdsl.text.diagnostics import source_line, source_location
-
-_VIEWS = (
-    ttg.MemDescIndexOp, ttg.MemDescSubsliceOp, ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescReinterpretOp,
-    ttng.TMEMSubSliceOp, tlx.MemDescDynamicSubsliceOp, tlx.LocalAliasOp, tlx.MapToRemoteOp, tlx.RequireLayoutOp,
-    tlx.ReleaseLayoutOp,
-)  # fmt: skip
 
 _NAMED = (tlx.NamedBarrierWaitOp, tlx.NamedBarrierArriveOp, nvvm.BarrierOp, nvvm.BarrierArriveOp, nvvm.InlinePtxOp)
 
 
 def users(allocation: Operation) -> Iterator[Use]:
-    """Every use of a buffer of `allocation` that is more than a view or a way to pass it on."""
-    todo: list[SSAValue] = list(allocation.results)
+    """Every use of a buffer of `allocation` that is more than a view or a way to pass it on, in callees, too."""
+    todo: list[SSAValue] = [result for result in allocation.results if isinstance(result.type, MemDescType)]
     seen: set[SSAValue] = set(todo)
     while todo:
-        for use in todo.pop().uses:
-            passed = _passed_on(use.operation, use.index)
-            if passed is None:
+        value = todo.pop()
+        for use in uses(value, CarriedValues.of(_function_of(value), MemDescType)):
+            if not isinstance(use.operation, tt.CallOp):
                 yield use
                 continue
-            for value in passed:
-                if value not in seen:
-                    seen.add(value)
-                    todo.append(value)
+            for block in _callee(use.operation):
+                argument = block.args[use.index]
+                if argument not in seen:
+                    seen.add(argument)
+                    todo.append(argument)
+
+
+def _function_of(value: SSAValue) -> Operation:
+    """The function that a value is in."""
+    op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    while op is not None and not isinstance(op, tt.FuncOp):
+        op = op.parent_op()
+    assert op is not None
+    return op
 
 
 _READERS = (
@@ -55,53 +60,6 @@ def writers(allocation: Operation) -> list[Operation]:
         if not isinstance(op, _READERS) and not is_operand:
             found.append(op)
     return found
-
-
-def _passed_on(op: Operation, index: int) -> Sequence[SSAValue] | None:
-    """The values that operand `index` of `op` goes on as; None where it is used up."""
-    match op:
-        case WarpSpecializePartitionsOp():
-            return [region.block.args[index] for region in op.partition_regions]
-        case scf.ForOp():
-            return [op.body.block.args[index - 2], op.results[index - 3]] if index >= 3 else []
-        case scf.WhileOp() | WhileOp():
-            return [op.before_region.block.args[index]]
-        case scf.ConditionOp():
-            holder = cast(Any, op.parent_op())
-            return [holder.after_region.block.args[index - 1], holder.results[index - 1]] if index else []
-        case scf.YieldOp():
-            return _yielded(op, index)
-        case cf.BranchOp():
-            return [op.successor.args[index]]
-        case cf.ConditionalBranchOp():
-            return _branched(op, index)
-        case tt.CallOp():
-            return [block.args[index] for block in _callee(op)]
-        case tlx.ReuseGroupOp():
-            return []
-        case _ if isinstance(op, _VIEWS):
-            return op.results if index == 0 else []
-        case _:
-            return None
-
-
-def _yielded(op: scf.YieldOp, index: int) -> Sequence[SSAValue]:
-    match holder := op.parent_op():
-        case scf.ForOp():
-            return [holder.results[index], holder.body.block.args[index + 1]]
-        case scf.WhileOp() | WhileOp():
-            return [holder.before_region.block.args[index]]
-        case None:
-            return []
-        case _:
-            return [holder.results[index]]
-
-
-def _branched(op: cf.ConditionalBranchOp, index: int) -> Sequence[SSAValue]:
-    if index == 0:
-        return []
-    many = len(op.then_arguments)
-    return [op.then_block.args[index - 1] if index <= many else op.else_block.args[index - 1 - many]]
 
 
 def _callee(op: tt.CallOp) -> Iterator[Block]:

@@ -95,6 +95,19 @@ def test_a_poll_that_nobody_answers_is_a_deadlock():
 
 
 @tlx_xdsl.jit
+def impatient_kernel(x, out, timeout):
+    """Of two elements, one is as expected."""
+    index = tl.arange(0, 2)
+    tl.store(out + index, tl.atomic_poll(x + index, index, timeout_ns=timeout))
+
+
+def test_a_poll_ends_with_its_time():
+    x, out = np.array([0, 7], np.int32), np.full(2, 9, np.int32)
+    tlx_xdsl.interpret(impatient_kernel, (1,), x, out, 5000)
+    assert out.tolist() == [1, 0]
+
+
+@tlx_xdsl.jit
 def handed_over(flag, x, out, SEM: tl.constexpr):
     """One task fills shared memory and sets a flag in global memory, for which another one spins."""
     buffers = tlx.local_alloc((64,), tl.float32, 1)

@@ -1,14 +1,12 @@
 """Every example kernel gives the right numbers, without any report, at every stage and in every schedule."""
 
-import os
-
 import pytest
 
+from tests.unit import volume
 from tests.unit.interpreter.example_runs import CASES
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
-FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
-SEEDS = range(3) if FULL else range(1)
+SEEDS = range(3) if volume.is_full() else range(1)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)

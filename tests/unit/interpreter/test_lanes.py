@@ -47,6 +47,40 @@ def test_lanes_leave_a_loop_one_by_one():
     assert out.tolist() == expected
 
 
+@tlx_xdsl.jit
+def _triangle(first, n):
+    total = first
+    largest = -1
+    for i in range(first, n):
+        total += i
+        if total > 50:
+            largest = i
+    return total, largest
+
+
+@tlx_xdsl.jit
+def triangle_kernel(x, y, out):
+    index = tl.arange(0, 128)
+    total, largest = tl.map_elementwise(_triangle, tl.load(x + index), tl.load(y + index))
+    tl.store(out + index, total)
+    tl.store(out + 128 + index, largest)
+
+
+def test_every_lane_has_its_own_bounds():
+    x, y = RNG.integers(-9, 9, N).astype(np.int32), RNG.integers(-9, 30, N).astype(np.int32)
+    out = np.zeros(2 * N, np.int32)
+    tlx_xdsl.interpret(triangle_kernel, (1,), x, y, out)
+    totals, largest = [], []
+    for first, end in zip(x.tolist(), y.tolist(), strict=True):
+        total, last = first, -1
+        for i in range(first, end):
+            total += i
+            last = i if total > 50 else last
+        totals.append(total)
+        largest.append(last)
+    assert out.tolist() == totals + largest
+
+
 @tlx_xdsl.jit(noinline=True)
 def _root(n):
     """The least number whose square is not below `n`, at most 19; a function of its own that returns early."""

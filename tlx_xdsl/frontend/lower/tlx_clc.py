@@ -11,6 +11,7 @@ from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
+from tlx_xdsl.frontend.builder import hint_all
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_barriers import allocate_barriers, arrive, expect, fence_async, parity, wait
 from tlx_xdsl.frontend.lower.tlx_common import SMEM, blackwell_only, cta_rank, one_barrier, remote_view
@@ -33,7 +34,9 @@ def _clc_create_context(call: Call) -> Value:
     consumers, stages = call.integer("num_consumers", minimum=1), call.integer("num_stages", minimum=1)
     empty = allocate_barriers(call, stages, consumers)
     full = allocate_barriers(call, stages, 1)
-    return ClcContext(empty, full, _allocate_responses(call, stages))
+    responses = _allocate_responses(call, stages)
+    hint_all([empty.ssa, full.ssa, responses.ssa], ["clc_empty", "clc_full", "clc_response"])
+    return ClcContext(empty, full, responses)
 
 
 def _stage(call: Call) -> tuple[MBarriers, MBarriers, ClcResponses]:

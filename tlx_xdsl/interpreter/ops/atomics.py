@@ -185,7 +185,7 @@ def store(op: tt.AtomicStoreOp) -> Run:
 def poll(op: tt.AtomicPollOp) -> Run:
     """Waits until all elements are as expected, or until the time is over; which of them are.
 
-    There is no clock: a turn of the task counts as a nanosecond.
+    There is no clock: a turn of the task counts as a microsecond.
     """
     dtype, order = dtype_of(op.expected.type), _Order(op)
 
@@ -201,10 +201,10 @@ def poll(op: tt.AtomicPollOp) -> Run:
         if timeout is None:
             yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
         else:
-            left = int(timeout)
+            left = -(-int(timeout) // 1000)
             while not ready() and left > 0:
                 left -= 1
-                yield None
+                yield Waiting(op, lambda: True, lambda: "polls global memory", spins=True)
         order.apply(task, addresses)
         return found
 

@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import Memory, View
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.plan import Plan, Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, pure, step, structured
+from tlx_xdsl.interpreter.registry import Binary, Kind, Run, effect, pure, step, structured
 from tlx_xdsl.interpreter.task import Coroutine, Task
 
 
@@ -66,11 +66,15 @@ def local_alloc(op: ttg.LocalAllocOp) -> Run:
     return run
 
 
-@pure(ttg.LocalDeallocOp)
-def local_dealloc(op: ttg.LocalDeallocOp) -> Run:
-    """The buffer is dead: what is read from it now was never written."""
+@effect(ttg.LocalDeallocOp)
+def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
+    """The buffer is dead: what is read from it now was never written.
 
-    def run(view: View) -> None:
+    Raises Fault when an asynchronous operation may still use it, and for an mbarrier whose life has not ended.
+    """
+
+    def run(task: Task, view: View) -> None:
+        view.cell.end(task.actor(op), task.clock, view.name)
         start, end = view.footprint.start, view.footprint.end
         for address, barrier in view.memory.barriers.items():
             if start <= address < end:

@@ -23,15 +23,17 @@ from tlx_xdsl.interpreter.task import Coroutine, Task
 
 FOUND = 1 << 96
 """The bit of a response that brings a cluster."""
+TAKEN = 0.8
+"""How often a request finds a cluster that is left, where chance decides: otherwise all of them are just launched."""
 BYTES = 16
 """Size of a response."""
 
 
 def _response(task: Task) -> Array:
-    """Take the next cluster over, if there is one."""
-    waiting = task.block.cluster.waiting_clusters
+    """Take the next cluster over, if there is one that the hardware has not launched in the meantime."""
+    waiting, chance = task.block.cluster.waiting_clusters, task.block.cluster.chance
     number = 0
-    if waiting:
+    if waiting and (chance is None or chance.random() < TAKEN):
         x, y, z = waiting.pop(0)
         number = FOUND | z << 64 | y << 32 | x
     return np.frombuffer(number.to_bytes(BYTES, "little"), np.int64)
@@ -44,8 +46,9 @@ def _queue(task: Task, op: Operation) -> Queue:
     """
     queue = task.block.cluster.requests
     if queue is None:
-        kind = "request for a cluster"
-        queue = task.block.cluster.requests = task.block.cluster.new_queue(kind, "the cluster", in_order=True)
+        kind = "request to cluster launch control"
+        over = "it is over when the phase of its barrier is complete"
+        queue = task.block.cluster.requests = task.queue(kind, in_order=True, over=over)
     failed = task.block.cluster.failed_request
     if failed is not None and task.clock.knows(queue.agent, failed):
         raise fault_at(op, "a cluster is asked for again behind a response which said that there is none")
@@ -60,7 +63,8 @@ def _request(task: Task, op: Operation, places: list[tuple[View, View]]) -> None
             task.reach(op, view, queue.agent, queue.issued + 1)
         touch(task, op, barrier)
         barrier_of(op, barrier)
-        target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+        # PTX promises no order of requests.
+        target.cell.overwrite(queue.actor(op), task.clock, target.name)
 
     def finish(transfer: Transfer) -> None:
         values = _answer(task, transfer.number)

@@ -33,7 +33,12 @@ def visit(task: Task, op: Operation, view: View, queue: Queue | None = None) -> 
 
 def remote_queue(task: Task, kind: str, barrier: View) -> Queue:
     """The queue of what completes on one barrier of the cluster: in any order."""
-    return task.queue(kind, in_order=False, key=f"{kind} {barrier.memory.rank} {barrier.address}")
+    return task.queue(
+        kind,
+        in_order=False,
+        key=f"{kind} {barrier.memory.rank} {barrier.address}",
+        over=f"it is over when its phase of '{barrier.name}' is complete",
+    )
 
 
 @effect(tlx.MapToRemoteOp)

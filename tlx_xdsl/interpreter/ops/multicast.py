@@ -54,7 +54,12 @@ def _start(
     desc.check(op)
     # A barrier learns of a transfer when all before it in its queue are complete: they all go to the same places.
     key = " ".join(f"{target.memory.rank} {barrier.memory.rank}" for target, barrier in places)
-    queue = task.queue("TMA load", in_order=False, key=f"TMA load {places[0][1].address} to {key}")
+    queue = task.queue(
+        "TMA load",
+        in_order=False,
+        key=f"TMA load {places[0][1].address} to {key}",
+        over=f"it is over when its phase of '{places[0][1].name}' is complete",
+    )
     for target, barrier in places:
         check_tile(op, target)
         visit(task, op, target, queue)

@@ -62,7 +62,9 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
     told = task.release()
     for view in barriers:
         touch(task, op, view)
-        task.reach(op, view, core.queue.agent, core.queue.issued + 1)
+        # The arrival comes with the end of what it tracks: who has seen that end has lived long enough.
+        for agent, (number, _) in core.last.items():
+            task.reach(op, view, agent, number)
 
     def finish(transfer: Transfer) -> None:
         told.join(core.over(transfer.number))

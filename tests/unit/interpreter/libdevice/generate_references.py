@@ -29,18 +29,20 @@ def _logb(x):
 
 
 WIDE = ((-30.0, 30.0), (-1.0, 1.0))
+BESSEL = ((-30.0, 20.0), (20.0, 29.0), (29.5, 30.0), (30.0, 200.0))
+POSITIVE_BESSEL = ((1e-3, 20.0), (20.0, 29.0), (29.5, 30.0), (30.0, 200.0))
 POSITIVE = ((1e-3, 1.0), (1.0, 1e4))
 ONE: dict[str, tuple[Callable, tuple]] = {
     "acos": (mp.acos, ((-1, 1),)), "acosh": (mp.acosh, ((1, 2), (2, 1e4))), "asin": (mp.asin, ((-1, 1),)),
     "asinh": (mp.asinh, WIDE), "atan": (mp.atan, WIDE), "atanh": (mp.atanh, ((-1, 1),)), "cbrt": (mp.cbrt, POSITIVE),
     "cos": (mp.cos, WIDE), "cosh": (mp.cosh, WIDE), "cospi": (mp.cospi, WIDE),
-    "cyl_bessel_i0": (lambda x: mp.besseli(0, x), ((-30, 30), (30, 200))),
-    "cyl_bessel_i1": (lambda x: mp.besseli(1, x), ((-30, 30), (30, 200))),
+    "cyl_bessel_i0": (lambda x: mp.besseli(0, x), BESSEL),
+    "cyl_bessel_i1": (lambda x: mp.besseli(1, x), BESSEL),
     "erf": (mp.erf, ((-4, 4), (-0.1, 0.1))), "erfc": (mp.erfc, ((-4, 4), (4, 20))),
     "erfcinv": (_erfcinv, ((0.1, 1.9), (1e-30, 1e-3))),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), ((-4, 8), (8, 100))), "erfinv": (mp.erfinv, ((-1, 1),)),
     "exp": (mp.exp, WIDE), "exp10": (lambda x: mp.power(10, x), WIDE), "exp2": (lambda x: mp.power(2, x), WIDE),
-    "expm1": (mp.expm1, WIDE), "j0": (mp.j0, ((-30, 30), (30, 200))), "j1": (mp.j1, ((-30, 30), (30, 200))),
+    "expm1": (mp.expm1, WIDE), "j0": (mp.j0, BESSEL), "j1": (mp.j1, BESSEL),
     "lgamma": (lambda x: mp.log(abs(mp.gamma(x))), ((-6, 3), (3, 100))), "log": (mp.log, POSITIVE),
     "log10": (mp.log10, POSITIVE), "log1p": (mp.log1p, ((-0.9, 1), (1, 100))),
     "log2": (lambda x: mp.log(x, 2), POSITIVE),
@@ -49,8 +51,8 @@ ONE: dict[str, tuple[Callable, tuple]] = {
     "rcbrt": (lambda x: 1 / mp.cbrt(x), POSITIVE), "rsqrt": (lambda x: 1 / mp.sqrt(x), POSITIVE),
     "sin": (mp.sin, WIDE), "sinh": (mp.sinh, WIDE), "sinpi": (mp.sinpi, WIDE), "sqrt": (mp.sqrt, POSITIVE),
     "tan": (mp.tan, WIDE), "tanh": (mp.tanh, WIDE), "tgamma": (mp.gamma, ((-6, 3), (3, 30))),
-    "y0": (lambda x: mp.bessely(0, x), ((1e-3, 30), (30, 200))),
-    "y1": (lambda x: mp.bessely(1, x), ((1e-3, 30), (30, 200))),
+    "y0": (lambda x: mp.bessely(0, x), POSITIVE_BESSEL),
+    "y1": (lambda x: mp.bessely(1, x), POSITIVE_BESSEL),
 }  # fmt: skip
 
 

@@ -233,6 +233,7 @@ def test_exact_zeros_are_negative_when_rounding_down() -> None:
     assert np.signbit(call("fsub_rd", "fp32", one, one))[0]
     assert not np.signbit(call("fsub_rn", "fp32", one, one))[0]
     assert not np.signbit(call("fadd_rd", "fp32", zero, zero))[0]
+    assert np.signbit(call("fadd_rd", "fp32", zero, -zero))[0]
     assert np.signbit(call("fma_rd", "fp64", *(np.array([x]) for x in (2.0, 3.0, -6.0))))[0]
 
 

@@ -177,14 +177,14 @@ def value(given: Any) -> Make:
 # Running -------------------------------------------------------------------------------------------------------------
 
 
-def run_check(check: Check, seed: int) -> None:
-    """Run a kernel and compare each of its stores with the reference."""
+def run_check(check: Check, seed: int, stage: str) -> None:
+    """Run a kernel at a stage of `running` and compare each of its stores with the reference."""
     rng = np.random.default_rng([seed, *check.kernel.encode()])
     arguments = {name: make(rng) for name, make in check.arguments.items()}
     model = Model({name: _copied(given) for name, given in arguments.items()}, grid=check.grid)
     memory = RecordingMemory()
     names, values = _spread(arguments)
-    plan = running.plan_of(check.kernel)
+    plan = running.plan_of(check.kernel, stage)
     bound = bind(plan.function, values, names, memory)
     model.starts = _starts(names, values, bound)
     if check.prepare is not None:

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "random_numbers": "tests of the library compare the streams with stock's",
 }
 """Kernels without a reference here, and why."""
-SEEDS = range(20 if volume.is_full() else 2)
+RUNS = [(stage, seed) for stage in running.STAGES for seed in range(20 if volume.is_full() else 1)]
 
 CHECKS = [
     pytest.param(check, id=f"{kernel}-{number}")
@@ -39,11 +39,11 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("stage", "seed"), RUNS)
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.filterwarnings("ignore:tl.softmax")
-def test_kernel_stores_what_its_reference_says(check: checking.Check, seed: int) -> None:
-    checking.run_check(check, seed)
+def test_kernel_stores_what_its_reference_says(check: checking.Check, seed: int, stage: str) -> None:
+    checking.run_check(check, seed, stage)
 
 
 def test_all_kernels_have_a_reference() -> None:
