@@ -70,7 +70,7 @@ def local_alloc(op: ttg.LocalAllocOp) -> Run:
 def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     """The buffer is dead: what is read from it now was never written.
 
-    Raises Fault when an asynchronous operation may still use it, and for a live mbarrier in it.
+    Raises Fault when an asynchronous operation may still use it, and for an mbarrier whose life has not ended.
     """
 
     def run(task: Task, view: View) -> None:
