@@ -14,7 +14,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.unit.interpreter.example_runs import attention, gemm  # noqa: E402
+from tests.unit.interpreter.example_runs import attention, gemm
 
 
 def seconds(case, **options):
@@ -31,7 +31,10 @@ def main():
     tiles = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64}
     square = gemm("hopper_gemm_ws.py", 512, 512, 512, **tiles)
     heads = attention("hopper_attention_ws.py", 1, 1024, head_dim=64)
-    for name, case, limit in (("GEMM 512 x 512 x 512, 128 x 128 x 64 tiles", square, 2), ("attention 1 x 1024 x 64", heads, 4)):
+    for name, case, limit in (
+        ("GEMM 512 x 512 x 512, 128 x 128 x 64 tiles", square, 2),
+        ("attention 1 x 1024 x 64", heads, 4),
+    ):
         for stage in ("frontend", "ttgir"):
             for jobs in (1, 2):
                 print(f"{name}, {stage}, {jobs} jobs: {seconds(case, stage=stage, jobs=jobs):.2f} s (limit {limit} s)")

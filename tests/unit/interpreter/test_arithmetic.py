@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import ml_dtypes
@@ -126,6 +127,46 @@ def test_integers_to_a_power_wrap_around(numbers: list[int], power: int) -> None
     assert found.tolist() == wrapped([int(x) ** power for x in numbers], 8)
 
 
+A, B = np.array([False, False, True, True]), np.array([False, True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("arith.addi", lambda a, b: a + b),
+        ("arith.subi", lambda a, b: a - b),
+        ("arith.muli", lambda a, b: a * b),
+        ("arith.andi", lambda a, b: a & b),
+        ("arith.ori", lambda a, b: a | b),
+        ("arith.xori", lambda a, b: a ^ b),
+        ("arith.minsi", lambda a, b: min(-a, -b)),
+        ("arith.maxsi", lambda a, b: max(-a, -b)),
+        ("arith.minui", min),
+        ("arith.maxui", max),
+        ("arith.shli", lambda a, b: 0 if b else a),
+        ("arith.shrui", lambda a, b: 0 if b else a),
+        ("arith.shrsi", lambda a, b: a),
+        ("arith.cmpi slt,", lambda a, b: -a < -b),
+        ("arith.cmpi sge,", lambda a, b: -a >= -b),
+        ("arith.cmpi ult,", lambda a, b: a < b),
+        ("arith.cmpi ne,", lambda a, b: a != b),
+    ],
+)
+def test_a_bit_is_an_integer_modulo_two(name: str, function: Callable[[int, int], int]) -> None:
+    found = apply(f"{name} %0, %1 : T<i1>", A, B, types="T<i1>; T<i1>", result="T<i1>")
+    assert found.dtype == np.bool_
+    assert found.tolist() == [bool(function(int(a), int(b)) & 1) for a, b in zip(A, B, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "one"),
+    [("extsi", "i32", -1), ("extui", "i32", 1), ("sitofp", "f32", -1.0), ("uitofp", "f16", 1.0)],
+)
+def test_the_sign_of_a_bit(name: str, result: str, one: float) -> None:
+    found = apply(f"arith.{name} %0 : T<i1> to T<{result}>", B, types="T<i1>", result=f"T<{result}>")
+    assert found.tolist() == [0, one, 0, one]
+
+
 # Floats --------------------------------------------------------------------------------------------------------------
 
 NAN, INF = np.nan, np.inf
@@ -234,3 +275,19 @@ def test_fma_of_doubles_beyond_the_range_where_it_is_exact() -> None:
     a = np.array([1e300, INF, NAN, 1e308, 0.0])
     b = np.array([1e300, 0.0, 1.0, 10.0, -1.0])
     same(floats("math.fma", a, b, np.array([1.0, 1, 1, -INF, 0.0]), element="f64"), [INF, NAN, NAN, -INF, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "element", "a", "b", "unit"),
+    [
+        # The products lie in the middle of two neighbours, of which the lower one is even.
+        (np.float32, "f32", 1 + 2.0**-12, 1 + 2.0**-12, 2.0**-23),
+        (np.float64, "f64", 1 + 2.0**-26, 1 + 2.0**-27, 2.0**-52),
+    ],
+)
+def test_fma_is_decided_by_what_f64_drops(dtype: type, element: str, a: float, b: float, unit: float) -> None:
+    x, y = np.full(3, a, dtype), np.full(3, b, dtype)
+    tiny = np.array([2.0**-120, 0, -(2.0**-120)], dtype)
+    lower = Fraction(a) * Fraction(b) - Fraction(unit) / 2
+    found = floats("math.fma", x, y, tiny, element=element)
+    assert [Fraction(float(value)) for value in found] == [lower + Fraction(unit), lower, lower]

@@ -244,7 +244,7 @@ def test_copy_from_shared_memory(schedule):
     y = np.zeros_like(x)
     tlx_xdsl.interpret(copied, 1, x, y, "", schedule=schedule, **BLACKWELL)
     np.testing.assert_array_equal(x, y)
-    with pytest.raises(Fault, match="the tcgen05.cp of the default task reads 'source.*without a proxy fence"):
+    with pytest.raises(Fault, match=r"the tcgen05.cp of the default task reads 'source.*without a proxy fence"):
         tlx_xdsl.interpret(copied, 1, x, y, "fence", schedule=schedule, **BLACKWELL)
     with pytest.raises(Fault, match=r"'target\[0\]'.*(nothing orders it behind the tcgen05.cp|read before it is)"):
         tlx_xdsl.interpret(copied, 1, x, y, "wait", schedule=schedule, **BLACKWELL)

@@ -25,7 +25,7 @@ def dot(converter: Converter, op: tt.DotOp) -> None:
 
 @handles(tt.DotScaledOp)
 def dot_scaled(converter: Converter, op: tt.DotScaledOp) -> None:
-    """Only the accumulator must have the result's layout: stock Triton takes the product apart, and picks the others."""
+    """Only the accumulator must have the result's layout: stock Triton takes the product apart and picks the others."""
     converter.settle(op.d)
     converter.require(op, list(op.operands).index(op.c), tensor_type(op.d.type).encoding)
 
