@@ -127,6 +127,27 @@ def test_buffers_of_different_indices_that_share_memory(stage):
 
 
 @tlx_xdsl.jit
+def two_layouts(out_ptr, MINE: tl.constexpr):
+    storage = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
+    plain: tl.constexpr = tlx.swizzled_shared_layout_encoding(1, 1, 1, [1, 0])
+    a = tlx.local_alloc((16, 64), tl.float16, 1, reuse=storage)
+    b = tlx.local_alloc((16, 64), tl.float16, 1, reuse=storage, layout=plain)
+    storage.set_buffer_overlap(tlx.reuse_group(a, b, group_type=tlx.reuse_group_type.shared))
+    tlx.local_store(a[0], tl.full((16, 64), 1.0, tl.float16))
+    mine = tlx.local_reinterpret(a[0], tl.float16, (16, 64))
+    value = tlx.local_load(mine if MINE else b[0])  # here
+    tl.store(out_ptr + tl.arange(0, 16)[:, None] * 64 + tl.arange(0, 64)[None, :], value)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+def test_data_that_was_written_under_another_layout(stage):
+    out = np.zeros((16, 64), np.float16)
+    expect_fault(two_layouts, "'b[0]' is read, but 'a", out, False, stage=stage)
+    assert not run(two_layouts, out, True, stage=stage).warnings
+    assert (out == 1).all()
+
+
+@tlx_xdsl.jit
 def reinterpreted(out_ptr):
     a = tlx.local_alloc((16, 16), tl.float32, 1)
     tlx.local_store(a[0], tl.full((16, 16), 1.0, tl.float32))
