@@ -72,10 +72,11 @@ typecheck: setup ## Check types with pyright
 hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
 	$(BIN)/pre-commit install
 
-bench: setup ## Measure how long compiling takes: the example, the frontend on every example, storage aliasing
+bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py
+	$(BIN)/python benchmarks/interpreter.py
 
 bench-gpu: setup ## Measure the GEMM against its rivals (needs a GPU; install torch into the environment first)
 	$(BIN)/python benchmarks/gpu_gemm.py
