@@ -115,14 +115,15 @@ def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
     return run
 
 
-@step(ttng.ArriveBarrierOp)
-def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
-    """One thread arrives for all of the task, behind all that they have done."""
+@step(ttng.ArriveBarrierOp, tlx.ArriveRemoteOp)
+def arrive_barrier(op: ttng.ArriveBarrierOp | tlx.ArriveRemoteOp) -> Run:
+    """One thread arrives for all of the task, behind all that they have done; here or in another thread block."""
     count = op.count.value.data
 
     def run(task: Task, view: View, pred: Any = True) -> Coroutine:
         yield None
         if pred:
+            task.reach(op, view, task.agent, task.clock.seen[task.agent])
             touch(task, op, view)
             arrive(task, op, view, count)
 

@@ -7,7 +7,6 @@ ends: both are told by the barrier of the cluster, the second one also by an mba
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation
@@ -17,7 +16,7 @@ from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
-from tlx_xdsl.interpreter.ops.barriers import arrive, barrier_of, deliver, touch
+from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
@@ -50,21 +49,6 @@ def map_to_remote(op: tlx.MapToRemoteOp) -> Run:
         if not 0 <= rank < len(blocks):
             raise fault_at(op, f"there is no CTA {rank} in a cluster of {len(blocks)}")
         return view.elsewhere(blocks[rank].shared)
-
-    return run
-
-
-@step(tlx.ArriveRemoteOp)
-def arrive_remote(op: tlx.ArriveRemoteOp) -> Run:
-    """One thread arrives for all of the task, behind all that they have done."""
-    count = op.count.value.data
-
-    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
-        yield None
-        if pred:
-            visit(task, op, view)
-            touch(task, op, view)
-            arrive(task, op, view, count)
 
     return run
 
