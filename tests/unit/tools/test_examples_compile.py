@@ -52,7 +52,10 @@ def test_a_hopper_example_compiles_without_spills(kernel):
 @pytest.mark.backend
 @pytest.mark.parametrize("kernel", BLACKWELL)
 def test_a_blackwell_example_compiles(kernel):
-    """The attention may spill: 56 bytes a thread with Triton 3.8.0, 0 with 3.6.0."""
+    """The attention may spill: with Triton 3.8.0 56 bytes a thread are stored and 88 loaded, with 3.6.0 none."""
     result = compiled(kernel)
     assert "tcgen05.mma" in result.ptx
-    assert max(spilled_bytes(result)) <= (0 if "gemm" in kernel else 64)
+    most_stored, most_loaded = (0, 0) if "gemm" in kernel else (56, 88)
+    stored, loaded = spilled_bytes(result)
+    assert stored <= most_stored
+    assert loaded <= most_loaded
