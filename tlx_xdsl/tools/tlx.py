@@ -13,6 +13,7 @@ from tlx_xdsl.version import __version__
 _COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
+    "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
 }
 """The module below `tlx_xdsl.tools` and the help of each command; only the one that is asked for is imported."""
