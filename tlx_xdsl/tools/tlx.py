@@ -12,6 +12,7 @@ from tlx_xdsl.version import __version__
 
 _COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
+    "explain": ("explain_command", "show what every pass does to a kernel"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
