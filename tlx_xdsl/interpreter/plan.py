@@ -54,7 +54,10 @@ class Body:
         """Slots of the terminator's operands."""
 
     def call(self, task: Task, *values: Any) -> list[Any]:
-        """Run a body that does not suspend."""
+        """Run a body that does not suspend.
+
+        Not by way of `run`, and with no call for what both do: operations inside of loops pass here most often.
+        """
         frame = task.frame
         for slot, value in zip(self.arguments, values, strict=True):
             frame[slot] = value

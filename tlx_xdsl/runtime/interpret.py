@@ -13,7 +13,6 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
-from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.registry import make_context
@@ -33,7 +32,7 @@ from tlx_xdsl.interpreter.workers import First, run_launch
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.host_values import flattened, signature_of
-from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, parse_error, report_again
+from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
@@ -168,10 +167,7 @@ def interpret_text(
 
     Raises as `interpret` does.
     """
-    try:
-        module = parse_module(text, filename=filename)
-    except ParseError as error:
-        raise parse_error(error) from error
+    module = parse_module(text, filename=filename)
     return interpret_module(module, grid, args, Options(**options), function)
 
 

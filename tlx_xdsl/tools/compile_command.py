@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> None:
     """
     stages = _stages(args.emit)
     needs_backend = any(stage in stages for stage in ("llir", "ptx", "cubin", "json"))
-    version = _triton_version(args.triton_version, needs_backend=needs_backend)
+    version = triton_version(args.triton_version, needs_backend=needs_backend)
     if needs_backend:
         # Triton's import takes longer than our passes: let it happen meanwhile.
         start_worker()
@@ -173,8 +173,11 @@ def _stages(text: str) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-def _triton_version(asked: str | None, *, needs_backend: bool) -> str:
-    """The version whose text is written; a backend stage must be compiled by the version that is installed."""
+def triton_version(asked: str | None, *, needs_backend: bool) -> str:
+    """The version whose text is written; a backend stage must be compiled by the version that is installed.
+
+    Raises CompilationError for what is no version, and for one that can't compile what is asked for.
+    """
     installed = installed_triton_version()
     if needs_backend and installed is None:
         raise CompilationError(

@@ -11,12 +11,10 @@ from itertools import pairwise
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import compile_text
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import NEUTRAL
 from tlx_xdsl.tools import compile_command
 
 _SHOWN = 4
@@ -63,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, and for a pass that it does not go through.
     """
     kernel, specialization = compile_command.kernel_of(args)
-    version: str = args.triton_version or installed_triton_version() or NEUTRAL.name
+    version = compile_command.triton_version(args.triton_version, needs_backend=False)
     stages: list[Stage] = []
     text = compile_text(
         kernel.source,

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.analysis.storage_budget import check_budget
 from tlx_xdsl.analysis.storage_map import StorageMap
@@ -15,7 +14,6 @@ from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.compilation import frontend_module
 from tlx_xdsl.runtime.targets import capability_of
-from tlx_xdsl.text.diagnostics import parse_error
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools import compile_command
@@ -63,10 +61,7 @@ def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
         kernel, specialization = compile_command.kernel_of(args)
         module, capability = frontend_module(kernel.source, specialization), capability_of(specialization.target)
     else:
-        try:
-            module = parse_module(path.read_text(encoding="utf-8"), filename=args.kernel)
-        except ParseError as error:
-            raise parse_error(error) from error
+        module = parse_module(path.read_text(encoding="utf-8"), filename=args.kernel)
         capability = None if args.target is None else capability_of(args.target)
     verify_module(module)
     return module, capability

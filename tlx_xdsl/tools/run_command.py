@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
@@ -29,7 +28,6 @@ from tlx_xdsl.runtime.interpret import (
     interpret_module,
     interpret_source,
 )
-from tlx_xdsl.text.diagnostics import parse_error
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
 from tlx_xdsl.tools.compile_command import launch_options
@@ -120,10 +118,7 @@ def _run_kernel(args: argparse.Namespace) -> None:
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
     if args.constexpr:
         raise CompilationError("--constexpr: IR has no compile-time arguments any more")
-    try:
-        module = parse_module(Path(path).read_text(encoding="utf-8"), filename=path)
-    except ParseError as error:
-        raise parse_error(error) from error
+    module = parse_module(Path(path).read_text(encoding="utf-8"), filename=path)
     hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
     values = {
         name: argument_value(name, text, hints.get(name, Hint()), args.seed)

@@ -64,8 +64,17 @@ def _memory(task: Task) -> GlobalMemory:
     return task.block.cluster.launch.memory
 
 
+def combining(kind: RMWOp, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
+    """What makes the new values of an atomic operation from the old and the given ones, arrays of `dtype`."""
+    function = _FUNCTIONS[kind]
+    held = unsigned(dtype) if kind in (RMWOp.UMAX, RMWOp.UMIN) else dtype
+    return lambda old, given: function(old.view(held), given.view(held)).view(dtype)
+
+
 def in_turns(addresses: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The elements of a flat array in groups without an address twice, those of one address in their order."""
+    if not len(addresses):
+        return []
     _, first = np.unique(addresses, return_index=True)
     if len(first) == len(addresses):
         return [np.arange(len(addresses))]
@@ -94,7 +103,7 @@ def _exchange(
     chosen = np.arange(len(flat)) if mask is None else np.flatnonzero(np.broadcast_to(mask, shape))
     result = poison(flat.shape, dtype)
     with memory.exclusive:
-        for group in in_turns(flat[chosen]) if len(chosen) else ():
+        for group in in_turns(flat[chosen]):
             where = chosen[group]
             old = memory.load(op, flat[where], dtype, None, result[:1])
             memory.store(op, flat[where], make(old, where), dtype, None)
@@ -110,16 +119,14 @@ def _flat(values: Array, addresses: Array) -> Array:
 def read_modify_write(op: tt.AtomicRMWOp) -> Run:
     """The old values; what is masked has every bit set."""
     dtype, order = dtype_of(op.val.type), _Order(op)
-    kind = RMWOp(op.atomic_rmw_op.value.data)
-    function = _FUNCTIONS[kind]
-    held = unsigned(dtype) if kind in (RMWOp.UMAX, RMWOp.UMIN) else dtype
+    combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
 
     def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
         yield None
         given = _flat(values, addresses)
 
         def make(old: Array, where: NDArray[np.int64]) -> Array:
-            return function(old.view(held), given[where].view(held)).view(dtype)
+            return combine(old, given[where])
 
         old = _exchange(task, op, dtype, addresses, mask, make)
         order.apply(task, _reached(addresses, mask))

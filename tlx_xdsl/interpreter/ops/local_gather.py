@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tt.enums import RMWOp
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array, unsigned
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ops.atomics import combining, in_turns
 from tlx_xdsl.interpreter.registry import Run, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
 
@@ -70,28 +70,6 @@ def local_scatter(op: ttg.LocalScatterOp) -> Run:
     return run
 
 
-def _unsigned_extremum(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def run(old: Any, value: Any) -> Any:
-        other = unsigned(old.dtype)
-        return function(old.view(other), value.view(other)).view(old.dtype)
-
-    return run
-
-
-_COMBINE: dict[RMWOp, Callable[[Any, Any], Any]] = {
-    RMWOp.AND: np.bitwise_and,
-    RMWOp.OR: np.bitwise_or,
-    RMWOp.XOR: np.bitwise_xor,
-    RMWOp.ADD: np.add,
-    RMWOp.FADD: np.add,
-    RMWOp.MAX: np.maximum,
-    RMWOp.MIN: np.minimum,
-    RMWOp.UMAX: _unsigned_extremum(np.maximum),
-    RMWOp.UMIN: _unsigned_extremum(np.minimum),
-    RMWOp.XCHG: lambda _old, value: value,
-}
-
-
 @step(ttg.LocalAtomicScatterRMWOp)
 def local_atomic_scatter_rmw(op: ttg.LocalAtomicScatterRMWOp) -> Run:
     """Updates of one element happen one after the other, in row-major order of the indices.
@@ -100,16 +78,17 @@ def local_atomic_scatter_rmw(op: ttg.LocalAtomicScatterRMWOp) -> Run:
     What is masked off changes nothing, and its result is 0.
     """
     axis = op.axis.value.data
-    combine = _COMBINE[RMWOp(op.atomic_rmw_op.value.data)]
+    kind = RMWOp(op.atomic_rmw_op.value.data)
 
     def run(task: Task, view: View, values: Array, indices: Array, *rest: Array) -> Coroutine:
         yield None
         chosen = np.broadcast_to(rest[0], indices.shape) if rest else np.ones(indices.shape, np.bool_)
         at = _elements(op, view, np.where(chosen, indices, indices.dtype.type(0)), axis)
         view.cell.overwrite(task.actor(op), task.clock, view.name)
+        combine = combining(kind, view.dtype)
         offsets, new = view.offsets[at][chosen], values[chosen]
         old = np.zeros(len(offsets), view.dtype)
-        for turn in rounds(offsets):
+        for turn in in_turns(offsets):
             part = View(view.memory, offsets[turn], view.dtype, view.family, view.name, view.alignment)
             old[turn] = part.read(op)
             part.write(combine(old[turn], new[turn]))
@@ -118,12 +97,3 @@ def local_atomic_scatter_rmw(op: ttg.LocalAtomicScatterRMWOp) -> Run:
         return result
 
     return run
-
-
-def rounds(keys: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Positions in `keys` in rounds: in each, every key occurs at most once, earlier positions in earlier rounds."""
-    order = np.argsort(keys, kind="stable")
-    ranked = keys[order]
-    firsts = np.flatnonzero(np.concatenate(([True], ranked[1:] != ranked[:-1]))) if len(keys) else np.zeros(0, np.int64)
-    number = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
-    return [order[number == turn] for turn in range(int(number.max(initial=-1)) + 1)]
