@@ -25,7 +25,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: bench bench-gpu build clean distclean
+.PHONY: bench bench-gpu table build clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,8 +72,17 @@ typecheck: setup ## Check types with pyright
 hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
 	$(BIN)/pre-commit install
 
+table: $(TRITON_VERSIONS:%=setup-triton-%) ## Compile all kernels for all targets on every Triton; writes docs/compile-table.md
+	.venv-$(lastword $(TRITON_VERSIONS))/bin/python benchmarks/compile_table.py \
+		$(TRITON_VERSIONS:%=--python .venv-%/bin/python) --write docs/compile-table.md
+
+setup-triton-%:
+	$(MAKE) setup VENV=.venv-$* TRITON_VERSION=$* EXTRAS=test,nvidia
+
 bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/parallel_compile.py
+	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py
 	$(BIN)/python benchmarks/interpreter.py

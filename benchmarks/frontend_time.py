@@ -102,10 +102,10 @@ def example(spec):
 def build(kernel, defaults):
     """The frontend's module, as `tlx compile` makes it."""
     from tlx_xdsl.frontend.compile import build_module
-    from tlx_xdsl.runtime.targets import capability_of
+    from tlx_xdsl.targets import target_named
 
     options = dict(defaults.options)
-    capability = capability_of(options.pop("target", "sm_90a"))
+    capability = target_named(options.pop("target", "sm_90a")).capability
     return build_module(kernel.source, defaults.signature, defaults.constexprs, capability=capability, **options)
 
 

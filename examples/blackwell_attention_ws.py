@@ -52,10 +52,12 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 LN_2 = tl.constexpr(math.log(2))
 NUM_GROUPS = tl.constexpr(2)
 """Groups of rows, each with a softmax task."""
-RESCALED_COLUMNS = tl.constexpr(32)
-"""Columns of the output that the correction holds at once: a thread has a register for each, and few registers."""
-STORED_COLUMNS = tl.constexpr(64)
-"""The same at the end. 64 elements of 2 bytes are one row of a swizzled tile."""
+COLUMNS = tl.constexpr(32)
+"""Columns of the output that the correction holds at once: a thread has a register for each.
+
+Of 65,536 registers the two softmax tasks take 200 for each of their 256 threads, for a row of 128 scores, and the warp
+group of MMA and producer 24 for each of its 128. That leaves 88 for a thread of the correction.
+"""
 
 
 @tlx_xdsl.jit
@@ -216,8 +218,8 @@ def attention(
                     tlx.barrier_wait(alpha_full[group], n & 1)
                     factor = tlx.local_load(alpha[group])
                     tlx.barrier_wait(o_full[group], (n - 1) & 1)
-                    for column in tl.static_range(0, HEAD_DIM, RESCALED_COLUMNS):
-                        part = tlx.subslice(o[group], column, RESCALED_COLUMNS)
+                    for column in tl.static_range(0, HEAD_DIM, COLUMNS):
+                        part = tlx.subslice(o[group], column, COLUMNS)
                         tlx.local_store(part, tlx.local_load(part) * factor)
                     tlx.barrier_arrive(o_ready[group])
             for group in tl.static_range(NUM_GROUPS):
@@ -229,14 +231,14 @@ def attention(
                 tl.store(lse_ptr + rows[:, None], (m + tl.log2(total)) * LN_2)
                 # Behind the last product Q is dead as well: O leaves from its memory.
                 tlx.barrier_wait(o_full[group], (num_blocks - 1) & 1)
-                for column in tl.static_range(0, HEAD_DIM, STORED_COLUMNS):
-                    part = tlx.local_load(tlx.subslice(o[group], column, STORED_COLUMNS)) / total
-                    tlx.local_store(tlx.local_slice(q[group], [0, column], [GROUP_M, STORED_COLUMNS]), part.to(dtype))
+                for column in tl.static_range(0, HEAD_DIM, COLUMNS):
+                    part = tlx.local_load(tlx.subslice(o[group], column, COLUMNS)) / total
+                    tlx.local_store(tlx.local_slice(q[group], [0, column], [GROUP_M, COLUMNS]), part.to(dtype))
                 tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
                 tlx.async_descriptor_store(o_desc, q[group], [first_row, 0])
             tlx.async_descriptor_store_wait(0)
 
-        with tlx.async_task(num_warps=4, replicate=NUM_GROUPS, registers=192):  # softmax
+        with tlx.async_task(num_warps=4, replicate=NUM_GROUPS, registers=200):  # softmax
             group: tl.constexpr = tlx.async_task_replica_id()
             scale = sm_scale * LOG2_E
             first_row = row + group * GROUP_M
@@ -257,13 +259,13 @@ def attention(
             tlx.local_store(end_total[group], total[:, None])
             tlx.barrier_arrive(end_full[group])
 
-        with tlx.async_task(num_warps=1, registers=48):  # MMA
+        with tlx.async_task(num_warps=1, registers=24):  # MMA
             issue_products(
                 num_blocks, q, k, v, s, p, o, q_full, k_full, v_full, k_empty, v_empty, s_full, p_full, o_ready, o_full,
                 BLOCK_N, HEAD_DIM, NUM_STAGES, NUM_SLICES,
             )  # fmt: skip
 
-        with tlx.async_task(num_warps=1, registers=48):  # producer
+        with tlx.async_task(num_warps=1, registers=24):  # producer
             for group in tl.static_range(NUM_GROUPS):
                 tlx.barrier_expect_bytes(q_full[group], Q_BYTES)
                 tlx.async_descriptor_load(q_desc, q[group], [head_row + row + group * GROUP_M, 0], q_full[group])

@@ -17,7 +17,8 @@ Barriers: `q_full[half]`, `k_full[stage]` and `v_full[stage]` complete when the 
 that read the stage. The producer waits for the phase before the current one; a fresh barrier lets the first pass.
 
 Blocks are taken from the last one down. With a causal mask the last one holds the diagonal, and it is the only one
-that needs a mask: it is peeled off the loop. Each row sees its own column in it, so no row is without a finite score.
+that needs a mask. Each row sees its own column in it, so after the first block each running maximum is finite: the
+initial -inf meets a finite one, and 2 ** -inf rescales the empty sums by 0.
 
 The length is a multiple of BLOCK_M and BLOCK_N: the heads lie behind each other in one tensor of rows.
 
@@ -52,16 +53,8 @@ def causal_mask(scores, first_row, first_column):
 
 
 @tlx_xdsl.jit
-def first_softmax(scores, scale):
-    """Probabilities before the division, their rows' maximum (scaled) and sum."""
-    m = tl.max(scores, 1) * scale
-    p = tl.math.exp2(scores * scale - m[:, None])
-    return p, m, tl.sum(p, 1)
-
-
-@tlx_xdsl.jit
-def next_softmax(scores, scale, m, total):
-    """The same for another block, with the factor that rescales what was computed before."""
+def softmax(scores, scale, m, total):
+    """Probabilities before the division, their rows' maximum (scaled) and sum so far, and what rescales older sums."""
     m_new = tl.maximum(m, tl.max(scores, 1) * scale)
     p = tl.math.exp2(scores * scale - m_new[:, None])
     alpha = tl.math.exp2(m - m_new)
@@ -110,26 +103,19 @@ def attention(
             first_row = row + half * HALF_M
             scale = sm_scale * LOG2_E
 
+            m = tl.full((HALF_M,), float("-inf"), tl.float32)
+            total = tl.zeros((HALF_M,), tl.float32)
+            acc = tl.zeros((HALF_M, HEAD_DIM), tl.float32)
             tlx.barrier_wait(q_full[half], 0)
-            tlx.barrier_wait(k_full[0], 0)
-            first = tlx.async_dot(q[half], tlx.local_trans(k[0]))
-            first = tlx.async_dot_wait(0, first)
-            tlx.barrier_arrive(k_empty[0])
-            if CAUSAL:
-                first = causal_mask(first, first_row, (num_blocks - 1) * BLOCK_N)
-            weights, m, total = first_softmax(first, scale)
-            tlx.barrier_wait(v_full[0], 0)
-            acc = tlx.async_dot(weights.to(dtype), v[0])
-            acc = tlx.async_dot_wait(0, acc)
-            tlx.barrier_arrive(v_empty[0])
-
-            for n in range(1, num_blocks):
+            for n in range(num_blocks):
                 stage, phase = tlx.get_bufidx_phase(n, NUM_STAGES)
                 tlx.barrier_wait(k_full[stage], phase)
                 scores = tlx.async_dot(q[half], tlx.local_trans(k[stage]))
                 scores = tlx.async_dot_wait(0, scores)
                 tlx.barrier_arrive(k_empty[stage])
-                p, m, total, alpha = next_softmax(scores, scale, m, total)
+                if CAUSAL and n == 0:  # the block that holds the diagonal
+                    scores = causal_mask(scores, first_row, (num_blocks - 1) * BLOCK_N)
+                p, m, total, alpha = softmax(scores, scale, m, total)
                 acc = acc * alpha[:, None]
                 tlx.barrier_wait(v_full[stage], phase)
                 acc = tlx.async_dot(p.to(dtype), v[stage], acc)

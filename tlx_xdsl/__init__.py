@@ -14,28 +14,36 @@ if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import Kernel, jit
+    from tlx_xdsl.runtime.show.pages import show
+    from tlx_xdsl.runtime.steps import Step, first_step
     from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
 __all__ = [
     "CompilationError",
     "Interpretation",
     "Kernel",
+    "Step",
     "TensorDescriptor",
     "__version__",
     "constexpr_function",
+    "first_step",
     "interpret",
     "interpret_text",
     "jit",
+    "show",
 ]
 
 _HOMES = {
     "Interpretation": "tlx_xdsl.runtime.interpret",
     "Kernel": "tlx_xdsl.runtime.jit",
+    "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.tensor_descriptor",
     "constexpr_function": "tlx_xdsl.language.core",
+    "first_step": "tlx_xdsl.runtime.steps",
     "interpret": "tlx_xdsl.runtime.interpret",
     "interpret_text": "tlx_xdsl.runtime.interpret",
     "jit": "tlx_xdsl.runtime.jit",
+    "show": "tlx_xdsl.runtime.show.pages",
 }
 
 

@@ -80,5 +80,36 @@ def kernel(tiles):
             "TMA copies the block of the descriptor as it is: allocate the buffer with the descriptor's block "
             "shape and type.",
         ),
+        Entry(
+            "A product that is used before it is there",
+            """
+@tlx_xdsl.jit
+def kernel(x):
+    a = tlx.local_alloc((64, 64), tl.float16, 2)
+    i = tl.arange(0, 64)
+    acc = tlx.async_dot(a[0], a[1])
+    tl.store(x + i, tl.sum(acc, 1))  # error
+""",
+            "`tlx.async_dot` on Hopper goes on while the kernel does: `acc = tlx.async_dot_wait(0, acc)` waits for it, "
+            "and gives the value to go on with. Another dot may add to `acc` before that, and a loop may carry it. A "
+            "wait for all but the last n dots, `tlx.async_dot_wait(n, acc)`, is enough where n dots were issued since.",
+        ),
+        Entry(
+            "Rows that lie apart, at a place that is known at run time",
+            """
+@tlx_xdsl.jit
+def kernel(x, n):
+    tile = tlx.local_alloc((128, 128), tl.float16, 1)
+    i = tl.arange(0, 128)
+    tlx.local_store(tile[0], tl.load(x + i[:, None] * 128 + i[None, :]).to(tl.float16))
+    for row in range(0, n, 64):
+        part = tlx.local_slice(tile[0], [row, 0], [64, 128])  # error
+        tl.store(x + row + tl.arange(0, 64), tl.sum(tlx.local_load(part).to(tl.float32), 1))
+""",
+            "Rows of 256 bytes are wider than the swizzle of 128, so the tile is two boxes beside each other, and 64 "
+            "rows are a part of both. Take columns as wide as the swizzle, make the buffer an array of parts "
+            "(`local_alloc((64, 128), tl.float16, 2)`), or let the loop be a `tl.static_range`, whose numbers are "
+            "constants.",
+        ),
     ),
 )

@@ -12,6 +12,7 @@ from tests.errors import (
     reductions,
     running,
     storage_aliasing,
+    targets,
     tasks,
     types,
 )
@@ -28,6 +29,7 @@ TOPICS = (
     tasks.TOPIC,
     buffers.TOPIC,
     storage_aliasing.TOPIC,
+    targets.TOPIC,
     arguments.TOPIC,
     running.TOPIC,
 )

@@ -73,6 +73,23 @@ def kernel(x):
             "`setmaxnreg` counts in steps of 8, from 24 to 256.",
         ),
         Entry(
+            "More registers than there are",
+            """
+@tlx_xdsl.jit
+def kernel(x):
+    with tlx.async_tasks():  # error
+        with tlx.async_task("default", registers=240):
+            tl.store(x, 1.0)
+        with tlx.async_task(num_warps=4, registers=240):
+            tl.store(x + 1, 2.0)
+        with tlx.async_task(num_warps=4, registers=40):
+            tl.store(x + 2, 3.0)
+""",
+            "65536 registers are dealt out evenly to the threads of a block, in steps of 8, and the tasks may only "
+            "shift them among each other. Small tasks share a warp group, whose threads all have the registers of the "
+            "greediest. Here 224 are left for the default task.",
+        ),
+        Entry(
             "A statement between tasks",
             """
 @tlx_xdsl.jit

@@ -24,8 +24,8 @@ def build(case: Case) -> ModuleOp:
     return module
 
 
-def launchable(case: Case) -> ModuleOp:
-    """Return the verified module of a case, from which our passes go on.
+def launchable(case: Case, *, capability: int = 90) -> ModuleOp:
+    """Return the verified module of a case for a GPU of compute `capability`, from which our passes go on.
 
     Raises CompilationError for every fault in the kernel.
     """
@@ -36,7 +36,7 @@ def launchable(case: Case) -> ModuleOp:
             signature[name] = argument
         else:
             constexprs[name] = argument.value if isinstance(argument, Constant) else argument
-    module = build_module(_source(case.kernel), signature, constexprs)
+    module = build_module(_source(case.kernel), signature, constexprs, capability=capability)
     verify_module(module)
     return module
 

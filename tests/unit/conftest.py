@@ -11,6 +11,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tlx_xdsl.runtime.compilation import compile_text
+
 # Machines may be busy: slowness is not a failure.
 settings.register_profile(
     "ci", max_examples=50, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -18,6 +20,9 @@ settings.register_profile(
 settings.register_profile(
     "full", max_examples=1000, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# Tests want to know which pass it was.
+assert compile_text.__kwdefaults__ is not None
+compile_text.__kwdefaults__["verify_each"] = True
 settings.load_profile(os.environ.get("TLX_TEST_VOLUME", "ci"))
 
 

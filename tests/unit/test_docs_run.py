@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.runtime.compilation import passes_for
+from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools.tlx import main
 
 ROOT = Path(__file__).parents[2]
@@ -79,8 +82,60 @@ def test_the_interpreter_s_page():
     assert "barrier_arrive(empty" in lines[21]
 
 
+def test_the_page_about_layouts():
+    transpose, product = blocks("docs/layouts.md", "python")
+    Path("transpose.py").write_text(transpose)
+    swizzled = transpose.replace("tlx.swizzled_shared_layout_encoding.make_default(2)", "tlx.swizzled_layout(5, 0, 5)")
+    assert swizzled != transpose
+    Path("swizzled.py").write_text(swizzled)
+    Path("product.py").write_text(product)
+    shown = [block.partition("\n") for block in blocks("docs/layouts.md", "console")]
+    assert len(shown) == 4
+    for command, _, output in shown:
+        assert printed(command.removeprefix("$ tlx ")) == output
+
+
+@pytest.mark.backend
+def test_what_explain_prints_behind_stock_triton():
+    if not (installed_triton_version() or "").startswith("3.9"):
+        pytest.skip("the page shows Triton 3.9")
+    _, product = blocks("docs/layouts.md", "python")
+    Path("product.py").write_text(product)
+    (output,) = blocks("docs/layouts.md", "text")
+    assert printed("explain product.py:product").endswith(f"\n{output}")
+
+
 def test_the_stages_of_the_page_exist():
     from tlx_xdsl.transforms.registry import ALL_PASSES
 
     text = (ROOT / "docs" / "interpreter.md").read_text(encoding="utf-8")
     assert re.search(r"behind that pass, such as `([\w-]+)`", text)[1] in ALL_PASSES
+
+
+def test_the_page_about_looking_inside(capsys):
+    kernel, program = blocks("docs/debugging.md", "python")
+    Path("double.py").write_text(kernel)
+    Path("stepping.py").write_text(program)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([sys.executable, "stepping.py"], check=True, env={**os.environ, "PYTHONPATH": path})
+    page = Path("double.html").read_text(encoding="utf-8")
+    assert "tlx.async_descriptor_load(src, tile[0]" in page
+    shown = [line for block in blocks("docs/debugging.md", "sh") for line in block.splitlines()]
+    commands = [line.removeprefix("tlx ") for line in shown if line.startswith("tlx ")]
+    assert [command.split()[0] for command in commands] == ["explain", "explain", "compile", "run", "doctor"]
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+    assert "dst = src*2: largest error 0.0e+00" in capsys.readouterr().out
+    (console,) = blocks("docs/debugging.md", "console")
+    command, _, output = console.partition("\n")
+    assert main(shlex.split(command.removeprefix("$ tlx "))) == 0
+    assert capsys.readouterr().out == output
+
+
+def test_the_architecture_names_the_passes_in_their_order():
+    (way,) = [block for block in blocks("docs/architecture.md", "") if "▼" in block]
+    shown = re.findall(r"│ {4}([a-z][\w.-]*) ", way)
+    passes = iter(each.name for each in passes_for(profile_for("3.6.0"), plain=False))
+    for name in shown:
+        stem = name.removesuffix("...")
+        assert any(each.startswith(stem) if stem != name else each == name for each in passes), name

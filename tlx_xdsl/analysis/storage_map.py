@@ -16,9 +16,8 @@ from xdsl.ir import Operation
 from tlx_xdsl.analysis.buffer_users import Uses, task_order
 from tlx_xdsl.analysis.overlap_tree import Group
 from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
-from tlx_xdsl.dialects.ttng.tmem import COLUMNS
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.layouts.shared import SMEM_BYTES_PER_BLOCK
+from tlx_xdsl.targets import target_of
 
 Memory: TypeAlias = Literal["smem", "tmem"]
 UNITS: Mapping[Memory, str] = {"smem": "B", "tmem": "columns"}
@@ -150,9 +149,7 @@ def next_start(memory: Memory, end: int, alignment: int) -> int:
 def limit_of(memory: Memory, capability: int) -> int:
     """Bytes of shared memory, or columns of tensor memory, that a thread block can have.
 
-    A target that is not in our table has the shared memory of the next lower one.
+    Raises ValueError for a capability that is no target's.
     """
-    if memory == "tmem":
-        return COLUMNS if 100 <= capability < 120 else 0
-    known = [other for other in SMEM_BYTES_PER_BLOCK if other <= capability]
-    return SMEM_BYTES_PER_BLOCK[max(known) if known else min(SMEM_BYTES_PER_BLOCK)]
+    target = target_of(capability)
+    return target.tmem_columns if memory == "tmem" else target.shared_bytes

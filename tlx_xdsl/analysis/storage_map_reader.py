@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, i8, i32
+from xdsl.dialects.builtin import ModuleOp, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
 from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.module_target import module_target
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
 from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
@@ -29,7 +30,7 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp, columns_of
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
-from tlx_xdsl.layouts.shared import required_alignment
+from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 
@@ -38,12 +39,11 @@ def storage_maps(module: ModuleOp, capability: int | None = None, *, strict: boo
 
     `capability` is the target's compute capability, such as 90; that of the module by default, else 90.
     Raises CompilationError, located in the kernel, for an overlap tree that can't be laid out, and for clusters whose
-    thread blocks share tensors (`num_ctas` above 1).
+    thread blocks share tensors (`num_ctas` above 1), and for a module of an unknown target.
     """
     if capability is None:
-        target = module.attributes.get("ttg.target")
-        digits = target.data.removeprefix("cuda:") if isinstance(target, StringAttr) else ""
-        capability = int(digits) if digits.isdigit() else 90
+        target = module_target(module)
+        capability = 90 if target is None else target.capability
     shared = {region.spec: region for region in storage_regions(module, strict=strict)}
     maps: list[StorageMap] = []
     for function in module.walk():
@@ -186,12 +186,13 @@ def _leaf(op: Operation, name: str) -> Leaf:
         return Leaf(0, name, count, columns_of(type_) // count, 1)
     layout = layout_of(type_.encoding)
     alignment = STOCK_ALIGNMENT
-    count = type_.shape[0]
+    count, factor = type_.shape[0], 1
     if isinstance(layout, SharedLayout):
+        factor = padding_factor(layout)
         alignment = required_alignment(layout, type_.element_bits)
         # A tile, and not an array of them.
         count = 1 if buffer_rank(layout) == len(type_.shape) else count
-    return Leaf(0, name, count, type_.bytes_of_trailing(len(type_.shape)) // count, alignment)
+    return Leaf(0, name, count, type_.bytes_of_trailing(len(type_.shape)) * factor // count, alignment)
 
 
 def _type_text(type_: MemDescType, count: int) -> str:

@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.layouts.encodings import SharedLayout
-from tlx_xdsl.layouts.shared import required_alignment
+from tlx_xdsl.layouts.shared import padding_factor, required_alignment
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 
@@ -60,7 +60,8 @@ def _size_and_alignment(op: StorageAliasLocalAllocOp, type_: MemDescType) -> tup
     layout = layout_of(type_.encoding)
     if not isinstance(layout, SharedLayout):
         raise error_at(op, f"a buffer in shared memory needs a shared layout, found {type_.encoding}")
-    return type_.bytes_of_trailing(len(type_.shape) - 1), required_alignment(layout, type_.element_bits)
+    size = type_.bytes_of_trailing(len(type_.shape) - 1) * padding_factor(layout)
+    return size, required_alignment(layout, type_.element_bits)
 
 
 def members_of(root: ReuseGroupOp) -> Iterator[Operation | None]:

@@ -8,17 +8,19 @@ from tlx_xdsl.backend.client import CLIENT
 from tlx_xdsl.backend.compile import compile_ttgir
 from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
 from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
-from tlx_xdsl.backend.result import BackendResult, KernelMetadata, KernelResources
+from tlx_xdsl.backend.result import BackendResult, BackendWarning, KernelMetadata, KernelResources
 from tlx_xdsl.backend.version import installed_triton_version
 
 start_worker = CLIENT.start
 stop_worker = CLIENT.stop
+limit_workers = CLIENT.limit
 
 __all__ = [
     "BackendError",
     "BackendOptions",
     "BackendResult",
     "BackendTimeoutError",
+    "BackendWarning",
     "Isolation",
     "KernelMetadata",
     "KernelResources",
@@ -26,6 +28,7 @@ __all__ = [
     "UpTo",
     "compile_ttgir",
     "installed_triton_version",
+    "limit_workers",
     "start_worker",
     "stop_worker",
 ]

@@ -1,215 +1,172 @@
-"""The parent's side: one worker process, started when needed, kept between compiles, replaced when dead."""
+"""The parent's side: a small pool of workers, started when needed, kept between compiles, replaced when dead."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import os
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
-import time
-from pathlib import Path
+from collections import deque
+from collections.abc import Generator
 
-from tlx_xdsl.backend.capture import read_log, read_logs
-from tlx_xdsl.backend.diagnosis import diagnose, how_it_ended
-from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError
+from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.backend.options import BackendOptions, UpTo
-from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
+from tlx_xdsl.backend.protocol import Request
 from tlx_xdsl.backend.result import BackendResult
-from tlx_xdsl.backend.version import installed_triton_version
+from tlx_xdsl.backend.worker_process import WorkerProcess, converse
 
-_STARTUP_LOG = "startup.log"
-_END_SECONDS = 2.0
-"""How long a worker gets to end by itself before it is killed."""
-
-_ENVIRONMENT_PREFIXES = ("TRITON_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_")
-"""Names of the environment variables that Triton's and LLVM's behaviour may depend on."""
+_MOST_BY_DEFAULT = 8
+"""A worker holds about 300 MB, and ptxas more than one core's caches: beyond this, more of them gain little."""
 
 
-def _triton_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT_PREFIXES)}
-
-
-class _Worker:
-    """A running worker process with its two pipes and its directory for input, logs and temporary files."""
-
-    def __init__(self):
-        self._environment = _triton_environment()
-        self.directory = Path(tempfile.mkdtemp(prefix="tlx-xdsl-"))
-        request_read, self._requests = os.pipe()
-        self._responses, response_write = os.pipe()
-        self._open = [self._requests, self._responses]
-        arguments = [str(request_read), str(response_write)]
-        try:
-            with open(self.directory / _STARTUP_LOG, "wb") as log:
-                # A session of its own lets us end the worker together with its ptxas, and keeps Ctrl-C ours.
-                self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "tlx_xdsl.backend.worker", *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._process_environment(),
-                    pass_fds=(request_read, response_write),
-                    start_new_session=True,
-                )
-        except BaseException:
-            self.close_pipes()
-            shutil.rmtree(self.directory, ignore_errors=True)
-            raise
-        finally:
-            os.close(request_read)
-            os.close(response_write)
-
-    def _process_environment(self) -> dict[str, str]:
-        # The package may be importable only through what the caller did to sys.path.
-        python_path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        # Stock leaves ptxas's temporary files behind when ptxas fails: in our directory they go with it.
-        return {**os.environ, "PYTHONPATH": python_path, "TMPDIR": str(self.directory)}
-
-    def usable(self) -> bool:
-        """Tell whether it is alive and saw the environment that its parent has now."""
-        return self.process.poll() is None and self._environment == _triton_environment()
-
-    def submit(self, request: Request) -> None:
-        """Send a request; raises BrokenPipeError if the worker is gone."""
-        send(self._requests, request)
-
-    def response(self, deadline: float | None) -> object:
-        """Wait for the next message; see `protocol.receive`."""
-        return receive(self._responses, deadline)
-
-    def logs(self) -> str:
-        """Return what the current request printed, or the start-up if no request was reached."""
-        return read_logs(self.directory) or read_log(self.directory, _STARTUP_LOG)
-
-    def wait_until_gone(self) -> None:
-        """Let the process end by itself, for a while."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(_END_SECONDS)
-
-    def kill(self) -> int:
-        """End the process, if it still runs, with the ptxas that it may wait for; return its exit code."""
-        # Once it was waited for, its number may belong to somebody else.
-        if self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        return self.process.wait()
-
-    def end(self) -> int:
-        """Kill the process and remove what belongs to it; return its exit code. May be called twice."""
-        self.close_pipes()
-        returncode = self.kill()
-        shutil.rmtree(self.directory, ignore_errors=True)
-        return returncode
-
-    def close_pipes(self) -> None:
-        """Close our ends of the pipes: without anybody at the other end the worker exits."""
-        while self._open:
-            os.close(self._open.pop())
+def default_limit() -> int:
+    """How many workers a process has at most unless it is told otherwise: one for each core it may use."""
+    # An affinity mask is what a container or a batch system grants; not every system has one.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _MOST_BY_DEFAULT))
 
 
 class WorkerClient:
-    """Compiles in a worker, one request at a time; safe to call from several threads."""
+    """Compiles in at most `limit` workers at a time; safe to call from several threads, which are served in turn.
 
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._worker: _Worker | None = None
+    A thread holds a slot while it compiles. There are never more workers than slots: a new one is started only by
+    the holder of a slot that finds none idle.
+    """
 
-    def start(self) -> None:
-        """Start the worker if there is none; returns at once, while Triton's import goes on over there."""
+    def __init__(self, limit: int | None = None):
+        self._limit = default_limit() if limit is None else limit
+        # Re-entrant, because a signal handler may stop the workers while its thread is in here.
+        self._lock = threading.RLock()
+        self._idle: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
+        self._slots_taken = 0
+        self._queue: deque[threading.Event] = deque()
+
+    @property
+    def workers(self) -> tuple[WorkerProcess, ...]:
+        """The workers that are known to run, the one that the next compile gets first."""
+        return (*reversed(self._idle), *self._busy)
+
+    def limit(self, workers: int) -> None:
+        """Have at most so many workers from now on; compiles in progress are not cut short.
+
+        Raises ValueError for less than one.
+        """
+        if workers < 1:
+            raise ValueError(f"workers: expected at least 1, got {workers}")
         with self._lock:
-            self._ready_worker()
+            self._limit = workers
+            surplus = self._idle[: max(0, len(self._idle) + len(self._busy) - workers)]
+            del self._idle[: len(surplus)]
+            self._serve_queue()
+        _end_all(surplus)
+
+    def start(self, workers: int = 1) -> None:
+        """Have at least so many workers, up to the limit; returns at once, while Triton's import goes on over there."""
+        with self._lock:
+            self._drop_unusable()
+            while len(self._idle) + len(self._busy) < min(workers, self._limit):
+                self._idle.append(WorkerProcess())
 
     def stop(self) -> None:
-        """End the worker, if there is one; the next compile starts another.
+        """End the workers; the next compile starts another.
 
-        A compile that another thread has in progress fails with BackendError.
+        Compiles that other threads have in progress fail with BackendError.
         """
-        worker, self._worker = self._worker, None
-        if worker is None:
-            return
-        # Never wait for the lock: at exit another thread may hold it for as long as a compile takes.
-        if self._lock.acquire(blocking=False):
-            worker.close_pipes()
-            worker.wait_until_gone()
-            worker.end()
-            self._lock.release()
-        else:
-            worker.kill()
+        with self._lock:
+            idle, self._idle = self._idle, []
+            busy = tuple(self._busy)
+        for worker in busy:
+            worker.abandon()
+        _end_all(idle)
 
     def forget(self) -> None:
-        """Let go of a worker that belongs to the process we were forked from."""
-        if self._worker is not None:
-            self._worker.close_pipes()
-        self._worker = None
-        self._lock = threading.Lock()
+        """Let go of the workers that belong to the process we were forked from."""
+        for worker in self.workers:
+            worker.close_pipes()
+        # The lock too: a thread that does not exist in this process may hold it.
+        self.__init__(self._limit)
 
     def compile(
         self, text: str, options: BackendOptions, upto: UpTo, source_name: str, timeout_s: float | None
     ) -> BackendResult:
-        """Compile in the worker; raises BackendError, also if the worker died or ran out of time."""
-        with self._lock:
-            worker = self._ready_worker()
-            request = Request(worker.directory, options, upto, source_name)
-            request.input_path.write_text(text)
+        """Compile in a worker; raises BackendError, also if the worker died or ran out of time.
+
+        The time limit does not count the time that other threads' compiles take up all slots.
+        """
+        with self._slot():
+            worker = self._check_out()
             try:
-                answer = _converse(worker, request, timeout_s)
+                request = Request(worker.directory, options, upto, source_name)
+                answer = converse(worker, request, text, timeout_s)
             except BaseException:
                 # It died, or the conversation was cut, by Ctrl-C for one: what it says next answers nothing.
-                self._worker = None
+                with self._lock:
+                    self._busy.discard(worker)
                 worker.end()
                 raise
+            self._check_in(worker)
         if isinstance(answer, BackendError):
             raise answer
         return answer
 
-    def _ready_worker(self) -> _Worker:
-        if self._worker is not None and not self._worker.usable():
-            self._worker.end()
-            self._worker = None
-        if self._worker is None:
-            self._worker = _Worker()
-        return self._worker
+    @contextlib.contextmanager
+    def _slot(self) -> Generator[None]:
+        """Wait for a slot, first come, first served, and hold it."""
+        turn = threading.Event()
+        with self._lock:
+            self._queue.append(turn)
+            self._serve_queue()
+        try:
+            turn.wait()
+            yield
+        finally:
+            with self._lock:
+                if turn.is_set():
+                    self._slots_taken -= 1
+                else:
+                    self._queue.remove(turn)
+                self._serve_queue()
+
+    def _serve_queue(self) -> None:
+        while self._queue and self._slots_taken < self._limit:
+            self._slots_taken += 1
+            self._queue.popleft().set()
+
+    def _check_out(self) -> WorkerProcess:
+        with self._lock:
+            self._drop_unusable()
+            # The one that was last at work: its memory is still warm.
+            worker = self._idle.pop() if self._idle else WorkerProcess()
+            self._busy.add(worker)
+            return worker
+
+    def _check_in(self, worker: WorkerProcess) -> None:
+        with self._lock:
+            self._busy.discard(worker)
+            keep = worker.usable() and len(self._idle) + len(self._busy) < self._limit
+            if keep:
+                self._idle.append(worker)
+        if not keep:
+            worker.end()
+
+    def _drop_unusable(self) -> None:
+        for worker in [worker for worker in self._idle if not worker.usable()]:
+            self._idle.remove(worker)
+            worker.end()
 
 
-def _converse(worker: _Worker, request: Request, timeout_s: float | None) -> BackendResult | BackendError:
-    """Return the worker's answer; raises BackendError if there will be none."""
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    stage = "start"
-    try:
-        worker.submit(request)
-        while True:
-            match worker.response(deadline):
-                case StageStarted(stage):
-                    pass
-                case BackendResult() | BackendError() as answer:
-                    return answer
-                case unknown:
-                    raise TypeError(f"the worker answered {unknown!r}")
-    except TimeoutError:
-        raise BackendTimeoutError(
-            f"the compile did not end within {timeout_s} s",
-            notes=(f"stock Triton {installed_triton_version()} was in stage '{stage}'",),
-            stage=stage,
-            log=request.renamed(worker.logs()),
-        ) from None
-    except (EOFError, BrokenPipeError):
-        # The end of the pipe comes a moment before the end of the process.
+def _end_all(workers: list[WorkerProcess]) -> None:
+    """End idle workers, giving them a moment to go by themselves."""
+    for worker in workers:
+        worker.close_pipes()
+    for worker in workers:
         worker.wait_until_gone()
-        raise diagnose(
-            request.renamed(worker.logs()),
-            stage=stage,
-            death=how_it_ended(worker.kill()),
-            triton_version=installed_triton_version(),
-        ) from None
+        worker.end()
 
 
 CLIENT = WorkerClient()
-"""The process's own client: a worker takes about 0.2 s to start, so all callers share one."""
+"""The process's own client: a worker takes about 0.2 s to start, so all callers share them."""
 
 atexit.register(CLIENT.stop)
 if hasattr(os, "register_at_fork"):

@@ -5,14 +5,25 @@ from __future__ import annotations
 import linecache
 import tempfile
 import threading
+import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from tlx_xdsl.backend.client import CLIENT
-from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
+from tlx_xdsl.backend.locate import find_culprit, hints, intrinsic_of, place_of_call
 from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
+from tlx_xdsl.backend.places import ModuleText
 from tlx_xdsl.backend.protocol import Request
 from tlx_xdsl.backend.result import BackendResult
+from tlx_xdsl.errors import SourceLocation
+
+_ABOUT_THE_MODULE = ("parse", "passes", "llir", "ptx", "cubin")
+"""The stages whose failures have a place."""
+
+_LOCATING_SECONDS = 60.0
+"""How long a failure without a place is looked into."""
 
 _IN_PROCESS = threading.Lock()
 """Held while standard output is redirected, which concerns the whole process."""
@@ -42,13 +53,28 @@ def compile_ttgir(
     """
     if find_spec("triton") is None:
         raise BackendError("stock Triton is not installed: pip install 'tlx-xdsl[nvidia]' (Linux only)", stage="start")
+    _refuse_unwritable(text, source_name)
     try:
         if isolation == "process":
-            return CLIENT.compile(text, options, stages, source_name, timeout_s)
-        return _compile_here(text, options, stages, source_name)
+            result = CLIENT.compile(text, options, stages, source_name, timeout_s)
+        else:
+            result = _compile_here(text, options, stages, source_name)
     except BackendError as error:
-        _show_source(error, text, source_name)
+        if error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
+            _locate(error, text, options, source_name, may_try=isolation == "process")
+        error.source_line = _source_line(error.location, text, source_name)
         raise
+    return _with_source_lines(result, text, source_name)
+
+
+def _refuse_unwritable(text: str, source_name: str) -> None:
+    """Refuse a text that no file can hold; only a half of a surrogate pair is of that kind."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        before = text[: error.start].splitlines() or [""]
+        place = SourceLocation(source_name, len(before), len(before[-1]) + 1)
+        raise BackendError(f"the text is not Unicode: {error.reason}", place, stage="parse") from error
 
 
 def _compile_here(text: str, options: BackendOptions, stages: UpTo, source_name: str) -> BackendResult:
@@ -61,14 +87,84 @@ def _compile_here(text: str, options: BackendOptions, stages: UpTo, source_name:
         return compile_request(request, lambda stage: None)
 
 
-def _show_source(error: BackendError, text: str, source_name: str) -> None:
-    """Quote the line at fault. Not the worker's task: it knows no notebook cells."""
-    location = error.location
-    if location is None:
+def _locate(error: BackendError, text: str, options: BackendOptions, source_name: str, *, may_try: bool) -> None:
+    """Give an error the place that stock Triton did not tell."""
+    module = ModuleText(text)
+    kernel = module.place_of_function(source_name) or module.place_of_module(source_name)
+    if isinstance(error, OutOfResourcesError):
+        error.location = kernel
         return
+    if error.stage == "parse" and not error.death:
+        # Our own checks of the module as a whole: what stock's parser refuses has a place.
+        error.location = module.place_of_module(source_name)
+        return
+    try:
+        place = _culprit(error, module, _Tries(options, source_name), may_try=may_try)
+    except BackendTimeoutError:
+        place = None
+    if place is None:
+        place = (kernel, ("stock Triton does not say which operation: the place is that of the kernel",))
+    error.location, notes = place
+    error.notes += notes
+
+
+def _culprit(
+    error: BackendError, module: ModuleText, tries: _Tries, *, may_try: bool
+) -> tuple[SourceLocation, tuple[str, ...]] | None:
+    """The place of what an error is about, with notes; None if it can't be found out."""
+    if (intrinsic := intrinsic_of(error.message)) is not None:
+        place = place_of_call(tries.llir(module.text), intrinsic) if may_try else None
+        return None if place is None else (place, ())
+    died = may_try and bool(error.death)
+    culprit = find_culprit(
+        module, error.stage, error.message, lambda candidate: tries.fails_alike(candidate, error), died=died
+    )
+    if culprit is None:
+        return None
+    place, callers = module.place_of(culprit, tries.source_name)
+    return place, (*callers, *hints(module, culprit))
+
+
+class _Tries:
+    """Compiles variants of a module in workers, for a limited time; raises BackendTimeoutError behind it."""
+
+    def __init__(self, options: BackendOptions, source_name: str):
+        self.source_name = source_name
+        self._options = options
+        self._deadline = time.monotonic() + _LOCATING_SECONDS
+
+    def fails_alike(self, text: str, error: BackendError) -> bool:
+        """Tell whether a text fails as another one did."""
+        try:
+            self._compile(text, "cubin")
+        except BackendTimeoutError:
+            raise
+        except BackendError as other:
+            return (other.stage, other.message) == (error.stage, error.message)
+        return False
+
+    def llir(self, text: str) -> str:
+        """Return the LLVM IR of a text that fails later."""
+        return self._compile(text, "llir").llir
+
+    def _compile(self, text: str, upto: UpTo) -> BackendResult:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise BackendTimeoutError("no more tries")
+        return CLIENT.compile(text, self._options, upto, self.source_name, remaining)
+
+
+def _with_source_lines(result: BackendResult, text: str, source_name: str) -> BackendResult:
+    warnings = [replace(w, source_line=_source_line(w.location, text, source_name)) for w in result.warnings]
+    return replace(result, warnings=tuple(warnings))
+
+
+def _source_line(location: SourceLocation | None, text: str, source_name: str) -> str | None:
+    """Quote the line that is meant. Not the worker's task: it knows no notebook cells."""
+    if location is None:
+        return None
     if location.filename == source_name:
         lines = text.splitlines()
-        error.source_line = lines[location.line - 1] if 0 < location.line <= len(lines) else None
-    else:
-        linecache.checkcache(location.filename)
-        error.source_line = linecache.getline(location.filename, location.line) or None
+        return lines[location.line - 1] if 0 < location.line <= len(lines) else None
+    linecache.checkcache(location.filename)
+    return linecache.getline(location.filename, location.line) or None

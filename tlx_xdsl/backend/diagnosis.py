@@ -19,13 +19,14 @@ import signal
 from dataclasses import dataclass
 
 from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.backend.places import place_and_callers
+from tlx_xdsl.backend.result import BackendWarning
 from tlx_xdsl.errors import SourceLocation
 
 _LOCATED = re.compile(r"^loc\((?P<where>.*?)\): error: (?P<text>.*)$")
 _PLACED = re.compile(r"^(?P<file>[^\s:\"][^:\"]*):(?P<line>\d+):(?P<column>\d+): error: (?P<text>.*)$")
-_PLACE = re.compile(r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)')
 _UNPLACED = re.compile(r"^(?:loc\(unknown\): |<unknown>:0: )?error: (?P<text>.*)$")
-_WARNING = re.compile(r"^(?:.*: )?warning: (?P<text>.*)$")
+_WARNING = re.compile(r"^(?:loc\((?P<where>.*)\): |.*: )?warning: (?P<text>.*)$")
 _ASSERTION = re.compile(r"^[^ ]+: (?P<file>[^ ]+):(?P<line>\d+): .*Assertion `(?P<text>.*)' failed\.$")
 _LLVM_ERROR = re.compile(r"^LLVM ERROR: (?P<text>.*)$")
 _UNREACHABLE = re.compile(r"^(?P<text>.*?)\s*UNREACHABLE executed at (?P<file>[^ ]+):(?P<line>\d+)!$")
@@ -35,10 +36,11 @@ _CLOSING_WORDS = ("Failures have been detected while processing", "A signal was 
 
 @dataclass(frozen=True)
 class Finding:
-    """The reason found in a log, and the place in the user's source if one was given."""
+    """The reason found in a log, the place in the user's source if one was given, and a note per caller of it."""
 
     text: str
     location: SourceLocation | None = None
+    callers: tuple[str, ...] = ()
 
 
 def diagnose(
@@ -54,7 +56,7 @@ def diagnose(
     where = note_of_stage(stage, triton_version)
     if match := _PIPELINE.search(log):
         where += f", pass {match['name']}"
-    return BackendError(text, finding.location, notes=(where,), stage=stage, log=log)
+    return BackendError(text, finding.location, notes=(*finding.callers, where), stage=stage, log=log, death=death)
 
 
 def note_of_stage(stage: str, triton_version: str | None) -> str:
@@ -83,10 +85,13 @@ def find_unlocated_error(log: str) -> str | None:
     return None
 
 
-def find_warnings(log: str) -> tuple[str, ...]:
-    """Return the texts of the compiler's warnings, each once."""
-    matches = map(_WARNING.match, log.splitlines())
-    return tuple(dict.fromkeys(m["text"].strip() for m in matches if m is not None))
+def find_warnings(log: str) -> tuple[BackendWarning, ...]:
+    """Return the compiler's warnings, each once."""
+    found: list[BackendWarning] = []
+    for match in filter(None, map(_WARNING.match, log.splitlines())):
+        location, callers = place_and_callers(match["where"] or "") or (None, ())
+        found.append(BackendWarning(match["text"].strip(), location, notes=callers))
+    return tuple(dict.fromkeys(found))
 
 
 def how_it_ended(returncode: int) -> str:
@@ -103,21 +108,17 @@ def how_it_ended(returncode: int) -> str:
 
 def _find_located(lines: list[str], index: int) -> Finding | None:
     if match := _LOCATED.match(lines[index]):
-        place = _PLACE.search(match["where"])
+        location, callers = place_and_callers(match["where"]) or (None, ())
         text = match["text"]
         # Verifiers of layouts put the interesting half into a second sentence, on a line of its own.
         following = lines[index + 1] if index + 1 < len(lines) else ""
         if text.endswith(".") and following.endswith(".") and following[:1].isupper():
             text = f"{text} {following}"
-        return Finding(text, _location(place) if place else None)
+        return Finding(text, location, callers)
     match = _PLACED.match(lines[index])
     if match is None or match["text"].startswith(_CLOSING_WORDS):
         return None
-    return Finding(match["text"], _location(match))
-
-
-def _location(match: re.Match[str]) -> SourceLocation:
-    return SourceLocation(match["file"], int(match["line"]), int(match["column"]))
+    return Finding(match["text"], SourceLocation(match["file"], int(match["line"]), int(match["column"])))
 
 
 def _find_crash(lines: list[str], index: int) -> Finding | None:

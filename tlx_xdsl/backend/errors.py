@@ -9,7 +9,8 @@ class BackendError(CompilationError):
     """Stock Triton refused the module, or died over it.
 
     `stage` is where: `start` (of the worker), `parse`, `passes`, `llir`, `ptx` or `cubin`. `log` is all that
-    Triton, LLVM and ptxas printed, which may hold the whole PTX: show it on request, never by default.
+    Triton, LLVM and ptxas printed, which may hold the whole PTX: show it on request, never by default. `death`
+    says how the process ended if it did.
     """
 
     def __init__(
@@ -21,10 +22,12 @@ class BackendError(CompilationError):
         notes: tuple[str, ...] = (),
         stage: str = "",
         log: str = "",
+        death: str = "",
     ):
         super().__init__(message, location, source_line=source_line, notes=notes)
         self.stage = stage
         self.log = log
+        self.death = death
 
 
 class BackendTimeoutError(BackendError):
@@ -35,7 +38,7 @@ class OutOfResourcesError(BackendError):
     """The kernel needs more of a resource than a CTA can have on the target.
 
     `resource`, `required` and `limit` are what Triton's own OutOfResources carries: `shared memory` in bytes,
-    or `tensor memory` in columns.
+    `tensor memory` in columns, `threads` and `registers` in numbers.
     """
 
     # The defaults let the base class's pickling rebuild the error from its message; the state follows.

@@ -6,48 +6,112 @@ which can never launch costs a whole compile and fails far from its source.
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from math import prod
+
 from tlx_xdsl.backend.errors import OutOfResourcesError
+from tlx_xdsl.backend.options import BackendOptions
+from tlx_xdsl.backend.places import ModuleText
 from tlx_xdsl.backend.result import KernelMetadata
+from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.targets import Target, target_named
 
-_KIB = 1024
+MOST_THREADS = 1024
+"""Threads of a CTA. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
 
-SHARED_BYTES: dict[int, int] = {
-    80: 163 * _KIB,
-    86: 99 * _KIB,
-    87: 163 * _KIB,
-    88: 163 * _KIB,
-    89: 99 * _KIB,
-    90: 227 * _KIB,
-    100: 227 * _KIB,
-    103: 227 * _KIB,
-    110: 227 * _KIB,
-    120: 99 * _KIB,
-    121: 99 * _KIB,
-}
-"""Largest shared memory of one CTA in bytes, by compute capability.
+REGISTERS = 64 * 1024
+"""32-bit registers of an SM, all of which one CTA can have. Source: the same."""
 
-Source: CUDA C++ Programming Guide, "Compute Capabilities", row "Maximum amount of shared memory per thread
-block". A capability that is missing here is not checked.
-"""
-
-TMEM_COLUMNS = 512
-"""Tensor memory columns of a CTA. Source: PTX ISA, "Tensor Memory" (128 lanes x 512 columns of 32 bits)."""
+_WARP_SIZE = 32
+_SHOWN = 5
+_MEMORY_OF = {"ttg.local_alloc": "shared memory", "ttng.tmem_alloc": "tensor memory"}
+_BUFFER = re.compile(r"-> !ttg\.memdesc<(?P<shape>(?:\d+x)+)(?P<element>!tt\.ptr|[a-z]+(?P<bits>\d+))")
+_POINTER_BITS = 64
+_REGISTER_BOUND = re.compile(r'"?ttg\.maxnreg"? = (\d+)')
 
 
-def check_resources(metadata: KernelMetadata, capability: int) -> None:
-    """Raise OutOfResourcesError if the kernel can never launch on a device of `capability`."""
-    limit = SHARED_BYTES.get(capability)
-    if limit is not None and metadata.shared > limit:
-        raise _over("shared memory", "bytes", metadata.shared, limit, capability)
-    if metadata.tmem_size > TMEM_COLUMNS:
-        raise _over("tensor memory", "columns", metadata.tmem_size, TMEM_COLUMNS, capability)
+def check_resources(metadata: KernelMetadata, options: BackendOptions, ttgir: str) -> None:
+    """Raise OutOfResourcesError if the kernel can never launch on the target of `options`.
+
+    `ttgir` is the module's text behind the stock passes, from which the largest buffers are named.
+    """
+    target = target_named(options.target)
+    if metadata.shared > target.shared_bytes:
+        raise _over("shared memory", "bytes", metadata.shared, target.shared_bytes, target, ttgir)
+    if metadata.tmem_size > target.tmem_columns:
+        raise _over("tensor memory", "columns", metadata.tmem_size, target.tmem_columns, target, ttgir)
+    threads = metadata.num_warps * _WARP_SIZE
+    if threads > MOST_THREADS:
+        raise _too_many_threads(metadata.num_warps, options)
+    # ptxas lowers the bound of any other kernel to what its threads can have; one whose tasks trade registers gets
+    # all that it asks for.
+    bound = _REGISTER_BOUND.search(ttgir)
+    if bound is not None and "ttg.warp_specialize" in ttgir and threads * int(bound[1]) > REGISTERS:
+        raise _too_many_registers(threads, int(bound[1]))
 
 
-def _over(resource: str, unit: str, required: int, limit: int, capability: int) -> OutOfResourcesError:
+def _too_many_threads(warps: int, options: BackendOptions) -> OutOfResourcesError:
+    tasks = warps - options.num_warps
+    parts = f" ({options.num_warps} of num_warps, {tasks} of its tasks)" if tasks else ""
     return OutOfResourcesError(
-        f"the kernel needs {required} {unit} of {resource}, but a CTA on sm_{capability} has at most {limit}",
+        f"the kernel needs {warps * _WARP_SIZE} threads in {warps} warps{parts}, but a CTA has at most {MOST_THREADS}",
+        resource="threads",
+        required=warps * _WARP_SIZE,
+        limit=MOST_THREADS,
+        stage="llir",
+    )
+
+
+def _too_many_registers(threads: int, bound: int) -> OutOfResourcesError:
+    most = REGISTERS // threads // 8 * 8
+    return OutOfResourcesError(
+        f"the kernel needs {threads * bound} registers ({threads} threads, those of its tasks included, of maxnreg = "
+        f"{bound}), but an SM has {REGISTERS}: maxnreg can be at most {most}",
+        resource="registers",
+        required=threads * bound,
+        limit=REGISTERS,
+        stage="llir",
+    )
+
+
+def _over(resource: str, unit: str, required: int, limit: int, target: Target, ttgir: str) -> OutOfResourcesError:
+    buffers = largest_buffers(ttgir, resource)
+    error = OutOfResourcesError(
+        f"the kernel needs {required} {unit} of {resource}, but a CTA on {target.name} has at most {limit}",
         resource=resource,
         required=required,
         limit=limit,
         stage="llir",
     )
+    if buffers:
+        error.location = buffers[0].location
+        error.notes = (
+            *(f"{buffer.bytes} bytes: {buffer.shape} at {buffer.location}" for buffer in buffers[:_SHOWN]),
+            *((f"and {len(buffers) - _SHOWN} smaller buffers",) if len(buffers) > _SHOWN else ()),
+        )
+    return error
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An allocation in a module: `shape` as its type writes it, such as `2x64x128xf16`, without any padding."""
+
+    bytes: int
+    shape: str
+    location: SourceLocation
+
+
+def largest_buffers(ttgir: str, resource: str) -> list[Buffer]:
+    """Return the allocations of shared or tensor memory in a module's text, largest first."""
+    module = ModuleText(ttgir)
+    found: list[Buffer] = []
+    for operation in module.operations():
+        if _MEMORY_OF.get(operation.name) != resource:
+            continue
+        if match := _BUFFER.search(module.lines[operation.line]):
+            bits = int(match["bits"] or _POINTER_BITS)
+            size = prod(int(extent) for extent in match["shape"].split("x") if extent) * bits // 8
+            location, _ = module.place_of(operation, "<kernel>")
+            found.append(Buffer(size, match["shape"] + match["element"], location))
+    return sorted(found, key=lambda buffer: -buffer.bytes)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from tlx_xdsl.targets import target_named
 
 UpTo: TypeAlias = Literal["ttgir", "llir", "ptx", "cubin"]
 """The last product wanted: TTGIR after the stock passes, LLVM IR, PTX, or the device binary."""
 
 Isolation: TypeAlias = Literal["process", "none"]
 """`process`: a worker process, which may die without hurting the caller. `none`: in the caller's process."""
-
-_TARGET = re.compile(r"sm_(?P<capability>\d{2,3})[af]?")
-
-_LOWEST_CAPABILITY = 80
-"""The pass list was only ever run for Ampere and later."""
 
 _MOST_REGISTERS = 255
 """32-bit registers that a thread can have. Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
@@ -46,11 +42,7 @@ class BackendOptions:
 
     def __post_init__(self):
         """Refuse what stock Triton would only stumble over later."""
-        match = _TARGET.fullmatch(self.target)
-        if match is None:
-            raise ValueError(f"target: expected a name such as 'sm_90a', got '{self.target}'")
-        if self.capability < _LOWEST_CAPABILITY:
-            raise ValueError(f"target: expected sm_{_LOWEST_CAPABILITY} or later, got '{self.target}'")
+        target_named(self.target)
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
             raise ValueError(f"num_warps: expected a power of two, got {self.num_warps}")
         if self.num_ctas < 1:
@@ -63,4 +55,4 @@ class BackendOptions:
     @property
     def capability(self) -> int:
         """The compute capability as Triton writes it: 90 for `sm_90a`, 100 for `sm_100a`."""
-        return int("".join(c for c in self.target if c.isdigit()))
+        return target_named(self.target).capability

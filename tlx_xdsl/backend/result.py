@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 from tlx_xdsl.backend.options import UpTo
+from tlx_xdsl.errors import SourceLocation, render
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,38 @@ class KernelMetadata:
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What ptxas spent: registers per thread, and bytes per thread of spills and stack."""
+    """What ptxas spent, as `ptxas -v` tells it.
+
+    `registers` are those that a thread has at the launch; warp-specialised tasks then trade theirs. Spills and
+    stack are in bytes per thread. `static_shared_bytes` is shared memory that the binary declares itself, beside
+    the dynamic shared memory of the metadata; `constant_bytes` sums the constant banks; `barriers` counts the
+    named barriers, of which a CTA has 16. ptxas leaves out what is zero, and newer ones leave out the banks.
+    """
 
     registers: int = 0
     spill_store_bytes: int = 0
     spill_load_bytes: int = 0
     stack_bytes: int = 0
+    static_shared_bytes: int = 0
+    constant_bytes: int = 0
+    barriers: int = 0
+
+
+@dataclass(frozen=True)
+class BackendWarning:
+    """Something that Triton or ptxas warned about, at the place in the user's source that it concerns.
+
+    `str(warning)` is what the command lines print: `file:line:col: warning: text`, the source line, the notes.
+    """
+
+    text: str
+    location: SourceLocation | None = None
+    source_line: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the rendered warning."""
+        return render("warning", self.text, self.location, self.source_line, self.notes)
 
 
 @dataclass(frozen=True)
@@ -48,8 +76,8 @@ class BackendResult:
     """The products of a compile up to and including stage `upto`; those of later stages are empty.
 
     `ttgir` is the text after the stock passes. `metadata` is filled from `llir` on (`name` and
-    `tensordesc_meta` from `ttgir` on, `cluster` from `ptx` on), `resources` by `cubin`. `warnings` holds one
-    line each: ptxas's performance warnings (`C7510: ...`) and what else Triton and ptxas warned about.
+    `tensordesc_meta` from `ttgir` on, `cluster` from `ptx` on), `resources` by `cubin`. `warnings` holds
+    ptxas's performance warnings (`C7510: ...`) and what else Triton and ptxas warned about.
     `times_ms` gives the wall time in milliseconds of `parse`, `passes`, `llir`, `ptx` and `cubin`, as far as
     they ran. `log` is everything that was printed meanwhile.
     """
@@ -62,6 +90,33 @@ class BackendResult:
     cubin: bytes = b""
     metadata: KernelMetadata = field(default_factory=KernelMetadata)
     resources: KernelResources = field(default_factory=KernelResources)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[BackendWarning, ...] = ()
     times_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     log: str = ""
+
+    def _repr_html_(self) -> str:
+        """The figures as a table, and the texts to unfold, for a notebook."""
+        rows: dict[str, object] = {"Triton": self.triton_version}
+        if self.cubin:
+            rows |= {
+                "registers per thread": self.resources.registers,
+                "spill stores and loads, bytes per thread": (
+                    f"{self.resources.spill_store_bytes} and {self.resources.spill_load_bytes}"
+                ),
+                "shared memory, bytes": self.metadata.shared,
+                "tensor memory, columns": self.metadata.tmem_size,
+                "warps": self.metadata.num_warps,
+                "cubin, bytes": len(self.cubin),
+            }
+        rows |= {f"{stage}, ms": f"{ms:.1f}" for stage, ms in self.times_ms.items()}
+        table = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>" for name, value in rows.items()
+        )
+        warnings = "".join(f"<pre>{escape(str(warning))}</pre>" for warning in self.warnings)
+        texts = {"TTGIR behind Triton's passes": self.ttgir, "LLVM IR": self.llir, "PTX": self.ptx}
+        folded = "".join(
+            f"<details><summary>{escape(name)}</summary><pre>{escape(text)}</pre></details>"
+            for name, text in texts.items()
+            if text
+        )
+        return f"<div><table>{table}</table>{warnings}{folded}</div>"

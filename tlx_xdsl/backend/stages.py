@@ -20,11 +20,13 @@ from tlx_xdsl.backend.ptxas import parse_error, parse_resources, parse_warnings
 from tlx_xdsl.backend.result import BackendResult, KernelMetadata
 from tlx_xdsl.backend.stock_passes import stock_passes
 from tlx_xdsl.backend.triton_api import StockModule, import_triton, printing_ptxas_log
+from tlx_xdsl.errors import SourceLocation
 
 Report = Callable[[str], None]
 """Called with a stage's name when it begins."""
 
 _TARGET_ATTRIBUTE = re.compile(r'\bttg\.target"?\s*=\s*"cuda:(\d+)"')
+_KERNEL = re.compile(r"^\s*tt\.func\s+(?:public\s+)?@(?P<name>[\w$.]+)", re.MULTILINE)
 _CLUSTER = re.compile(r"^\s*\.reqnctapercluster\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
 
 
@@ -84,7 +86,8 @@ class _Compilation:
     def complete(self, error: BackendError) -> None:
         """Give an error that one of our own checks raised what the others have."""
         error.log = error.log or self._printed()
-        error.notes = error.notes or (note_of_stage(error.stage, self._version),)
+        if not error.notes:
+            error.notes = (note_of_stage(error.stage, self._version),)
 
     def with_log(self, result: BackendResult) -> BackendResult:
         """Add what was captured: the log itself, the warnings in it, and ptxas's account."""
@@ -93,7 +96,7 @@ class _Compilation:
         stderr = self._request.renamed(read_log(directory, STDERR_NAME))
         return replace(
             result,
-            warnings=find_warnings(stderr) + parse_warnings(stdout),
+            warnings=find_warnings(stderr) + parse_warnings(stdout, result.ptx),
             resources=parse_resources(stdout),
             log=stderr + stdout,
         )
@@ -114,6 +117,7 @@ class _Compilation:
         with self._timed("parse"):
             module = StockModule(self._request.input_path, options)
             text = self._request.input_path.read_text()
+            _check_kernel(module, text, self._request.source_name)
             _check_agreement(module, text, options)
             if options.maxnreg is not None:
                 module.set_int_attribute("ttg.maxnreg", options.maxnreg)
@@ -126,7 +130,7 @@ class _Compilation:
             self._refuse_printed_error()
         result = replace(result, llir=llir, metadata=_metadata(facts, options))
         # Before the expensive rest, for a kernel that can never launch.
-        check_resources(result.metadata, options.capability)
+        check_resources(result.metadata, options, result.ttgir)
         if upto == "llir":
             return result
         with self._timed("ptx"):
@@ -152,10 +156,20 @@ def _is_plain(module: StockModule, text: str) -> bool:
     return "#ttg." not in text and not any(name.startswith(("ttg.", "ttng.")) for name in module.operations())
 
 
-def _check_agreement(module: StockModule, text: str, options: BackendOptions) -> None:
-    """Refuse options that contradict the module, and a module without a kernel, over which stock aborts."""
+def _check_kernel(module: StockModule, text: str, source_name: str) -> None:
+    """Refuse a module without a kernel and one with several, over both of which stock asserts."""
     if not module.entry_name():
         raise BackendError("the module has no public function to compile", stage="parse")
+    kernels = list(_KERNEL.finditer(text))
+    if len(kernels) > 1:
+        names = ", ".join(f"'{kernel['name']}'" for kernel in kernels)
+        before = text[: kernels[1].start("name")].splitlines()
+        place = SourceLocation(source_name, len(before), len(before[-1]) + 1)
+        raise BackendError(f"a module has one public function, but this one has {names}", place, stage="parse")
+
+
+def _check_agreement(module: StockModule, text: str, options: BackendOptions) -> None:
+    """Refuse options that contradict the module."""
     target = _TARGET_ATTRIBUTE.search(text)
     claims = (
         ("ttg.num-warps", module.int_attribute("ttg.num-warps"), "num_warps", options.num_warps),

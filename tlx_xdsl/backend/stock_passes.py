@@ -4,13 +4,14 @@ Only passes that keep an explicitly synchronised kernel as written are here. Lef
 
 - `reorder_instructions` sinks a `local_load` below the `arrive_barrier` that releases its buffer;
 - `pipeline` (with `assign_latencies`, `schedule_loops`) adds waits before the ones that the user placed;
-- `hopper_warpspec`, `warp_specialize`, `hoist_tmem_alloc` and their kin decide what a TLX kernel has decided.
+- `hopper_warpspec`, `warp_specialize` and their kin decide what a TLX kernel has decided.
 
 This file is data and imports nothing of Triton, so that it can be read, tested and printed without it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -29,34 +30,45 @@ class StockPass:
     from_capability: int = 0
 
 
+_DESCRIPTOR_WITHOUT_LAYOUT = re.compile(r"!tt\.tensordesc<(tensor<)?[^,>]*>")
+_DESCRIPTORS = (
+    # It also replaces layouts that descriptors have, and forgets the arguments of partitions when it does.
+    StockPass("nvidia.ttnvgpuir", "optimize_descriptor_encoding", "un-encoded tensor descriptors get a layout"),
+)
+
+
 def runs_coalesce(module_text: str) -> bool:
     """Tell whether stock `coalesce` runs on this module.
 
-    It re-lays every global load, also one that was given a dot's layout on purpose; then the values around
-    the dot are computed twice. So it is to stay out of modules with wgmma or tcgen05 as soon as our own
-    conversion coalesces. Until then every module needs it: an uncoalesced load is worse.
+    It gives every global access a layout of its own, also one that has a matrix instruction's layout on purpose; then
+    what lies between the two is computed twice. Modules with wgmma or tcgen05 come with their accesses coalesced
+    (`transforms/tritongpu/access_layouts.py`).
     """
-    del module_text
-    return True
+    return _MATRIX_INSTRUCTION.search(module_text) is None
 
 
 def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
     """Return the passes for a module on a target of compute `capability`."""
+    has_dots = "tt.dot" in module_text
     passes = (
         StockPass("gluon", "inliner", "calls that our frontend kept are bodies from here on"),
         *(_COALESCE if runs_coalesce(module_text) else ()),
         StockPass("ttgpuir", "f32_dot_tc", "f32 tt.dot on tensor cores as its precision asks", (True,)),
+        # Before the conversions of its operands are folded into their loads: a load in the layout of a dot without
+        # tensor cores holds each element many times, and wgmma and tcgen05 want the operand in shared memory.
+        StockPass("ttgpuir", "accelerate_matmul", "a tt.dot next to TLX ops becomes what its target multiplies with"),
         StockPass("ttgpuir", "remove_layout_conversions", "default layouts give way to those of loads and dots"),
         StockPass("ttgpuir", "optimize_thread_locality", "reductions stay inside a thread where they can"),
-        StockPass("ttgpuir", "accelerate_matmul", "a tt.dot next to TLX ops gets its MMA layout"),
-        StockPass("ttgpuir", "remove_layout_conversions", "carry that MMA layout through the loops"),
+        StockPass("ttgpuir", "remove_layout_conversions", "carry the layouts of products through the loops"),
         StockPass("ttgpuir", "optimize_dot_operands", "operands of such a dot come straight from memory", (True,)),
-        StockPass("nvidia.ttnvgpuir", "optimize_descriptor_encoding", "un-encoded tensor descriptors get a layout"),
+        *(_ACCUMULATORS if has_dots else ()),
+        *(_DESCRIPTORS if _DESCRIPTOR_WITHOUT_LAYOUT.search(module_text) else ()),
         StockPass("ttir", "loop_aware_cse", "index arithmetic that the inlined calls repeat"),
         StockPass("ttir", "triton_licm", "loop-invariant index arithmetic leaves the loop"),
         StockPass("common", "canonicalizer", "fold what the passes above left over"),
         StockPass("ttgpuir", "combine_tensor_select_and_if", "a tensor select beside an scf.if joins it"),
         StockPass("ttgpuir", "coalesce_async_copy", "cp.async copies as wide as the layout allows"),
+        *(_TOKENS if has_dots else ()),
         StockPass("nvidia.ttnvgpuir", "optimize_tmem_layouts", "tensor memory loads in the consumer's layout"),
         StockPass("nvidia.ttnvgpuir", "tmem_load_reduce", "reductions done by the load (sm_103)", optional=True),
         StockPass(
@@ -92,4 +104,26 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
     return tuple(p for p in passes if capability >= p.from_capability)
 
 
+_MATRIX_INSTRUCTION = re.compile(r"\bttng\.(?:warp_group_dot|tc_gen5_mma|tc_gen5_mma_scaled)\b")
+
 _COALESCE = (StockPass("ttgpuir", "coalesce", "global loads and stores in vectors along the contiguous axis"),)
+
+_ACCUMULATORS = (
+    StockPass(
+        "ttgpuir",
+        "hoist_tmem_alloc",
+        "the accumulator of a tt.dot stays in tensor memory while its loop runs",
+        (False,),
+        from_capability=100,
+    ),
+)
+"""It follows tokens, which the products that stock Triton makes have and those of a TLX kernel don't."""
+
+_TOKENS = (
+    StockPass(
+        "nvidia.ttnvgpuir",
+        "remove_tmem_tokens",
+        "what accelerate_matmul ordered by tokens is in order: LLVM has no word for them",
+        from_capability=100,
+    ),
+)

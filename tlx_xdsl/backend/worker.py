@@ -1,4 +1,4 @@
-"""The worker: `python -m tlx_xdsl.backend.worker REQUESTS RESPONSES`, two inherited file descriptors.
+"""The worker: `python -m tlx_xdsl.backend.worker REQUESTS RESPONSES DIRECTORY`: two inherited descriptors, its files.
 
 Answers one request after the other until its parent closes the pipe. Whatever kills it kills nothing else.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sys
 from typing import cast
 
@@ -18,7 +19,8 @@ from tlx_xdsl.backend.triton_api import import_triton
 
 def main(arguments: list[str]) -> int:
     """Serve requests; return the exit status."""
-    requests, responses = map(int, arguments)
+    requests, responses = map(int, arguments[:2])
+    directory = arguments[2]
     for descriptor in (requests, responses):
         # A ptxas that outlives us must not keep the parent waiting for the end of the pipe.
         os.set_inheritable(descriptor, False)
@@ -30,6 +32,8 @@ def main(arguments: list[str]) -> int:
         while True:
             _answer(cast(Request, receive(requests)), responses)
     except (EOFError, BrokenPipeError):
+        # A parent that was killed can't remove our files any more.
+        shutil.rmtree(directory, ignore_errors=True)
         return 0
 
 

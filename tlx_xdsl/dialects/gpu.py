@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects import gpu as upstream
 from xdsl.dialects.builtin import IndexType, IntegerAttr
@@ -20,7 +20,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+from tlx_xdsl.targets import Feature
 
 
 @irdl_op_definition
@@ -103,6 +105,7 @@ class ClusterIdOp(_DimensionOp):
     """The index of this cluster in the grid."""
 
     name = "gpu.cluster_id"
+    NEEDS: ClassVar = Needs("gpu.cluster_id", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -110,6 +113,7 @@ class ClusterDimOp(_DimensionOp):
     """Clusters of the grid."""
 
     name = "gpu.cluster_dim"
+    NEEDS: ClassVar = Needs("gpu.cluster_dim", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -117,6 +121,7 @@ class ClusterDimBlocksOp(_DimensionOp):
     """Blocks of a cluster."""
 
     name = "gpu.cluster_dim_blocks"
+    NEEDS: ClassVar = Needs("gpu.cluster_dim_blocks", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -124,6 +129,7 @@ class ClusterBlockIdOp(_DimensionOp):
     """The index of this block in its cluster."""
 
     name = "gpu.cluster_block_id"
+    NEEDS: ClassVar = Needs("gpu.cluster_block_id", Feature.CLUSTER)
 
 
 _OURS: tuple[type[Operation], ...] = (

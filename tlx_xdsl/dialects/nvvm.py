@@ -6,7 +6,7 @@ so: no pass may merge, move or drop them.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, UnitAttr, i1, i32
 from xdsl.dialects.utils import EnumAttribute
@@ -32,7 +32,12 @@ from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
 from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_types
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+from tlx_xdsl.targets import Feature
+
+CLUSTER_DIM = "nvvm.cluster_dim"
+"""On a kernel: the CTAs of its clusters along x, y and z; it has an operation for each barrier of the cluster."""
 
 
 class RegisterAction(StrEnum):
@@ -189,6 +194,7 @@ class MapaOp(IRDLOperation):
     """
 
     name = "nvvm.mapa"
+    NEEDS: ClassVar = Needs("nvvm.mapa", Feature.CLUSTER)
 
     a = operand_def()
     b = operand_def(i32)
@@ -245,6 +251,7 @@ class ClusterArriveOp(_AlignedOp):
     """Arrive at the barrier of the cluster: `nvvm.cluster.arrive {aligned}`."""
 
     name = "nvvm.cluster.arrive"
+    NEEDS: ClassVar = Needs("nvvm.cluster.arrive", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -252,6 +259,7 @@ class ClusterArriveRelaxedOp(_AlignedOp):
     """Arrive at the barrier of the cluster without ordering memory."""
 
     name = "nvvm.cluster.arrive.relaxed"
+    NEEDS: ClassVar = Needs("nvvm.cluster.arrive.relaxed", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -259,6 +267,7 @@ class ClusterWaitOp(_AlignedOp):
     """Wait at the barrier of the cluster."""
 
     name = "nvvm.cluster.wait"
+    NEEDS: ClassVar = Needs("nvvm.cluster.wait", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -266,6 +275,7 @@ class FenceMbarrierInitOp(IRDLOperation):
     """Make the initialisation of mbarriers visible to the cluster."""
 
     name = "nvvm.fence.mbarrier.init"
+    NEEDS: ClassVar = Needs("nvvm.fence.mbarrier.init", Feature.CLUSTER)
 
     traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
@@ -279,6 +289,7 @@ class FenceProxyOp(IRDLOperation):
     """
 
     name = "nvvm.fence.proxy"
+    NEEDS: ClassVar = Needs("nvvm.fence.proxy")
 
     kind = prop_def(ProxyKindAttr)
     space = opt_prop_def(SharedSpaceAttr)
@@ -287,12 +298,17 @@ class FenceProxyOp(IRDLOperation):
     traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Of the proxies that fences know, the alias proxy is the oldest."""
+        return () if self.kind.data is ProxyKind.ALIAS else (Feature.ASYNC_PROXY,)
+
 
 @irdl_op_definition
 class ElectSyncOp(IRDLOperation):
     """True in one thread of the warp: `%0 = nvvm.elect.sync -> i1`."""
 
     name = "nvvm.elect.sync"
+    NEEDS: ClassVar = Needs("nvvm.elect.sync", Feature.ELECT)
 
     membermask = opt_operand_def(i32)
     pred = result_def(i1)
@@ -306,6 +322,7 @@ class SetMaxRegisterOp(IRDLOperation):
     """Give registers of this warp group back, or take them: `nvvm.setmaxregister increase 232`."""
 
     name = "nvvm.setmaxregister"
+    NEEDS: ClassVar = Needs("nvvm.setmaxregister", Feature.SETMAXNREG)
 
     reg_count = prop_def(IntegerAttr.constr(i32), prop_name="regCount")
     action = prop_def(RegisterActionAttr)
@@ -319,6 +336,7 @@ class GriddepcontrolOp(IRDLOperation):
     """Wait for the grids that this one depends on, or let its dependents start: `nvvm.griddepcontrol wait`."""
 
     name = "nvvm.griddepcontrol"
+    NEEDS: ClassVar = Needs("nvvm.griddepcontrol", Feature.DEPENDENT_LAUNCH)
 
     kind = prop_def(GridDepActionAttr)
 
@@ -341,11 +359,14 @@ class _ReadSregOp(IRDLOperation):
 def _read_sreg(register: str) -> type[IRDLOperation]:
     """The operation that reads a special register: `%0 = nvvm.read.ptx.sreg.tid.x : i32`."""
     name = "".join(part.capitalize() for part in register.split("."))
-    members = {
+    members: dict[str, object] = {
         "name": f"nvvm.read.ptx.sreg.{register}",
         "__module__": __name__,
         "__doc__": f"Read the special register %{register.replace('.', '_', 1)}.",
     }
+    if "cluster" in register:
+        members["NEEDS"] = Needs(f"nvvm.read.ptx.sreg.{register}", Feature.CLUSTER)
+        members["__annotations__"] = {"NEEDS": ClassVar}
     return irdl_op_definition(type(f"Read{name}Op", (_ReadSregOp,), members))
 
 

@@ -16,10 +16,12 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
+from tlx_xdsl.targets import Feature, refusal, target_of
 
 if TYPE_CHECKING:
     from tlx_xdsl.frontend.visitor import Visitor
@@ -51,8 +53,20 @@ class Call:
         node = self.nodes.get(parameter, self.node) if parameter is not None else self.node
         raise self.visitor.error(node, f"{self.name}: {message}") from cause
 
+    def require(self, *alternatives: Feature, what: str = "", notes: tuple[str, ...] = ()) -> None:
+        """Refuse targets that have none of `alternatives`; `what` says more than the name of what needs them."""
+        target = target_of(self.visitor.capability)
+        if not any(map(target.has, alternatives)):
+            said = refusal(f"{self.name} {what}".rstrip(), alternatives, target)
+            raise self.visitor.error(self.node, said, notes)
+
     def emit(self, op: OpT) -> OpT:
-        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit."""
+        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit.
+
+        The same holds for a target that lacks what `op` needs.
+        """
+        for feature in needs_of(op):
+            self.require(feature)
         try:
             op.verify_()
         except VerifyException as error:

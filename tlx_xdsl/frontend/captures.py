@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
+from tlx_xdsl.dialects.tlx import LocalAliasOp
 from tlx_xdsl.text.diagnostics import error_at, location_of
 
 
@@ -67,7 +68,8 @@ def _outer_uses(region: Region) -> list[tuple[SSAValue, Operation]]:
 def _is_recomputable(value: SSAValue) -> bool:
     """Whether `value` may be computed again elsewhere: a pure operation on scalars and buffers, or a constant."""
     op = value.owner
-    if isinstance(op, Block) or op.regions or not is_side_effect_free(op):
+    # An alias is an array of buffers like an allocation: made again, it would be another one.
+    if isinstance(op, Block | LocalAliasOp) or op.regions or not is_side_effect_free(op):
         return False
     return isinstance(op, ConstantOp) or not any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
 

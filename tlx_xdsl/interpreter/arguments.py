@@ -115,6 +115,10 @@ def _number(value: Any, name: str, type_: Attribute) -> Any:
     return dtype.type(value)
 
 
+ALIGNED = 16
+"""Bytes that the compiler may be told that a pointer is a multiple of."""
+
+
 def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: GlobalMemory) -> list[int | None]:
     """The address of each array; arrays that share memory share it in the kernel, too.
 
@@ -129,7 +133,10 @@ def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: 
             merged[-1] = _Range(last.start, max(last.end, range_.end), f"{last.name}, {range_.name}", owner)
         else:
             merged.append(range_)
-    starts: Mapping[_Range, int] = {range_: memory.add(range_.name, _bytes(range_)) for range_ in merged}
+    # Aligned as they are here: the compiler was told so.
+    starts: Mapping[_Range, int] = {
+        range_: memory.add(range_.name, _bytes(range_), skew=range_.start % ALIGNED) for range_ in merged
+    }
     addresses: list[int | None] = []
     for range_ in ranges:
         if range_ is None:

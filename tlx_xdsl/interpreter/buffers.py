@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -70,9 +68,7 @@ def buffer_places(type_: MemDescType) -> BufferPlaces:
 
 def _layout(type_: MemDescType) -> SharedLayout | TmemLayout:
     """The layout of a buffer; where a placeholder stands for it, the one that it will get."""
-    encoding: Attribute = type_.encoding
-    while isinstance(encoding, UserLayoutAttr):
-        encoding = encoding.layout
+    encoding = bare(type_.encoding)
     if isinstance(encoding, LayoutAttr):
         layout = encoding.data
         if isinstance(layout, SharedLayout | TmemLayout):

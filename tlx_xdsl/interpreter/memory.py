@@ -77,6 +77,8 @@ class Memory:
         """The live mbarriers by their address."""
         self.ended: Operation | None = None
         """What has ended the life of an mbarrier last."""
+        self.pointed: dict[tuple[int, int], View] = {}
+        """Views whose addresses were taken, by their families and first bytes."""
         self.views: dict[Any, View] = {}
         """Views that are made anew in every run of a kernel, by what they are."""
 
@@ -129,7 +131,7 @@ class View:
 
     __slots__ = (
         "_at", "_bytes", "_cell", "_children", "_footprint", "alignment", "copies", "dtype", "family", "memory", "name",
-        "offsets",
+        "offsets", "start",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +155,8 @@ class View:
         """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
         self.copies = copies
         """Bytes from an element to each of its copies, which are written with it."""
+        self.start: tuple[int, ...] = (0,) * offsets.ndim
+        """The index of the first element in the tile that the view is a part of."""
         self._at: NDArray[np.int64] | None = None
         self._bytes: NDArray[np.int64] | None = None
         self._footprint: Footprint | None = None
@@ -248,14 +252,6 @@ class View:
             return
         for start, end in self.footprint.intervals:
             writers[start:end] = family
-
-    def write_where(self, values: Array, mask: NDArray[np.bool_]) -> None:
-        """Set the elements for which `mask` holds."""
-        at = np.broadcast_to(self._indices(), self.shape)[mask]
-        self._elements()[at] = np.broadcast_to(values, self.shape)[mask]
-        size = self.dtype.itemsize
-        for byte in range(size):
-            self.memory.writers[at * size + byte] = self.family.number
 
     def raw(self, op: Operation, size: int) -> NDArray[np.uint8]:
         """The first `size` bytes of the view, in the order of their addresses.

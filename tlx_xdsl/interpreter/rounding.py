@@ -67,6 +67,30 @@ def truncate_to(values: Array, target: np.dtype[Any]) -> Array:
     return np.where(too_large, result.view(bits) - bits.type(1), result.view(bits)).view(target)[()]
 
 
+def round_at_random(values: Array, chance: Array, target: np.dtype[Any]) -> Array:
+    """Up or down; what is too large becomes the largest finite number of `target`, and NaN stays NaN.
+
+    A number lies between two neighbours of `target`. It becomes the one farther from zero where its distance from the
+    other one, as a part of the gap, is more than `chance`, which is in 0 to 1: evenly spread, they keep the mean.
+    """
+    exact = values.astype(np.float64)
+    size = np.minimum(np.abs(exact), largest(target))
+    with np.errstate(all="ignore"):
+        nearest = size.astype(target)
+        down = np.where(nearest.astype(np.float64) > size, _next(nearest, -1), nearest).astype(target)
+        up = np.where(down.astype(np.float64) < size, _next(down, 1), down).astype(target)
+        low, high = down.astype(np.float64), up.astype(np.float64)
+        part = np.where(high > low, (size - low) / np.where(high > low, high - low, 1), 0)
+    chosen = np.where(part > chance, high, low)
+    return np.where(np.isnan(exact), exact, np.copysign(chosen, exact)).astype(target)
+
+
+def _next(values: Array, step: int) -> Array:
+    """The next greater or smaller number of ones that are not negative."""
+    integer = np.dtype(f"i{values.dtype.itemsize}")
+    return (values.view(integer) + integer.type(step)).view(values.dtype)
+
+
 def largest(dtype: np.dtype[Any]) -> float:
     """The largest finite number of a floating-point type."""
     return float(cast(Any, ml_dtypes.finfo(dtype)).max)

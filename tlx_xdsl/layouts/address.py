@@ -67,7 +67,7 @@ def shared_address(
     linear = shared_to_linear(layout, tile, version)
     place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
     element = (index[0] if tiles else 0) * linear.in_sizes[OFFSET] + place[OFFSET]
-    return SharedAddress(place[BLOCK], _with_padding(layout, element) * element_bits // 8)
+    return SharedAddress(place[BLOCK], padded_place(layout, element) * element_bits // 8)
 
 
 def shared_addresses(
@@ -81,7 +81,7 @@ def shared_addresses(
     indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
     starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * linear.in_sizes[OFFSET]
     elements = starts + _inverse(linear).apply_array(indices)[OFFSET]
-    return _with_padding(layout, elements) * element_bits // 8
+    return padded_place(layout, elements) * element_bits // 8
 
 
 def shared_blocks(layout: SharedLayout, shape: Ints, version: Version = NEWEST) -> tuple[NDArray[np.int64], int]:
@@ -98,7 +98,7 @@ def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: 
     """Bytes of shared memory that one CTA's part of a buffer takes, paddings between elements included."""
     tiles, tile = _split(shape, buffer_rank(layout))
     elements = prod(tiles) * shared_to_linear(layout, tile, version).in_sizes[OFFSET]
-    return bytes_of(_with_padding(layout, elements - 1) + 1, element_bits)
+    return bytes_of(padded_place(layout, elements - 1) + 1, element_bits)
 
 
 def tmem_address(
@@ -145,10 +145,10 @@ def _inverse(linear: LinearLayout) -> LinearLayout:
 
 
 @overload
-def _with_padding(layout: SharedLayout, element: int) -> int: ...
+def padded_place(layout: SharedLayout, element: int) -> int: ...
 @overload
-def _with_padding(layout: SharedLayout, element: NDArray[np.int64]) -> NDArray[np.int64]: ...
-def _with_padding(layout: SharedLayout, element: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
+def padded_place(layout: SharedLayout, element: NDArray[np.int64]) -> NDArray[np.int64]: ...
+def padded_place(layout: SharedLayout, element: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
     """The place of an element, counted in elements, if so many elements precede it without paddings."""
     if not isinstance(layout, PaddedSharedLayout):
         return element

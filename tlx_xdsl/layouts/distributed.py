@@ -22,17 +22,29 @@ WARPS_PER_WARP_GROUP = 4
 """wgmma is issued by four consecutive warps (PTX ISA, "Asynchronous warpgroup level matrix instructions")."""
 
 
-def _fill(budget: int, shape: Ints) -> Ints:
-    """Deal `budget` (a power of two) to the dimensions of `shape`, fastest (last) first.
+def _fill(budget: int, shape: Ints, order: Ints) -> Ints:
+    """Deal `budget` (a power of two) to the dimensions of `shape`, in the order given (fastest first).
 
     What no dimension needs goes to the slowest one: the product is always `budget`.
     """
     dealt = [1] * len(shape)
-    for dim in reversed(range(len(shape))):
+    for dim in order:
         dealt[dim] = min(budget, shape[dim])
         budget //= dealt[dim]
-    dealt[0] *= budget
+    dealt[order[-1]] *= budget
     return tuple(dealt)
+
+
+def blocked_layout(shape: Ints, size_per_thread: Ints, order: Ints, num_warps: int) -> BlockedLayout:
+    """The layout of a tensor of `shape` in which a thread has `size_per_thread` elements side by side.
+
+    The threads of a warp, and then the warps, lie side by side along the dimensions in `order`, fastest first. All
+    sizes are in elements, and powers of two.
+    """
+    left = tuple(max(1, size // held) for size, held in zip(shape, size_per_thread, strict=True))
+    threads = _fill(WARP_SIZE, left, order)
+    left = tuple(max(1, size // lanes) for size, lanes in zip(left, threads, strict=True))
+    return BlockedLayout(size_per_thread, threads, _fill(num_warps, left, order), order)
 
 
 def default_blocked_layout(shape: Ints, num_warps: int) -> BlockedLayout:
@@ -41,11 +53,7 @@ def default_blocked_layout(shape: Ints, num_warps: int) -> BlockedLayout:
     `shape` is in elements (powers of two); `num_warps` is that of the region that holds the value.
     Stock Triton picks the same layout (`getDefaultBlockedEncoding`), so that its own passes find the form they expect.
     """
-    threads = _fill(WARP_SIZE, shape)
-    left = tuple(max(1, size // lanes) for size, lanes in zip(shape, threads, strict=True))
-    warps = _fill(num_warps, left)
-    order = tuple(reversed(range(len(shape))))
-    return BlockedLayout((1,) * len(shape), threads, warps, order)
+    return blocked_layout(shape, (1,) * len(shape), tuple(reversed(range(len(shape)))), num_warps)
 
 
 def wgmma_accumulator_layout(shape: Ints, operand_bits: int, num_warps: int) -> NvidiaMmaLayout:

@@ -10,13 +10,6 @@ from tlx_xdsl.layouts.encodings import (
     SwizzledSharedLayout,
 )
 
-SMEM_BYTES_PER_BLOCK = {80: 166912, 86: 101376, 89: 101376, 90: 232448, 100: 232448, 103: 232448, 120: 101376}
-"""Shared memory that one thread block may opt into, by compute capability (CUDA C++ Programming Guide, table
-"Technical Specifications per Compute Capability", "Maximum amount of shared memory per thread block")."""
-
-MBARRIER_BYTES = 8
-"""Size and alignment of an mbarrier object (PTX ISA, "mbarrier")."""
-
 
 def bytes_of(elements: int, element_bits: int) -> int:
     """Bytes that `elements` packed elements of `element_bits` bits take, rounded up to whole bytes."""
@@ -35,6 +28,41 @@ def default_nvmma_layout(shape: Ints, element_bits: int, *, transposed: bool = F
     if outer >= 8:
         swizzle = next((width for width in (128, 64, 32) if row_bytes >= width and row_bytes % width == 0), 0)
     return NvmmaSharedLayout(swizzle, transposed, element_bits, rank=len(shape))
+
+
+def padded_fp4_layout(shape: Ints, *, transposed: bool = False) -> NvmmaSharedLayout:
+    """The layout of a tile of `shape` bytes, each a pair of fp4 values, that takes part in a product with 8-bit floats.
+
+    Eight bytes of padding follow eight bytes of data, so that a row takes twice its bytes; of the swizzles this format
+    has that of 128 bytes alone (PTX ISA, "Tensor swizzling modes", `.b4x16_p64`).
+    """
+    inner, outer = (shape[-2], shape[-1]) if transposed else (shape[-1], shape[-2])
+    swizzle = 128 if 2 * inner >= 128 and outer >= 8 else 0
+    return NvmmaSharedLayout(swizzle, transposed, 8, fp4_padded=True, rank=len(shape))
+
+
+def padding_factor(layout: SharedLayout) -> int:
+    """Bytes that a buffer with `layout` takes for each byte in it, where that is the same everywhere: 2 for padded fp4.
+
+    The gaps of a `PaddedSharedLayout` depend on the shape, and are not counted here.
+    """
+    return 2 if isinstance(layout, NvmmaSharedLayout) and layout.fp4_padded else 1
+
+
+def scale_blocks_layout(shape: Ints) -> SharedLinearLayout:
+    """The layout of a matrix of one-byte scales that the hardware can copy to tensor memory.
+
+    Blocks of 128 x 4 scales, of which a line of 16 bytes has the four of rows r, r + 32, r + 64 and r + 96; the blocks
+    advance along the columns first (PTX ISA, "tcgen05.cp", `.32x128b`, and "Scale factor layouts").
+    Raises ValueError for a shape that is not made of such blocks.
+    """
+    rows, columns = shape[-2:]
+    if len(shape) != 2 or rows % 128 or columns % 4:
+        raise ValueError(f"scales are copied in blocks of 128 x 4, found {' x '.join(map(str, shape))}")
+    block = ((0, 1), (0, 2), (32, 0), (64, 0), (1, 0), (2, 0), (4, 0), (8, 0), (16, 0))
+    right = tuple((0, 4 << bit) for bit in range((columns // 4).bit_length() - 1))
+    down = tuple((128 << bit, 0) for bit in range((rows // 128).bit_length() - 1))
+    return SharedLinearLayout((*block, *right, *down), alignment=128)
 
 
 def default_shared_layout(shape: Ints, element_bits: int) -> SharedLayout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
@@ -10,9 +10,10 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.jit import Kernel
 from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.targets import Feature, Target, refusal, target_named
 
 
-def compile_kernel(kernel: Kernel, specialization: Specialization, *, maxnreg: int | None = None) -> BackendResult:
+def compile_kernel(kernel: Kernel, specialization: Specialization) -> BackendResult:
     """Compile `kernel` to a device binary.
 
     Raises CompilationError for a fault in the kernel, and when stock Triton is not installed.
@@ -20,8 +21,10 @@ def compile_kernel(kernel: Kernel, specialization: Specialization, *, maxnreg: i
     version = installed_triton_version()
     if version is None:
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
-    text = compile_text(kernel.source, specialization, triton_version=version)
-    options = BackendOptions(specialization.target, specialization.num_warps, specialization.num_ctas, maxnreg)
+    text = compile_text(kernel.source, specialization, triton_version=version, keep_ttir=False)
+    options = BackendOptions(
+        specialization.target, specialization.num_warps, specialization.num_ctas, specialization.maxnreg
+    )
     return compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
 
 
@@ -33,15 +36,17 @@ def build(
     target: str = "sm_90a",
     num_warps: int = 4,
     maxnreg: int | None = None,
-    cluster: Sequence[int] = (1, 1, 1),
+    cluster: tuple[int, int, int] = (1, 1, 1),
 ) -> Launcher:
     """Compile `kernel` and make a launcher of it: `launcher(grid, *arguments)`, with the runtime arguments in order.
 
     `signature` and `constexprs` are as for `Kernel.compile`; `cluster` is in CTAs along x, y and z.
 
-    Raises CompilationError for a fault in the kernel.
+    Raises CompilationError for a fault in the kernel, and for a descriptor as an argument where there is no TMA.
     """
-    result = compile_kernel(kernel, Specialization(signature, constexprs, target, num_warps), maxnreg=maxnreg)
+    _check_descriptors(kernel, signature, target_named(target))
+    wanted = Specialization(signature, constexprs, target, num_warps, cluster=cluster, maxnreg=maxnreg)
+    result = compile_kernel(kernel, wanted)
     metadata = result.metadata
     runtime = [p.name for p in kernel.source.parameters if p.name in signature]
     return Launcher(
@@ -55,3 +60,13 @@ def build(
         global_scratch_size=metadata.global_scratch_size,
         profile_scratch_size=metadata.profile_scratch_size,
     )
+
+
+def _check_descriptors(kernel: Kernel, signature: Mapping[str, str], target: Target) -> None:
+    """Refuse arguments that the launcher can't make: without TMA, stock Triton takes the parts of a descriptor."""
+    for parameter in kernel.source.parameters:
+        if signature.get(parameter.name, "").startswith("tensordesc") and not target.has(Feature.TMA):
+            said = refusal(f"a tensor descriptor as the argument '{parameter.name}'", (Feature.TMA,), target)
+            raise kernel.source.error(
+                parameter.node, said, ("make it in the kernel of a pointer: tl.make_tensor_descriptor",)
+            )

@@ -5,22 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.targets import capability_of
+from tlx_xdsl.targets import target_named
+from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import profile_for
+from tlx_xdsl.text.profiles import Profile, profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module behind it."""
+
+Conversion: TypeAlias = Literal["auto", "own", "stock"]
+"""Who gives tensors their layouts. `own`: our passes, which keep buffers, barriers and tasks as they are written.
+
+`stock`: stock Triton's passes, which also pipeline loops, and which take plain Triton only. `auto`: stock Triton for
+plain kernels, we for the others.
+"""
+
+CONVERSIONS: tuple[Conversion, ...] = get_args(Conversion)
 
 
 @dataclass(frozen=True)
@@ -35,8 +47,12 @@ class Specialization:
     num_warps: int = 4
     """Warps of the kernel outside of warp-specialised partitions."""
     num_ctas: int = 1
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """CTAs of a cluster along x, y and z, each with tensors of its own (`ctas_per_cga`); the grid counts CTAs."""
     debug: bool = False
     """Whether `tl.device_assert` has an effect."""
+    maxnreg: int | None = None
+    """A bound on the 32-bit registers of a thread."""
 
 
 @dataclass(frozen=True)
@@ -51,49 +67,106 @@ class CompiledText:
     times_ms: dict[str, float]
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
 
+    def _repr_html_(self) -> str:
+        from tlx_xdsl.runtime.show.pages import compiled_page
+
+        return compiled_page(self)
+
 
 def compile_text(
     source: KernelSource,
     specialization: Specialization,
     *,
     triton_version: str | None = None,
+    conversion: Conversion = "auto",
     verify: bool = True,
+    verify_each: bool = False,
+    keep_ttir: bool = True,
     on_stage: StageCallback | None = None,
 ) -> CompiledText:
     """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
-    `verify` checks the module behind the frontend and behind every pass. `on_stage` receives the text behind each
-    of them, which `tlx-opt` reads.
+    `verify` checks the module behind the frontend and behind the last pass; with `verify_each`, and where `on_stage`
+    looks, behind every pass. `on_stage` receives the text behind the frontend and each pass, which `tlx-opt` reads.
+    Without `keep_ttir` the result's `ttir` is empty.
 
-    Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for a target or a
-    Triton version that is not known.
+    `conversion` says who gives tensors their layouts. With `own`, the loops of a plain kernel are not pipelined: its
+    loads are waited for where they stand.
+
+    Raises CompilationError, located in the kernel's source, for every fault in it, and when `stock` is asked to
+    convert what is not plain Triton; ValueError for a target, a Triton version or a conversion that is not known.
     """
+    if conversion not in CONVERSIONS:
+        raise ValueError(f"conversion: expected one of {', '.join(CONVERSIONS)}, found '{conversion}'")
     profile = None if triton_version is None else profile_for(triton_version)
     clock = _Clock()
     module = frontend_module(source, specialization)
     clock.lap("frontend")
 
-    def finish(stage: str, module: ModuleOp) -> None:
+    def finish(stage: str, module: ModuleOp, *, is_end: bool) -> None:
         clock.lap(stage)
-        if verify:
+        if verify and (is_end or verify_each or on_stage is not None):
             verify_module(module)
             clock.lap("verify")
         if on_stage is not None:
             on_stage(stage, print_module(module))
             clock.skip()
 
-    finish("frontend", module)
-    ttir = print_module(module)
+    finish("frontend", module, is_end=True)
+    ttir = print_module(module) if keep_ttir else ""
     clock.lap("print")
-    plain = is_plain(module)
-    whole_views = profile is not None and profile.views_fill_allocations
-    passes = plain_pipeline() if plain else ttgir_pipeline(whole_views=whole_views)
-    run_pipeline(module, passes, make_context(), lambda done, module: finish(done.name, module))
-    if plain:
-        _drop_launch_attributes(module)
-    ttgir = print_module(module, profile=profile)
+    plain = _goes_to_stock(module, conversion)
+    passes = passes_for(profile, plain=plain)
+    run_pipeline(
+        module, passes, make_context(), lambda done, module: finish(done.name, module, is_end=done is passes[-1])
+    )
+    ttgir = text_for_triton(module, profile, plain=plain)
     clock.lap("print")
     return CompiledText(source.name, ttir, ttgir, clock.times)
+
+
+def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
+    """Whether stock Triton gets the module as TTIR, and gives it layouts itself."""
+    if conversion == "own":
+        return False
+    beyond = first_beyond_plain(module)
+    if conversion == "stock" and beyond is not None:
+        raise error_at(
+            beyond,
+            f"stock Triton's conversion was asked for, which does not know '{beyond.name}'",
+            ["it takes plain Triton only; leave the conversion to 'auto' or 'own'"],
+        )
+    return beyond is None
+
+
+def passes_for(profile: Profile | None = None, *, plain: bool) -> tuple[ModulePass, ...]:
+    """The passes that a module of the frontend goes through on its way to a Triton version (none in particular).
+
+    `plain` says whether the module is plain Triton, which stock Triton's own passes give layouts.
+    """
+    if plain:
+        return plain_pipeline()
+    if profile is None:
+        return ttgir_pipeline()
+    return ttgir_pipeline(
+        whole_views=profile.views_fill_allocations,
+        native_clc=profile.has_clc,
+        native_gathers=profile.has_local_gathers,
+        buffer_selects=profile.selects_buffers,
+        calls_beside_tasks=profile.calls_beside_tasks,
+    )
+
+
+def text_for_triton(module: ModuleOp, profile: Profile | None = None, *, plain: bool) -> str:
+    """What stock Triton gets of a module behind its passes, in the spelling of `profile` (our own without one).
+
+    `plain` says whether the frontend's module was plain Triton, which has Triton's own passes before it.
+
+    Raises CompilationError when the version can't express the module.
+    """
+    if plain:
+        _drop_launch_attributes(module)
+    return print_module(module, profile=profile)
 
 
 def _drop_launch_attributes(module: ModuleOp) -> None:
@@ -121,15 +194,19 @@ def frontend_module(source: KernelSource, specialization: Specialization) -> Mod
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """
-    return build_module(
+    module = build_module(
         source,
         specialization.signature,
         specialization.constexprs,
         num_warps=specialization.num_warps,
         num_ctas=specialization.num_ctas,
-        capability=capability_of(specialization.target),
+        capability=target_named(specialization.target).capability,
         debug=specialization.debug,
     )
+    set_cluster(module, specialization.cluster)
+    if specialization.maxnreg is not None:
+        module.attributes[MAX_REGISTERS_PER_THREAD] = IntegerAttr(specialization.maxnreg, i32)
+    return module
 
 
 class _Clock:

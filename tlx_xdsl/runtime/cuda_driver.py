@@ -158,6 +158,8 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
     "cuFuncSetAttribute": (_HANDLE, ctypes.c_int, ctypes.c_int),
     "cuFuncSetCacheConfig": (_HANDLE, ctypes.c_int),
     "cuFuncGetParamInfo": (_HANDLE, ctypes.c_size_t, _OUT_SIZE, _OUT_SIZE),
+    "cuMemAlloc_v2": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t),
+    "cuMemFree_v2": (ctypes.c_uint64,),
     "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
     "cuTensorMapEncodeTiled": (
         ctypes.c_void_p,  # tensorMap
@@ -361,6 +363,18 @@ class CudaDriver:
             return None
         self._check("cuPointerGetAttribute", code)
         return result.value
+
+    def allocate(self, size: int) -> int:
+        """Return the address of `size` bytes of memory in the current context."""
+        address = ctypes.c_uint64()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), size, detail=f"{size} bytes")
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` returned, when the kernels that use it have ended."""
+        # It may be called from anywhere, also in a thread without a context.
+        self.ensure_context()
+        self._call("cuMemFree_v2", address)
 
     def synchronize(self, stream: int | None = None) -> None:
         """Wait for `stream`, or for everything in the current context when None.

@@ -64,6 +64,28 @@ def signature_of(name: str, value: Any) -> Signature:
     return f"*{_element(name, value)}"
 
 
+ALIGNED = 16
+"""What a pointer or an integer is a multiple of, for a kernel to be compiled for that, in bytes or as a number."""
+
+
+def specialized(name: str, type_: Signature, value: Any) -> Signature:
+    """The type of the argument `name` with what a launch tells the compiler of its value: that it is a multiple of 16.
+
+    How many elements are loaded at a time rests on that, and so what is a vector and what `cp.async` can copy.
+    """
+    if isinstance(value, tuple) and isinstance(type_, tuple):
+        given = cast(tuple[Any, ...], value)
+        return _like(given, [specialized(name, *each) for each in zip(cast(Any, type_), given, strict=True)])
+    if not isinstance(type_, str):
+        return type_
+    number = 1
+    if type_.startswith("*"):
+        number = _array(name, value).ctypes.data
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    return type_ if number % ALIGNED else f"{type_}:{ALIGNED}"
+
+
 def _integer(name: str, value: int) -> str:
     if -(1 << 31) <= value < 1 << 31:
         return "i32"

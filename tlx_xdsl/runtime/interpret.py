@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -31,12 +32,14 @@ from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import First, run_launch
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.host_values import flattened, signature_of
+from tlx_xdsl.runtime.host_values import flattened, signature_of, specialized
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
+from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments."""
@@ -54,7 +57,7 @@ class Options:
     num_ctas: int = 1
     """CTAs that share one tile."""
     cluster: Sequence[int] = (1, 1, 1)
-    """Thread blocks of a cluster along x, y and z."""
+    """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
     target: str = "sm_90a"
     stage: str = FRONTEND
     """`frontend`, `aliased`, `ttgir`, or the name of the last pass of the pipeline that is to run."""
@@ -91,6 +94,11 @@ class Interpretation:
     jobs: int
     """Processes that have taken part."""
 
+    def _repr_html_(self) -> str:
+        from tlx_xdsl.runtime.show.pages import interpretation_page
+
+        return interpretation_page(self)
+
 
 _OPTIONS = {field.name for field in fields(Options)}
 
@@ -108,7 +116,7 @@ def interpret(
     Raises CompilationError for an error in the kernel; its subclass `interpreter.faults.Fault` for what the kernel
     does wrong while it runs, at the line that does it; TypeError and ValueError for arguments that do not fit.
     """
-    source = _source(kernel)
+    source = source_of_kernel(kernel)
     parameters = source.signature.parameters
     chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
     bound = source.signature.bind(*args, **{name: value for name, value in named.items() if name not in chosen})
@@ -134,11 +142,12 @@ def interpret_source(
         if parameter.is_constexpr or value is None or isinstance(value, constexpr | dtype) or callable(value):
             constexprs[name] = value
         else:
-            signature[name] = (types or {}).get(name) or signature_of(name, value)
+            signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
             values.extend(flattened(name, value))
     with collected_diagnostics() as warnings:
         specialization = Specialization(
-            signature, constexprs, options.target, options.num_warps, options.num_ctas, debug=True
+            signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
+            debug=True,
         )  # fmt: skip
         module = frontend_module(source, specialization)
     names = [name for name, _ in values]
@@ -192,6 +201,7 @@ def interpret_module(
         raise TypeError(f"'{kernel.sym_name.data}' takes {len(names)} arguments, found {len(args)}")
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
+    set_cluster(module, _cluster(options.cluster))
     return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
 
 
@@ -233,12 +243,16 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
     raise ValueError(f"unknown stage '{stage}'{kind}, expected {FRONTEND}, {ALIASED}, {TTGIR}, {', '.join(names)}")
 
 
-def _source(kernel: Any) -> KernelSource:
+def source_of_kernel(kernel: Any) -> KernelSource:
+    """What was written of a kernel: ours, stock Triton's or a plain function.
+
+    Raises TypeError for anything else.
+    """
     if (source := source_of(kernel)) is not None:
         return source
     if inspect.isfunction(kernel):
         return KernelSource(kernel)
-    raise TypeError(f"interpret takes a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
+    raise TypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
 
 
 def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -300,7 +314,11 @@ def _prepared(
     verify_module(module)
     plan = make_plan(module, function)
     memory = GlobalMemory()
-    return Launch(plan, memory, grid, _cluster(options.cluster), bind(plan.function, values, names, memory))
+    sizes = _cluster(options.cluster)
+    if prod(sizes) == 1:
+        # Text may say it, which a pass has had from the options once.
+        sizes = cluster_dims(module) or sizes
+    return Launch(plan, memory, grid, sizes, bind(plan.function, values, names, memory))
 
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:

@@ -36,18 +36,20 @@ class Kernel:
         target: str = "sm_90a",
         num_warps: int = 4,
         num_ctas: int = 1,
+        cluster: tuple[int, int, int] = (1, 1, 1),
         triton_version: str | None = None,
     ) -> CompiledText:
         """Compile the kernel to text, without Triton or a GPU.
 
         `signature` gives the type of each runtime argument in Triton's spelling (`*fp16`, `i32`,
-        `tensordesc<fp16[128, 64]>`), `constexprs` the value of each compile-time one.
+        `tensordesc<fp16[128, 64]>`), `constexprs` the value of each compile-time one. `cluster` is in
+        CTAs along x, y and z.
 
         Raises CompilationError, located in the kernel, for every fault in it.
         """
         from tlx_xdsl.runtime.compilation import Specialization, compile_text
 
-        wanted = Specialization(signature, constexprs or {}, target, num_warps, num_ctas)
+        wanted = Specialization(signature, constexprs or {}, target, num_warps, num_ctas, cluster)
         return compile_text(self.source, wanted, triton_version=triton_version)
 
     def compile_text(
@@ -74,6 +76,12 @@ class Kernel:
             f"the kernel '{self.source.name}' can't be called like a Python function; "
             "its method interpret runs it on the CPU"
         )
+
+    def _repr_html_(self) -> str:
+        """The kernel for a notebook: with its IR, where its file says how it is compiled."""
+        from tlx_xdsl.runtime.show.pages import kernel_page
+
+        return kernel_page(self.source)
 
     def __repr__(self) -> str:
         """Return the kernel's name and file."""

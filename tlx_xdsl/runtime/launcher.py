@@ -43,6 +43,7 @@ from tlx_xdsl.runtime.cuda_driver import (
     TensorMapDataType,
     default_driver,
 )
+from tlx_xdsl.runtime.scratch import DeviceMemory, Scratch
 from tlx_xdsl.runtime.tensor_descriptor import dtype_name, element_size
 
 WARP_SIZE = 32
@@ -424,7 +425,8 @@ class Launcher:
     tensordesc_meta:  for each tensordesc argument what Triton's metadata says of it: `swizzle`, `elem_size`
                       (bytes), `elem_type`, `block_size` (the TMA box, already clamped), `fp4_padded`.
     cluster:          CTAs per cluster along x, y, z. Grids count CTAs, so they must be multiples of it.
-    global_scratch_size, profile_scratch_size: bytes of scratch memory per CTA; only 0 is supported so far.
+    global_scratch_size: bytes of scratch memory per CTA, allocated at the first launch of a stream (`Scratch`).
+    profile_scratch_size: bytes of Triton's profiler per CTA; only 0 is supported.
     launch_pdl:       the kernel may start before its predecessor in the stream has finished.
     launch_cooperative_grid: all CTAs must be resident at once.
     driver:           replaces the process's CUDA driver; for tests.
@@ -432,8 +434,8 @@ class Launcher:
     Making a Launcher needs no GPU: the cubin is loaded at the first launch in a CUDA context, once per
     context.
 
-    Raises ValueError for a signature or a number that no launch could satisfy, NotImplementedError for
-    scratch memory.
+    Raises ValueError for a signature or a number that no launch could satisfy, NotImplementedError for the
+    profiler's memory, and for scratch memory with launch_pdl: two launches would use it at once.
     """
 
     def __init__(
@@ -458,7 +460,7 @@ class Launcher:
         self.num_warps = num_warps
         self.shared = shared
         self.cluster = tuple(cluster)
-        self._check_resources(global_scratch_size, profile_scratch_size)
+        self._check_resources(global_scratch_size, profile_scratch_size, launch_pdl)
         # What to do with each argument: its parameter, where that stands in the block, its name in errors.
         self._plan: list[tuple[_Parameter, slice, str]] = []
         self._sizes: list[int] = []
@@ -471,6 +473,7 @@ class Launcher:
         self._offsets = _offsets(self._sizes)
         self._attributes = _launch_attributes(self.cluster, launch_pdl, launch_cooperative_grid)
         self._driver = driver if driver is not None else default_driver()
+        self._scratch = Scratch(self._driver, global_scratch_size)
         self._functions: dict[int, int] = {}
 
     def __call__(self, grid: int | Sequence[int], *args: Any, stream: Any = None) -> None:
@@ -501,19 +504,21 @@ class Launcher:
         if 0 in dims:
             return _launch_nothing
         # A tensor map cannot be encoded, nor an address looked up, before there is a context.
-        function = self._function(self._driver.ensure_context())
-        block = self._fill(args)
+        context = self._driver.ensure_context()
+        function = self._function(context)
+        scratch = self._scratch.memory(dims, context, _stream_handle(stream))
+        block = self._fill(args, scratch)
         config = self._config(dims, stream)
         return self._driver.prepare_launch(
             config,
             function,
             block.pointers,
-            keep_alive=(block, args, stream),
+            keep_alive=(block, args, stream, scratch),
             detail=f"kernel {self.name!r}, grid {dims}, cluster {self.cluster}, "
             f"{self.num_warps} warps, {self.shared} bytes of shared memory",
         )
 
-    def _check_resources(self, global_scratch_size: int, profile_scratch_size: int) -> None:
+    def _check_resources(self, global_scratch_size: int, profile_scratch_size: int, launch_pdl: bool) -> None:
         kernel = f"kernel {self.name!r}"
         if not 1 <= self.num_warps <= MAX_WARPS:
             raise ValueError(f"{kernel}: expected num_warps of 1 to {MAX_WARPS}, got {self.num_warps}")
@@ -521,11 +526,14 @@ class Launcher:
             raise ValueError(f"{kernel}: expected shared of 0 bytes or more, got {self.shared}")
         if len(self.cluster) != 3 or min(self.cluster) < 1:
             raise ValueError(f"{kernel}: expected cluster as three positive numbers, got {self.cluster}")
-        for kind, size in (("global", global_scratch_size), ("profile", profile_scratch_size)):
-            if size > 0:
-                raise NotImplementedError(
-                    f"{kernel} needs {size} bytes of {kind} scratch memory per CTA; Launcher cannot allocate it yet"
-                )
+        if global_scratch_size < 0:
+            raise ValueError(f"{kernel}: expected global_scratch_size of 0 bytes or more, got {global_scratch_size}")
+        if profile_scratch_size > 0:
+            raise NotImplementedError(f"{kernel} needs {profile_scratch_size} bytes of profile scratch memory per CTA")
+        if global_scratch_size and launch_pdl:
+            raise NotImplementedError(
+                f"{kernel} needs scratch memory, which a launch that starts early would share with its predecessor"
+            )
 
     def _check_grid(self, grid: int | Sequence[int]) -> tuple[int, int, int]:
         given = (grid,) if isinstance(grid, int) else tuple(grid)
@@ -588,11 +596,13 @@ class Launcher:
                 f"the cubin declares {declared}"
             )
 
-    def _fill(self, args: Sequence[Any]) -> _ParameterBlock:
+    def _fill(self, args: Sequence[Any], scratch: DeviceMemory | None) -> _ParameterBlock:
         block = _ParameterBlock(self._offsets)
         for (parameter, slots, where), value in zip(self._plan, args, strict=True):
             parameter.write(value, block.addresses[slots], where, self._driver)
-        # The two scratch addresses that follow stay null.
+        # The two addresses that follow are null where a kernel needs no such memory.
+        if scratch is not None:
+            _store(block.addresses[-2], struct.pack("<Q", scratch.address))
         return block
 
     def _config(self, dims: tuple[int, int, int], stream: Any) -> LaunchConfig:

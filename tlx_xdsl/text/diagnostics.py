@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
@@ -16,6 +17,9 @@ from xdsl.utils.exceptions import ParseError
 
 from tlx_xdsl.errors import CompilationError, SourceLocation, render
 from tlx_xdsl.text.locations import FileLineColRange
+
+_LANGUAGE = str(Path(__file__).parents[1] / "language")
+"""Where the functions of the language lie that are written in it, such as `tl.sum`."""
 
 
 def source_location(location: Attribute) -> SourceLocation | None:
@@ -49,6 +53,16 @@ def location_of(value: SSAValue) -> LocationAttr:
     return value.location if isinstance(value, BlockArgument) else value.owner.location  # pyright: ignore
 
 
+def _in_users_code(location: Attribute) -> Attribute:
+    """`location`, or the call that led there from the user's code when it lies in a function of our language."""
+    while isinstance(location, CallSiteLoc):
+        callee = source_location(location.callee)
+        if callee is None or not callee.filename.startswith(_LANGUAGE):
+            break
+        location = location.caller
+    return location
+
+
 def source_line(place: SourceLocation | None) -> str | None:
     """The text of the line that `place` names, or None when it can't be read."""
     return None if place is None else linecache.getline(place.filename, place.line).rstrip("\n") or None
@@ -62,8 +76,9 @@ def error_at(
         location = location.location
     elif isinstance(location, SSAValue):
         location = location_of(location)
-    place = source_location(location)
-    return CompilationError(message, place, source_line=source_line(place), notes=(*notes, *call_chain(location)))
+    shown = _in_users_code(location)
+    place = source_location(shown)
+    return CompilationError(message, place, source_line=source_line(place), notes=(*notes, *call_chain(shown)))
 
 
 def parse_error(error: ParseError) -> CompilationError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any, cast
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     NameLoc,
     NoneAttr,
+    StringAttr,
     TensorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
@@ -21,6 +23,10 @@ from xdsl.printer import Printer as XDSLPrinter
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.locations import LOCATIONS
 from tlx_xdsl.text.profiles import NEUTRAL, Profile
+
+_OUR_ATTRIBUTES = "tlx."
+"""How the names of attributes begin that stock Triton has no use for."""
+_PAIR_PRODUCT = "tcgen05.mma.cta_group::2"
 
 _ALIAS_PREFIX: dict[str, str] = {
     "ttg.blocked": "blocked",
@@ -41,6 +47,14 @@ By name, because importing the attributes would load every operation of their di
 """
 
 
+_ESCAPED = re.compile(r'[^ -~]|["\\]')
+
+
+def _escape(match: re.Match[str]) -> str:
+    """A byte of a literal as MLIR spells it."""
+    return "\\\\" if match[0] == "\\" else f"\\{ord(match[0]):02X}"
+
+
 class Printer(XDSLPrinter):
     """Prints a module whose layouts and locations are aliases; `header()` and `footer()` define them."""
 
@@ -55,6 +69,21 @@ class Printer(XDSLPrinter):
         self._alias_counts: dict[str, int] = {}
         self._location_aliases: dict[Attribute, str] = {}
         self._rendered: dict[Attribute, str] = {}
+
+    # --- text ----------------------------------------------------------------------------------------------------
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        """Print `text`; most of it is a word in a line, for which xDSL's way takes half of the time of a print."""
+        if "\n" in text:
+            super().print_string(text, indent=indent)
+            return
+        self._current_column += len(text)
+        assert self.stream is not None
+        self.stream.write(text)
+
+    def print_bytes_literal(self, bytestring: bytes) -> None:
+        """Print a literal at once, and not byte by byte: file names are in every location."""
+        self.print_string(f'"{_ESCAPED.sub(_escape, bytestring.decode("latin-1"))}"')
 
     # --- names -------------------------------------------------------------------------------------------------
 
@@ -95,7 +124,19 @@ class Printer(XDSLPrinter):
             wider.location, op = op.location, wider
         if self.strict and (reason := self.profile.why_missing(op.name)) is not None:
             raise error_at(op, reason)
+        if self.strict and (reason := self._why_no_pair(op)) is not None:
+            raise error_at(op, reason)
         super().print_op(op)
+
+    def _why_no_pair(self, op: Operation) -> str | None:
+        """Why the version can't compile a product of a pair of CTAs, when `op` is the PTX of one."""
+        code = op.properties.get("ptxCode")
+        if self.profile.allocates_for_pairs or not isinstance(code, StringAttr) or _PAIR_PRODUCT not in code.data:
+            return None
+        return (
+            "a product of a pair of CTAs (two_ctas=True) needs tensor memory that is allocated for pairs: Triton "
+            f"{self.profile.name} can't where each CTA has tensors of its own, 3.8 is the first version that can"
+        )
 
     def print_op_attributes(
         self,
@@ -104,7 +145,12 @@ class Printer(XDSLPrinter):
         reserved_attr_names: Iterable[str] = (),
         print_keyword: bool = False,
     ) -> bool:
-        """Print the attribute dictionary of an operation, without what the profile has it say in keywords."""
+        """Print the attribute dictionary of an operation, without what the profile has it say in keywords.
+
+        Attributes of ours are for our passes and the interpreter, no text for a Triton version has them.
+        """
+        if self.strict:
+            attributes = {name: value for name, value in attributes.items() if not name.startswith(_OUR_ATTRIBUTES)}
         policy = attributes.get("cachePolicy") if self.profile.cache_policy_as_keywords else None
         if policy is not None and policy.name == "tt.cache_policy":
             reserved_attr_names = (*reserved_attr_names, "cachePolicy")

@@ -74,6 +74,25 @@ class Profile:
     views_fill_allocations: bool
     """A `ttg.memdesc_reinterpret` must have as many bits as its source (3.8), not just no more."""
 
+    selects_buffers: bool
+    """An `arith.select` may choose between buffers of shared memory (from 3.8 on); older versions assert."""
+
+    calls_beside_tasks: bool
+    """Calls that are not inlined can be lowered in a kernel with tasks (not in 3.8)."""
+
+    allocates_for_pairs: bool
+    """`ttng.two-ctas` is heeded where tensors do not span CTAs (from 3.8 on); older versions set it anew."""
+
+    @property
+    def has_clc(self) -> bool:
+        """Whether there are operations of the cluster launch control."""
+        return self.version >= FIRST_VERSION["ttng.clc_try_cancel"]
+
+    @property
+    def has_local_gathers(self) -> bool:
+        """Whether there is an operation that picks from a buffer in shared memory."""
+        return self.version >= FIRST_VERSION["ttg.local_gather"]
+
     @property
     def name(self) -> str:
         """The version as text, such as `3.9`."""
@@ -103,6 +122,9 @@ def _profile(version: Version) -> Profile:
         tmem_subslice_n=version < (3, 9),
         gpu_barriers=version < (3, 7),
         views_fill_allocations=version == (3, 8),
+        selects_buffers=version >= (3, 8),
+        calls_beside_tasks=version != (3, 8),
+        allocates_for_pairs=version >= (3, 8),
     )
 
 

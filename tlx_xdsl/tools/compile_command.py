@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 from itertools import count
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -18,10 +19,19 @@ from tlx_xdsl.backend import (
     start_worker,
 )
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compilation import CompiledText, Specialization, compile_text, frontend_text
+from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
+from tlx_xdsl.runtime.compilation import (
+    CONVERSIONS,
+    CompiledText,
+    Conversion,
+    Specialization,
+    compile_text,
+    frontend_text,
+)
+from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.jit import Kernel
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
-from tlx_xdsl.tools.loading import KernelDefaults, assignments, constexpr_value, load_kernel
+from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 from tlx_xdsl.tools.report import format_report
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
@@ -46,9 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--print-after-all", action="store_true", help="also write the module behind every pass, for tlx-opt"
     )
-    parser.add_argument("--no-verify", action="store_true", help="do not verify the module between passes")
+    parser.add_argument("--no-verify", action="store_true", help="do not verify the module")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report")
 
+    add_conversion_argument(parser)
     add_kernel_arguments(parser)
 
 
@@ -76,6 +87,17 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
 
 
+def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the argument that says whose passes give tensors their layouts."""
+    parser.add_argument(
+        "--conversion",
+        choices=CONVERSIONS,
+        default="auto",
+        help="who gives tensors their layouts: our passes, or stock Triton's, which take plain Triton kernels only and "
+        "pipeline their loops (auto: stock's for plain kernels)",
+    )
+
+
 def run(args: argparse.Namespace) -> None:
     """Carry the command out.
 
@@ -87,11 +109,11 @@ def run(args: argparse.Namespace) -> None:
     if needs_backend:
         # Triton's import takes longer than our passes: let it happen meanwhile.
         start_worker()
-    kernel, options, specialization = _load(args)
+    kernel, options, specialization = load(args)
     output = Path(args.output)
     paths: list[Path] = []
     if args.output == "-":
-        _print_text(kernel, specialization, version, stages, verify=not args.no_verify)
+        _print_text(kernel, specialization, version, stages, verify=not args.no_verify, conversion=args.conversion)
         return
 
     def write(stage: str, content: str | bytes) -> None:
@@ -109,7 +131,9 @@ def run(args: argparse.Namespace) -> None:
         kernel.source,
         specialization,
         triton_version=version,
+        conversion=args.conversion,
         verify=not args.no_verify,
+        keep_ttir="ttir" in stages,
         on_stage=on_stage if args.print_after_all else None,
     )
     if "ttir" in stages:
@@ -131,7 +155,7 @@ def run(args: argparse.Namespace) -> None:
             if stage in products:
                 write(stage, products[stage])
         for warning in result.warnings:
-            print(f"warning: {warning}", file=sys.stderr)
+            print(warning, file=sys.stderr)
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
 
@@ -141,18 +165,28 @@ def kernel_of(args: argparse.Namespace) -> tuple[Kernel, Specialization]:
 
     Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
     """
-    kernel, _, specialization = _load(args)
+    kernel, _, specialization = load(args)
     return kernel, specialization
 
 
-def _load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
+def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
+    """The kernel that a command line names, the options of its launch, and what it is compiled for.
+
+    Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
+    """
     kernel, defaults = load_kernel(args.kernel)
     options = launch_options(args, defaults)
     return kernel, options, _specialization(args, defaults, options)
 
 
 def _print_text(
-    kernel: Kernel, specialization: Specialization, version: str, stages: tuple[str, ...], *, verify: bool
+    kernel: Kernel,
+    specialization: Specialization,
+    version: str,
+    stages: tuple[str, ...],
+    *,
+    verify: bool,
+    conversion: Conversion,
 ) -> None:
     """Print the text stages that were asked for."""
     if not set(stages) <= {"ttir", "ttgir"}:
@@ -161,7 +195,7 @@ def _print_text(
         # Nothing behind the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
         print(frontend_text(kernel.source, specialization, verify=verify), end="")
         return
-    text = compile_text(kernel.source, specialization, triton_version=version, verify=verify)
+    text = compile_text(kernel.source, specialization, triton_version=version, verify=verify, conversion=conversion)
     print("".join(getattr(text, stage) for stage in stages), end="")
 
 
@@ -229,6 +263,8 @@ def _cluster(value: object) -> list[int]:
         sizes = []
     if len(sizes) != 3 or min(sizes) < 1:
         raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
+    if prod(sizes) > MAX_CTAS:
+        raise CompilationError(f"--cluster: a cluster has at most {MAX_CTAS} CTAs, found {prod(sizes)}")
     return sizes
 
 
@@ -243,6 +279,19 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
         options["target"],
         options["num_warps"],
         options["num_ctas"],
+        tuple(options["cluster"]),
+        maxnreg=options["maxnreg"],
+    )
+
+
+def backend_options(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
+    """How stock Triton is to compile a kernel that is launched with `options`."""
+    return BackendOptions(
+        specialization.target,
+        specialization.num_warps,
+        specialization.num_ctas,
+        options["maxnreg"],
+        num_stages=options["num_stages"],
     )
 
 
@@ -252,19 +301,14 @@ def _backend(
     options: Mapping[str, Any],
     stages: tuple[str, ...],
 ) -> BackendResult:
-    backend_options = BackendOptions(
-        specialization.target,
-        specialization.num_warps,
-        specialization.num_ctas,
-        options["maxnreg"],
-        num_stages=options["num_stages"],
-    )
     upto: Literal["llir", "ptx", "cubin"] = "llir"
     if "cubin" in stages or "json" in stages:
         upto = "cubin"
     elif "ptx" in stages:
         upto = "ptx"
-    return compile_ttgir(text.ttgir, backend_options, stages=upto, source_name=f"{text.name}.ttgir")
+    return compile_ttgir(
+        text.ttgir, backend_options(specialization, options), stages=upto, source_name=f"{text.name}.ttgir"
+    )
 
 
 def _launch_json(specialization: Specialization, options: Mapping[str, Any], result: BackendResult) -> str:

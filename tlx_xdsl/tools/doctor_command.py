@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.runtime.cuda_driver import CudaDriver, CudaDriverError, default_driver
@@ -21,6 +24,13 @@ from tlx_xdsl.version import __version__
 
 PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
 """The assemblers that Triton brings, and the variable that puts another in the place of each."""
+OLDEST_GPU = 8
+"""The oldest major compute capability that stock Triton's passes and ours lower for."""
+CACHE = "TRITON_CACHE_DIR"
+LITTLE = 512 * 2**20
+"""Free bytes on the cache's disk below which compiling may soon fail: a kernel's stages take up to some MiB."""
+MANY = 10_000
+"""Folders of the cache that are looked into."""
 _OLDEST, _NEWEST = PROFILES[0].version, PROFILES[-1].version
 INSTALL = f"pip install 'triton>={version_name(_OLDEST)},<{version_name((_NEWEST[0], _NEWEST[1] + 1))}'"
 
@@ -62,9 +72,10 @@ def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
     yield Finding("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in ("xdsl", "numpy", "ml-dtypes")))
     version = installed_triton_version()
     yield triton(version)
-    if version is not None:
-        yield from map(ptxas, PTXAS)
-    yield from gpu(driver or default_driver())
+    assemblers = [ptxas(name) for name in PTXAS] if version is not None else []
+    yield from assemblers
+    yield cache()
+    yield from gpu(driver or default_driver(), {each.subject: each.found.partition(",")[0] for each in assemblers})
     yield torch()
 
 
@@ -91,17 +102,54 @@ def ptxas(name: str) -> Finding:
     variable = PTXAS[name]
     chosen = os.environ.get(variable)
     own = metadata.distribution("triton").locate_file(f"triton/backends/nvidia/bin/{name}")
-    if chosen and (release := _release(chosen)) is not None:
-        return Finding(name, f"{release}, {chosen} ({variable})")
     release = _release(str(own))
+    if chosen and (other := _release(chosen)) is not None:
+        older = release is not None and _numbers(other) < _numbers(release)
+        remedy = f"it is older than Triton's own ({release}), whose PTX it may not know: unset {variable}"
+        return Finding(name, f"{other}, {chosen} ({variable})", remedy if older else None)
     found = f"{release}, {own}" if release is not None else f"{own} does not run"
     if chosen:
         return Finding(name, found, f"{variable}={chosen} does not run, Triton takes its own: unset or correct it")
     return Finding(name, found, None if release is not None else f"set {variable}, or reinstall Triton: {INSTALL}")
 
 
-def gpu(driver: CudaDriver) -> Iterator[Finding]:
-    """NVIDIA's driver and the GPU that it launches on."""
+def cache() -> Finding:
+    """Where Triton keeps what it has compiled: its version is part of the names, so several may share the folder."""
+    chosen = os.environ.get(CACHE)
+    folder = Path(chosen) if chosen else Path(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
+    named = f" ({CACHE})" if chosen else ""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        return Finding("cache", f"{folder}{named}", f"{existing} is no folder: set {CACHE} to another one")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        remedy = f"{existing} can't be written: set {CACHE} to a folder of yours, else every start compiles anew"
+        return Finding("cache", f"{folder}{named}", remedy)
+    if existing is not folder:
+        return Finding("cache", f"{folder}{named}, not made yet")
+    size, count, is_all = _contents(folder)
+    amount = f"{'' if is_all else 'more than '}{size / 2**20:.0f} MiB in {count} kernels"
+    free = shutil.disk_usage(folder).free
+    remedy = f"the disk has {free / 2**20:.0f} MiB left: empty the folder, or set {CACHE}" if free < LITTLE else None
+    return Finding("cache", f"{folder}{named}, {amount}", remedy)
+
+
+def _contents(folder: Path) -> tuple[int, int, bool]:
+    """Bytes in the folders of a cache, their number, and whether all were looked into: a large one takes too long."""
+    size = count = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if count == MANY:
+                return size, count, False
+            if entry.is_dir():
+                count += 1
+                # Another process may be writing, and moves its files when they are complete.
+                with contextlib.suppress(FileNotFoundError), os.scandir(entry.path) as files:
+                    size += sum(file.stat().st_size for file in files if file.is_file())
+    return size, count, True
+
+
+def gpu(driver: CudaDriver, releases: Mapping[str, str] = MappingProxyType({})) -> Iterator[Finding]:
+    """NVIDIA's driver and the GPU that it launches on; with the releases of the assemblers by their names."""
     try:
         version = driver.version()
     except CudaDriverError as error:
@@ -118,7 +166,21 @@ def gpu(driver: CudaDriver) -> Iterator[Finding]:
     except CudaDriverError as error:
         yield Finding("GPU", str(error), "look at nvidia-smi: is another process holding the GPU, or its memory?")
         return
-    yield Finding("GPU", f"sm_{major}{minor}, {processors} SMs, {shared} bytes of shared memory a CTA")
+    found = f"sm_{major}{minor}, {processors} SMs, {shared} bytes of shared memory a CTA"
+    yield Finding(
+        "GPU", found, _misfit(version, major, releases.get("ptxas-blackwell" if major >= 10 else "ptxas", ""))
+    )
+
+
+def _misfit(driver: int, major: int, release: str) -> str | None:
+    """What keeps kernels from running on a GPU of this major capability, by a driver of this CUDA version (12080)."""
+    if major < OLDEST_GPU:
+        return f"kernels are compiled for sm_{OLDEST_GPU}0 and newer GPUs; the interpreter (tlx run) needs none"
+    if release[:1].isdigit() and _numbers(release)[0] > driver // 1000:
+        return (
+            f"the driver is too old for binaries of ptxas {release}: install one of CUDA {release.split('.')[0]}.0 on"
+        )
+    return None
 
 
 def torch() -> Finding:
@@ -127,6 +189,10 @@ def torch() -> Finding:
         return Finding("torch", metadata.version("torch"))
     except metadata.PackageNotFoundError:
         return Finding("torch", "not installed", "only the examples' own main programs need it: pip install torch")
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
 
 
 def _release(program: str) -> str | None:

@@ -1,48 +1,19 @@
-"""`tlx explain FILE.py:KERNEL`: the passes that a kernel goes through, and what each of them did."""
+"""`tlx explain FILE.py:KERNEL`: the passes that a kernel goes through, what each of them did, and what layouts cost."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
-from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
-from xdsl.dialects.builtin import ModuleOp
-
+from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import compile_text
+from tlx_xdsl.runtime.stages import Stage, changes, unified_diff
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.tools import compile_command
-
-_SHOWN = 4
-"""How many kinds of operation a line of the table names before it counts the rest."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The module behind one stage of the pipeline."""
-
-    name: str
-    """The pass, or `frontend`."""
-    printed: str
-    """The module as text with locations."""
-
-    @cached_property
-    def _module(self) -> ModuleOp:
-        return parse_module(self.printed, filename=self.name)
-
-    @cached_property
-    def operations(self) -> Counter[str]:
-        """How many operations there are of each kind, without the module itself."""
-        return Counter(op.name for op in self._module.walk() if op is not self._module)
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The text without locations, which move with every pass and explain nothing."""
-        return print_module(self._module, locations=False).splitlines()
+from tlx_xdsl.tools.layout_report import layout_section, why
+from tlx_xdsl.transforms.pipelines import is_plain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,30 +21,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
     parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
     parser.add_argument(
+        "--why",
+        metavar="VALUE",
+        help="why a value has its layout: %%acc_1 as printed behind the last pass, or the name of a Python variable",
+    )
+    parser.add_argument(
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
+    compile_command.add_conversion_argument(parser)
     compile_command.add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Carry the command out.
 
-    Raises CompilationError for a fault in the kernel, and for a pass that it does not go through.
+    Raises CompilationError for a fault in the kernel, for a pass that it does not go through, and for a value that it
+    does not have or whose layout is stock Triton's choice.
     """
-    kernel, specialization = compile_command.kernel_of(args)
+    kernel, options, specialization = compile_command.load(args)
     version = compile_command.triton_version(args.triton_version, needs_backend=False)
     stages: list[Stage] = []
     text = compile_text(
         kernel.source,
         specialization,
         triton_version=version,
+        conversion=args.conversion,
         on_stage=lambda name, printed: stages.append(Stage(name, printed)),
     )
     if args.diff is not None:
         print(diff(stages, args.diff) or f"{args.diff} changed nothing")
         return
+    last = parse_module(stages[-1].printed, filename=stages[-1].name)
+    if args.why is not None:
+        if is_plain(last):
+            raise CompilationError(
+                "--why: stock Triton chooses the layouts of plain Triton code; with --conversion own we do"
+            )
+        print(why(last, args.why, parse_module(stages[0].printed, filename=stages[0].name)))
+        return
     print(f"{text.name} for {specialization.target}, Triton {version}")
     print(table(stages, text.times_ms))
+    print()
+    installed = installed_triton_version()
+    if installed is not None and parse_version(installed) == parse_version(version):
+        print("layouts behind the passes of stock Triton")
+        stock = compile_ttgir(text.ttgir, compile_command.backend_options(specialization, options), stages="ttgir")
+        print(layout_section(parse_module(stock.ttgir, filename="stock Triton"), last))
+    elif is_plain(last):
+        print("layouts: stock Triton chooses them, for this is plain Triton code")
+    else:
+        print(f"layouts in front of the passes of stock Triton {version}, which is not installed")
+        print(layout_section(last))
 
 
 def table(stages: list[Stage], times_ms: dict[str, float]) -> str:
@@ -95,18 +93,6 @@ def table(stages: list[Stage], times_ms: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def changes(before: Stage, after: Stage) -> str:
-    """In few words what is different behind a pass: the kinds of operation that it added and removed, most first."""
-    added, removed = after.operations - before.operations, before.operations - after.operations
-    signed = [(count, f"+{count} {name}") for name, count in added.items()]
-    signed += [(count, f"-{count} {name}") for name, count in removed.items()]
-    if not signed:
-        return "nothing" if before.lines == after.lines else "types, attributes or order only"
-    signed.sort(key=lambda each: -each[0])
-    rest = sum(count for count, _ in signed[_SHOWN:])
-    return ", ".join(text for _, text in signed[:_SHOWN]) + (f", and {rest} more" if rest else "")
-
-
 def diff(stages: list[Stage], name: str) -> str:
     """The unified diff of the text before and behind the pass `name`, without locations; empty if it did nothing.
 
@@ -114,7 +100,6 @@ def diff(stages: list[Stage], name: str) -> str:
     """
     for before, after in pairwise(stages):
         if after.name == name:
-            found = difflib.unified_diff(before.lines, after.lines, f"before {name}", f"behind {name}", lineterm="")
-            return "\n".join(found)
+            return unified_diff(before, after)
     passes = ", ".join(stage.name for stage in stages[1:])
     raise CompilationError(f"--diff: expected a pass that this kernel goes through ({passes}), found '{name}'")

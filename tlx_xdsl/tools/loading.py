@@ -6,33 +6,23 @@ import ast
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.language.core import ALL_DTYPES
+from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
 from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.verify import verify_module
 
-DEFAULTS = "TLX_COMPILE"
-"""The module-level name under which a file says how its kernels are compiled by default."""
-
-
-@dataclass(frozen=True)
-class KernelDefaults:
-    """What a file's `TLX_COMPILE` says about one kernel."""
-
-    signature: Mapping[str, str] = field(default_factory=dict[str, str])
-    constexprs: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Launch options such as `num_warps`."""
-
-
-OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target")
-"""Launch options that `TLX_COMPILE` may hold beside the signature and the constexprs."""
+MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
+"""How files end that hold IR."""
 
 
 def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
@@ -48,7 +38,23 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
     if name not in kernels:
         have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
         raise CompilationError(f"no kernel '{name}' in this file, {have}", SourceLocation(path, 0))
-    return kernels[name], _defaults(path, module, name)
+    return kernels[name], kernel_defaults(path, vars(module), name)
+
+
+def load_ir(path: str) -> ModuleOp:
+    """The verified module in a file of IR.
+
+    Raises CompilationError when the file can't be read, and, located in it, when it holds no valid module.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise CompilationError("no such file", SourceLocation(path, 0)) from error
+    except UnicodeDecodeError as error:
+        raise CompilationError(f"the file holds no text: {error}", SourceLocation(path, 0)) from error
+    module = parse_module(text, filename=path)
+    verify_module(module)
+    return module
 
 
 def _kernel(value: object) -> Kernel | None:
@@ -99,26 +105,6 @@ def _import_error(path: str, error: Exception) -> CompilationError:
 def _source_line(path: str, line: int | None) -> str | None:
     lines = Path(path).read_text().splitlines()
     return lines[line - 1] if line is not None and 0 < line <= len(lines) else None
-
-
-def _defaults(path: str, module: ModuleType, name: str) -> KernelDefaults:
-    table: object = getattr(module, DEFAULTS, {})
-    place = SourceLocation(path, 0)
-    if not isinstance(table, dict):
-        raise CompilationError(f"{DEFAULTS} must be a dictionary from kernel names to settings", place)
-    settings = cast(dict[str, object], table).get(name, {})
-    if not isinstance(settings, dict):
-        raise CompilationError(f"{DEFAULTS}['{name}'] must be a dictionary", place)
-    settings = dict(cast(dict[str, Any], settings))
-    signature, constexprs = settings.pop("signature", {}), settings.pop("constexprs", {})
-    surplus = next((key for key in settings if key not in OPTIONS), None)
-    if surplus is not None:
-        raise CompilationError(
-            f"{DEFAULTS}['{name}'] has the unknown entry '{surplus}', expected signature, constexprs or one of "
-            f"{', '.join(OPTIONS)}",
-            place,
-        )
-    return KernelDefaults(signature, constexprs, settings)
 
 
 def assignments(texts: Sequence[str], option: str) -> dict[str, str]:

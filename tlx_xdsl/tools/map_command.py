@@ -13,16 +13,14 @@ from tlx_xdsl.analysis.storage_map import StorageMap
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.compilation import frontend_module
-from tlx_xdsl.runtime.targets import capability_of
-from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
+from tlx_xdsl.targets import target_named
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools import compile_command
-from tlx_xdsl.tools.storage_map_svg import map_as_svg
+from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
 from tlx_xdsl.tools.storage_map_text import map_as_json, map_as_text
 
 FORMATS = ("text", "json", "svg")
-MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
-"""How files end that hold IR."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,15 +54,12 @@ def run(args: argparse.Namespace) -> None:
 
 def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
     """The module to map, and the compute capability that the command line asks for."""
-    path = Path(args.kernel)
-    if path.suffix not in MLIR_SUFFIXES:
-        kernel, specialization = compile_command.kernel_of(args)
-        module, capability = frontend_module(kernel.source, specialization), capability_of(specialization.target)
-    else:
-        module = parse_module(path.read_text(encoding="utf-8"), filename=args.kernel)
-        capability = None if args.target is None else capability_of(args.target)
+    if Path(args.kernel).suffix in MLIR_SUFFIXES:
+        return load_ir(args.kernel), None if args.target is None else target_named(args.target).capability
+    kernel, specialization = compile_command.kernel_of(args)
+    module = frontend_module(kernel.source, specialization)
     verify_module(module)
-    return module, capability
+    return module, target_named(specialization.target).capability
 
 
 def _format(args: argparse.Namespace) -> str:

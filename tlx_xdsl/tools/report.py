@@ -50,7 +50,14 @@ def _resources(result: BackendResult) -> list[str]:
         ("registers per thread", resources.registers),
         ("spill stores, bytes per thread", resources.spill_store_bytes),
         ("spill loads, bytes per thread", resources.spill_load_bytes),
+        ("stack, bytes per thread", resources.stack_bytes),
         ("shared memory, bytes per block", metadata.shared),
+        ("static shared memory, bytes", resources.static_shared_bytes),
+        ("tensor memory, columns", metadata.tmem_size),
+        ("constant memory, bytes", resources.constant_bytes),
+        ("named barriers, of 16", resources.barriers),
         ("warps per block", metadata.num_warps),
     )
+    always = ("registers", "spill", "shared memory, bytes per block", "warps")
+    rows = tuple(row for row in rows if row[1] or row[0].startswith(always))
     return ["  resources, by ptxas", *(f"    {what:<32}{amount:9d}" for what, amount in rows)]

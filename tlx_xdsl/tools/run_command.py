@@ -6,6 +6,7 @@ import argparse
 import ast
 import sys
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from tlx_xdsl.interpreter.numbers import is_float
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
     Interpretation,
@@ -28,11 +30,10 @@ from tlx_xdsl.runtime.interpret import (
     interpret_module,
     interpret_source,
 )
-from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
 from tlx_xdsl.tools.compile_command import launch_options
-from tlx_xdsl.tools.loading import KernelDefaults, assignments, constexpr_value, load_kernel
-from tlx_xdsl.tools.map_command import MLIR_SUFFIXES
+from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, constexpr_value, load_ir, load_kernel
+from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 _EPILOG = """\
 values of arguments:
@@ -112,13 +113,14 @@ def _run_kernel(args: argparse.Namespace) -> None:
     arguments = {name: constexpr(value) for name, value in constants.items() if name not in values} | values
     run = _Run(args, defaults_of(source) | constants | values)
     launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
-    run.tell(interpret_source(source, run.grid, arguments, _options(args, launch), types))
+    result = interpret_source(source, run.grid, arguments, _options(args, launch), types)
+    run.tell(result, in_clusters=prod(options["cluster"]) > 1)
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
     if args.constexpr:
         raise CompilationError("--constexpr: IR has no compile-time arguments any more")
-    module = parse_module(Path(path).read_text(encoding="utf-8"), filename=path)
+    module = load_ir(path)
     hints = {name: hint_of_type(type_) for name, type_ in argument_types(kernel_of(module, function)).items()}
     values = {
         name: argument_value(name, text, hints.get(name, Hint()), args.seed)
@@ -126,7 +128,8 @@ def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None
     }
     run = _Run(args, values)
     launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
-    run.tell(interpret_module(module, run.grid, values, _options(args, launch), function))
+    result = interpret_module(module, run.grid, values, _options(args, launch), function)
+    run.tell(result, in_clusters=cluster_dims(module) is not None)
 
 
 def _check_names(
@@ -203,7 +206,7 @@ class _Run:
                 raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
         return result
 
-    def tell(self, result: Interpretation) -> None:
+    def tell(self, result: Interpretation, *, in_clusters: bool) -> None:
         """Print what a run has changed and how it went, save arrays, and check them.
 
         Raises CompilationError for an array that does not hold what it should.
@@ -215,7 +218,7 @@ class _Run:
             print(f"{name}: {summary(self._arrays[name])}")
         if not changed:
             print("no array has changed")
-        what = "program" if self._args.cluster is None else "cluster"
+        what = "cluster" if in_clusters else "program"
         jobs = f", {result.jobs} processes" if result.jobs > 1 else ""
         print(
             f"{result.clusters} {what}{'' if result.clusters == 1 else 's'} in {result.seconds:.2f} s: "

@@ -6,27 +6,83 @@ from collections.abc import Callable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.transforms.layout.dump_layout import DumpLayoutPass
+from tlx_xdsl.transforms.layout.finalize_user_layouts import FinalizeUserLayoutsPass
+from tlx_xdsl.transforms.layout.insert_require_layout import InsertRequireLayoutPass
+from tlx_xdsl.transforms.layout.lower_scale_arrays import LowerScaleArraysPass
+from tlx_xdsl.transforms.layout.lower_scale_copies import LowerScaleCopiesPass
+from tlx_xdsl.transforms.layout.propagate_layout import PropagateLayoutPass
+from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import ResolvePlaceholderLayoutsPass
 from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
+from tlx_xdsl.transforms.nvidia.buffer_branches import KeepBufferBranchesPass
+from tlx_xdsl.transforms.nvidia.bulk_copies import LowerBulkCopiesPass
+from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
+from tlx_xdsl.transforms.nvidia.cluster_barriers import LowerClusterBarriersPass
+from tlx_xdsl.transforms.nvidia.cluster_launch_control import LowerCLCPass
+from tlx_xdsl.transforms.nvidia.device_descriptors import LowerDeviceDescriptorsPass
+from tlx_xdsl.transforms.nvidia.dynamic_subslices import LowerDynamicSubslicesPass
+from tlx_xdsl.transforms.nvidia.inline_beside_tasks import InlineBesideTasksPass
+from tlx_xdsl.transforms.nvidia.keep_buffers import KeepBuffersPass
+from tlx_xdsl.transforms.nvidia.multicast_loads import LowerMulticastLoadsPass
 from tlx_xdsl.transforms.nvidia.named_barriers import LowerNamedBarriersPass
+from tlx_xdsl.transforms.nvidia.narrow_copies import LowerNarrowCopiesPass
+from tlx_xdsl.transforms.nvidia.pair_products import LowerPairProductsPass
+from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
+from tlx_xdsl.transforms.nvidia.registers import DonateRegistersPass
+from tlx_xdsl.transforms.nvidia.remote_memory import LowerRemoteMemoryPass
+from tlx_xdsl.transforms.nvidia.special_instructions import LowerSpecialInstructionsPass
+from tlx_xdsl.transforms.nvidia.thread_arrivals import LowerThreadArrivalsPass
+from tlx_xdsl.transforms.nvidia.votes import LowerVotesPass
 from tlx_xdsl.transforms.storage_alias.budget import StorageBudgetPass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
+from tlx_xdsl.transforms.tritongpu.check_dots import CheckDotsInFlightPass
 from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
+from tlx_xdsl.transforms.tritongpu.expand_local_gather import ExpandLocalGatherPass
 from tlx_xdsl.transforms.tritongpu.expand_negf import ExpandNegfPass
 from tlx_xdsl.transforms.tritongpu.fixup import TritonTLXFixupPass
 
 
-def ttgir_pipeline(*, whole_views: bool = False) -> tuple[ModulePass, ...]:
+def ttgir_pipeline(
+    *,
+    whole_views: bool = False,
+    native_clc: bool = False,
+    native_gathers: bool = True,
+    buffer_selects: bool = True,
+    calls_beside_tasks: bool = True,
+) -> tuple[ModulePass, ...]:
     """The passes from the frontend's module to TTGIR for stock Triton, in order.
 
-    `whole_views` is for Triton 3.8 (`text.profiles.Profile.views_fill_allocations`).
+    The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
+    `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
+    `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `calls_beside_tasks` for those of that name.
     """
     return (
+        # Refuse what the target lacks while the user's names for it are still there.
+        CheckTargetPass(),
         # Refuse what can't work while the user's constructs are still there to point at.
         TritonTLXFixupPass(),
+        # What reads registers that the tensor cores still write, in the user's own operations.
+        CheckDotsInFlightPass(),
+        # What operations need of layouts and users wish for: what buffers take of memory depends on it.
+        InsertRequireLayoutPass(),
+        PropagateLayoutPass(),
+        # Partitions have warps of their own; stock Triton has no word for a layout that is yet to come.
+        ResolvePlaceholderLayoutsPass(),
+        FinalizeUserLayoutsPass(),
+        # Stock Triton has no arrays of scales; columns of tensor memory it has. It copies a matrix of them, not lines.
+        LowerScaleArraysPass(),
+        LowerScaleCopiesPass(),
+        # Stock Triton refuses them; what threads then write themselves may need a fence.
+        LowerNarrowCopiesPass(),
+        # What threads write for TMA and the tensor cores, while every buffer still has a name of its own.
+        InsertProxyFencesPass(),
+        # Stock Triton drops requests for registers that do not add up, and knows no wishes of ours.
+        DonateRegistersPass(),
         # What can't fit the target is told with who takes how much, while the user's buffers are still there.
         StorageBudgetPass(),
         # Buffers that share a region become views of one allocation; sizes and offsets are settled here.
@@ -35,12 +91,41 @@ def ttgir_pipeline(*, whole_views: bool = False) -> tuple[ModulePass, ...]:
         RewriteLocalAliasPass(whole_views=whole_views),
         # Stock Triton 3.6 and 3.7 do not lower arith.negf.
         ExpandNegfPass(),
+        # Stock Triton 3.6 picks from registers only.
+        *(() if native_gathers else (ExpandLocalGatherPass(),)),
+        # Where the CTAs of a cluster wait for each other, while it is plain who uses whose memory.
+        LowerClusterBarriersPass(),
+        # Stock Triton has no word for these instructions; their elements get layouts like any other.
+        LowerSpecialInstructionsPass(),
         # Layouts for every tensor, by the warps of its region; conversions at the borders.
         ConvertTritonToTritonGPUPass(),
+        # The boxes of a descriptor follow its layout.
+        LowerDeviceDescriptorsPass(),
+        # Stock Triton has no word for copies without a descriptor, nor for arrivals of single threads, nor, before
+        # 3.8, for cluster launch control.
+        LowerBulkCopiesPass(),
+        LowerThreadArrivalsPass(),
+        LowerCLCPass(native=native_clc),
+        # Who votes with which element is known now.
+        LowerVotesPass(),
+        # Stock Triton knows other CTAs' memory only for tensors that span the cluster.
+        LowerMulticastLoadsPass(),
+        LowerPairProductsPass(),
+        LowerRemoteMemoryPass(),
+        # What has become no address by now: stock Triton takes parts of buffers at constant places only.
+        LowerDynamicSubslicesPass(),
         # Stock Triton has no word for the user's named barriers.
         LowerNamedBarriersPass(),
         # Stock Triton reuses a barrier's memory unless its life is ended: last, when all barriers exist.
         BarrierLifecyclePass(),
+        # The same for buffers whose addresses were taken for PTX: behind all passes that do.
+        KeepBuffersPass(),
+        # Stock Triton 3.6 and 3.7 assert when a select chooses a buffer, and they make one of a bare branch.
+        *(() if buffer_selects else (KeepBufferBranchesPass(),)),
+        # Stock Triton 3.8 can't lower calls in kernels with tasks.
+        *(() if calls_beside_tasks else (InlineBesideTasksPass(),)),
+        # What the user wants to see and asserts of layouts: last, when ours are final.
+        DumpLayoutPass(),
     )
 
 
@@ -53,18 +138,23 @@ def is_plain(module: ModuleOp) -> bool:
 
     Stock Triton's own way from TTIR to TTGIR, with its software pipelining, serves such a module best.
     """
+    return first_beyond_plain(module) is None
+
+
+def first_beyond_plain(module: ModuleOp) -> Operation | None:
+    """The first operation of the module that is not plain Triton, if there is one."""
     for op in module.walk():
         if op.name.startswith(_OURS):
-            return False
+            return op
         for value in op.results:
             if (type_ := as_tensor(value.type)) is not None and not isinstance(type_.encoding, NoneAttr):
-                return False
-    return True
+                return op
+    return None
 
 
 def plain_pipeline() -> tuple[ModulePass, ...]:
     """The passes that plain Triton needs before stock Triton gets it."""
-    return (ExpandNegfPass(),)
+    return (CheckTargetPass(plain=True), ExpandNegfPass())
 
 
 def run_pipeline(

@@ -28,6 +28,11 @@ def hopper(n):
     integers = tlx.async_dot(a8, b8)
     # HOPPER: ttng.warp_group_dot {{.*}} -> tensor<64x128xf16>
     halves = tlx.async_dot(a, b, out_dtype=tl.float16, input_precision="ieee")
+    e4 = tlx.local_alloc((64, 32), tl.float8e4nv, 1)[0]
+    e5 = tlx.local_alloc((128, 32), tl.float8e5, 1)[0]
+    # The tensor cores sum 8-bit floats up in less than f32.
+    # HOPPER: ttng.warp_group_dot {{.*}}maxNumImpreciseAcc = 1073741824 : i32{{.*}} -> tensor<64x128xf32>
+    eighths = tlx.async_dot(e4, tlx.local_trans(e5))
 
 
 @tlx_xdsl.jit

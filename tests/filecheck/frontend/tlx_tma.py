@@ -1,5 +1,5 @@
 """TMA copies, and tensor descriptors that are made on the device."""
-# RUN: tlx compile %s:copies --emit ttir -o - | filecheck %s --check-prefix=COPIES
+# RUN: tlx compile %s:copies --target sm_100a --emit ttir -o - | filecheck %s --check-prefix=COPIES
 # RUN: tlx compile %s:descriptors --emit ttir -o - | filecheck %s --check-prefix=DESC
 
 import tlx_xdsl

@@ -11,17 +11,16 @@ def tmem(n):
     # CHECK-DAG: #[[ACC:.*]] = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
     # CHECK-DAG: #[[ROWS:.*]] = #ttng.tensor_memory_encoding<blockM = 64, blockN = 32, colStride = 2>
     # CHECK-DAG: #[[WIDE:.*]] = #ttng.tensor_memory_encoding<blockM = 128, blockN = 256, colStride = 1>
-    # CHECK-DAG: #[[SCALES:.*]] = #ttng.tensor_memory_scales_encoding<>
     # CHECK: %acc = ttng.tmem_alloc : () -> !ttg.memdesc<2x128x64xf32, #[[ACC]], #ttng.tensor_memory, mutable>
     acc = tlx.local_alloc((128, 64), tl.float32, 2, tlx.storage_kind.tmem)
     # CHECK: %wide = ttng.tmem_alloc : () -> !ttg.memdesc<1x128x512xf16, #[[WIDE]], #ttng.tensor_memory, mutable>
     wide = tlx.local_alloc((128, 512), tl.float16, 1, tlx.storage_kind.tmem)
-    # CHECK: %rows = ttng.tmem_alloc : () -> !ttg.memdesc<1x64x32xf16, #[[ROWS]], #ttng.tensor_memory, mutable>
+    # CHECK: %rows = ttng.tmem_alloc : () -> !ttg.memdesc<1x64x32xf16, #tlx.user_layout<#[[ROWS]]>, #ttng.tensor_memory, mutable>
     rows = tlx.local_alloc(
         (64, 32), tl.float16, 1, tlx.storage_kind.tmem, layout=tlx.tensor_memory_layout_encoding(64, 32, colStride=2)
     )
-    # Bytes that are no floats are scales.
-    # CHECK: %scales = ttng.tmem_alloc : () -> !ttg.memdesc<1x128x4xi8, #[[SCALES]], #ttng.tensor_memory, mutable>
+    # Bytes that are no floats are scales or an operand: a pass looks at what uses them.
+    # CHECK: %scales = ttng.tmem_alloc : () -> !ttg.memdesc<1x128x4xi8, #tlx.dummy_tmem_layout, #ttng.tensor_memory, mutable>
     scales = tlx.local_alloc((128, 4), tl.uint8, 1, tlx.storage_kind.tmem)
     # CHECK: [[ONE:%.*]] = ttg.memdesc_index %acc[%n] :
     one = acc[n]
@@ -39,7 +38,7 @@ def tmem(n):
     # CHECK: ttg.memdesc_reinterpret [[ONE]] : {{.*}} -> !ttg.memdesc<128x128xf16, #{{.*}}, #ttng.tensor_memory, mutable>
     halves = tlx.local_reinterpret(one, tl.float16, (128, 128))
     staged = tlx.local_alloc((128, 4), tl.uint8, 1)
-    # CHECK: ttng.tmem_copy %{{.*}}, %{{.*}} : !ttg.memdesc<128x4xi8, #{{.*}}, #smem, mutable>, !ttg.memdesc<128x4xi8, #[[SCALES]], #ttng.tensor_memory, mutable>
+    # CHECK: ttng.tmem_copy %{{.*}}, %{{.*}} : !ttg.memdesc<128x4xi8, #{{.*}}, #smem, mutable>, !ttg.memdesc<128x4xi8, #tlx.dummy_tmem_layout, #ttng.tensor_memory, mutable>
     tlx.tmem_copy(staged[0], scales[0])
 
 

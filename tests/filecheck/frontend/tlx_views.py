@@ -22,21 +22,21 @@ def allocations():
     tile = tlx.local_alloc((64, 32), tl.float16, 3)
     # ALLOC: %vector = ttg.local_alloc : () -> !ttg.memdesc<2x64xf32, #[[VECTOR]], #smem, mutable>
     vector = tlx.local_alloc((64,), tl.float32, 2)
-    # ALLOC: %cute = ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16, #[[CUTE]], #smem, mutable>
+    # ALLOC: %cute = ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16, #tlx.user_layout<#[[CUTE]]>, #smem, mutable>
     cute = tlx.local_alloc((64, 32), tl.float16, 1, layout=tlx.swizzled_layout(2, 3, 3))
-    # ALLOC: %plain = ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16, #[[PLAIN]], #smem, mutable>
+    # ALLOC: %plain = ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16, #tlx.user_layout<#[[PLAIN]]>, #smem, mutable>
     plain = tlx.local_alloc((64, 32), tl.float16, 1, layout=tlx.swizzled_shared_layout_encoding.make_default(2))
-    # ALLOC: %turned = ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16, #[[TURNED]], #smem, mutable>
+    # ALLOC: %turned = ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16, #tlx.user_layout<#[[TURNED]]>, #smem, mutable>
     turned = tlx.local_alloc(
         (64, 32),
         tl.float16,
         1,
         layout=tlx.nv_mma_shared_layout_encoding((64, 32), (0, 1), tl.float16, swizzled=False),
     )
-    # ALLOC: %padded = ttg.local_alloc : () -> !ttg.memdesc<1x8x32xf32, #[[PADDED]], #smem, mutable>
+    # ALLOC: %padded = ttg.local_alloc : () -> !ttg.memdesc<1x8x32xf32, #tlx.user_layout<#[[PADDED]]>, #smem, mutable>
     padding = tlx.padded_shared_layout_encoding.with_identity_for([(32, 4)], (8, 32), (1, 0))
     padded = tlx.local_alloc((8, 32), tl.float32, 1, layout=padding)
-    # ALLOC: %linear = ttg.local_alloc : () -> !ttg.memdesc<1x2x2xf32, #[[LINEAR]], #smem, mutable>
+    # ALLOC: %linear = ttg.local_alloc : () -> !ttg.memdesc<1x2x2xf32, #tlx.user_layout<#[[LINEAR]]>, #smem, mutable>
     linear = tlx.local_alloc(
         (2, 2), tl.float32, 1, layout=tlx.shared_linear_layout_encoding([(0, 1), (1, 0)], alignment=32)
     )

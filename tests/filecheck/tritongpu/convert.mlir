@@ -133,6 +133,26 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
+// A descriptor that a loop carries has the layout under all of its names, and so has what it may be exchanged with.
+
+// CHECK:       tt.func public @carried(%a: !tt.tensordesc<64x64xf16, #shared>, %b: !tt.tensordesc<64x64xf16, #shared>
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %a, %{{.*}} = %b) -> (!tt.tensordesc<64x64xf16, #shared>, !tt.tensordesc<64x64xf16, #shared>)
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @carried(%a: !tt.tensordesc<64x64xf16>, %b: !tt.tensordesc<64x64xf16>, %n: i32, %buf: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%x = %a, %y = %b) -> (!tt.tensordesc<64x64xf16>, !tt.tensordesc<64x64xf16>) : i32 {
+      ttng.async_tma_reduce add, %x[%i, %c0] %buf : !tt.tensordesc<64x64xf16>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+      scf.yield %y, %x : !tt.tensordesc<64x64xf16>, !tt.tensordesc<64x64xf16>
+    }
+    tt.return
+  }
+}
+
+// -----
+
 // Layouts that stand in the text stay, and converting twice changes nothing.
 
 // CHECK:       tt.func public @explicit

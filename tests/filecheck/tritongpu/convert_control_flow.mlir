@@ -50,3 +50,41 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     tt.return %w : tensor<64xi32>
   }
 }
+
+// -----
+
+// An accumulator in flight goes round a scf.while, through a branch and out of a warp_yield without a conversion.
+
+// CHECK:       tt.func public @accumulators
+// CHECK-NOT:     ttg.convert_layout
+// CHECK:         tt.return
+#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#smem = #ttg.shared_memory
+!tile = !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @accumulators(%a: !tile, %b: !tile, %go: i1) {
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %end = scf.while (%acc = %zero) : (tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %d = ttng.warp_group_dot %a, %b, %acc {isAsync = true} : !tile * !tile -> tensor<64x64xf32>
+      scf.condition(%go) %d : tensor<64x64xf32>
+    } do {
+    ^bb0(%d: tensor<64x64xf32>):
+      scf.yield %d : tensor<64x64xf32>
+    }
+    cf.cond_br %go, ^more(%end : tensor<64x64xf32>), ^done(%end : tensor<64x64xf32>)
+  ^more(%in: tensor<64x64xf32>):
+    %e = ttng.warp_group_dot %a, %b, %in {isAsync = true} : !tile * !tile -> tensor<64x64xf32>
+    cf.br ^done(%e : tensor<64x64xf32>)
+  ^done(%out: tensor<64x64xf32>):
+    %last = ttg.warp_specialize(%a, %b)
+    default {
+      %f = ttng.warp_group_dot %a, %b, %out {isAsync = true} : !tile * !tile -> tensor<64x64xf32>
+      ttg.warp_yield %f : tensor<64x64xf32>
+    }
+    partition0(%pa: !tile, %pb: !tile) num_warps(1) {
+      ttg.warp_return
+    } : (!tile, !tile) -> tensor<64x64xf32>
+    %w = ttng.warp_group_dot_wait %last {pendings = 0 : i32} : tensor<64x64xf32>
+    tt.return
+  }
+}

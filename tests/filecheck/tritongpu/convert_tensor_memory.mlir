@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p convert-triton-to-tritongpu --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-propagate-layout,tlx-resolve-placeholder-layouts,convert-triton-to-tritongpu --split-input-file | filecheck %s
 // RUN: not tlx-opt %S/Inputs/tmem_two_warps.mlir -p convert-triton-to-tritongpu 2>&1 | filecheck %s --check-prefix=WARPS
 
 // WARPS: error: tensor memory is read and written by whole warp groups of 4 warps, 2 run this code

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from backend_kernels import VECTOR_ADD, VERSION, elementwise, needs_triton, tma_copy
+from backend_kernels import VECTOR_ADD, VERSION, elementwise, module, needs_triton, tma_copy
 
 from tlx_xdsl.backend import BackendOptions, compile_ttgir, start_worker
 
@@ -118,3 +118,35 @@ def test_a_cluster_that_the_binary_demands_is_reported():
 def test_the_worker_may_be_started_ahead():
     start_worker()
     assert compile_ttgir(VECTOR_ADD, HOPPER, stages="ttgir").ttgir
+
+
+def test_a_warning_of_ptxas_points_at_the_user_s_line():
+    """A wgmma whose result is used without a wait: ptxas adds one, and tells where."""
+    add = "arith.addf %{0}, %one : tensor<64x64xf32, #mma>"
+    dot = (
+        "ttng.warp_group_dot %a, %a, %{0}, %yes {{inputPrecision = 0 : i32, isAsync = true}} : "
+        "!operand * !operand -> tensor<64x64xf32, #mma>"
+    )
+    text = module(f"""\
+  tt.func public @dot(%out: !tt.ptr<f32>) {{
+    %yes = arith.constant true
+    %one = arith.constant dense<1.0> : tensor<64x64xf32, #mma>
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32, #mma>
+    %a = ttg.local_alloc : () -> !operand
+    %first = {dot.format("zero")} loc("user.py":3:9)
+    %more = {add.format("first")} loc("user.py":4:9)
+    %second = {dot.format("more")} loc("user.py":5:9)
+    %sum = {add.format("second")} loc("user.py":6:9)
+    %done = ttng.warp_group_dot_wait %sum {{pendings = 0 : i32}} : tensor<64x64xf32, #mma> loc("user.py":7:9)
+    %p = tt.splat %out : !tt.ptr<f32> -> tensor<64x64x!tt.ptr<f32>, #mma>
+    tt.store %p, %done : tensor<64x64x!tt.ptr<f32>, #mma>
+    tt.return
+  }} loc("user.py":1:1)""")
+    mma = "versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]"
+    result = compile_ttgir(text.replace("#smem =", f"#mma = #ttg.nvidia_mma<{{{mma}}}>\n#smem =", 1), HOPPER)
+    assert result.warnings
+    for warning in result.warnings:
+        assert warning.text.startswith("C75")
+        assert warning.location is not None
+        assert warning.location.filename == "user.py"
+        assert warning.location.line in (3, 4, 5, 6)

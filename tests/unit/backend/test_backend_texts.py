@@ -6,13 +6,16 @@ import time
 
 import pytest
 
-from tlx_xdsl.backend import BackendOptions, KernelMetadata, KernelResources, OutOfResourcesError
+from tlx_xdsl.backend import BackendOptions, BackendWarning, KernelMetadata, KernelResources, OutOfResourcesError
 from tlx_xdsl.backend.diagnosis import Finding, diagnose, find_reason, find_warnings, how_it_ended
 from tlx_xdsl.backend.limits import check_resources
 from tlx_xdsl.backend.protocol import receive, send
 from tlx_xdsl.backend.ptxas import parse_error, parse_resources, parse_warnings
 from tlx_xdsl.backend.stock_passes import stock_passes
 from tlx_xdsl.errors import SourceLocation
+
+HOPPER = BackendOptions()
+BLACKWELL = BackendOptions(target="sm_100a")
 
 LOSS = "Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient registers"
 
@@ -30,22 +33,47 @@ ptxas info    : Compile time = 252.000 ms
 class TestPtxas:
     def test_resources(self):
         assert parse_resources(PTXAS_LOG) == KernelResources(
-            registers=168, spill_store_bytes=240, spill_load_bytes=320, stack_bytes=160
+            registers=168, spill_store_bytes=240, spill_load_bytes=320, stack_bytes=160, barriers=9
         )
+        older = "ptxas info    : Used 40 registers, 1024 bytes smem, 400 bytes cmem[0], 8 bytes cmem[2]\n"
+        assert parse_resources(older) == KernelResources(registers=40, static_shared_bytes=1024, constant_bytes=408)
 
     def test_an_empty_log_has_none(self):
         assert parse_resources("") == KernelResources()
 
     def test_a_performance_loss_is_a_warning_though_ptxas_calls_it_info(self):
-        assert parse_warnings(PTXAS_LOG + PTXAS_LOG) == (f"C7510: {LOSS}",)
+        ptx = """\
+.file 1 "k.py"
+.visible .entry gemm(
+)
+{
+	.loc	1 9 3
+	wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {a}, b, c;
+	wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {a}, b, c;
+	.loc	1 5 7
+	wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {a}, b, c;
+"""
+        (warning,) = parse_warnings(PTXAS_LOG + PTXAS_LOG, ptx)
+        assert warning.text == f"C7510: {LOSS}"
+        assert warning.location == SourceLocation("k.py", 5, 7)
+        assert warning.notes == ("k.py:9:3: another wgmma of this kernel",)
+        assert str(warning).startswith("k.py:5:7: warning: C7510: ")
+        assert parse_warnings(PTXAS_LOG, "")[0].location is None
+        injected = "ptxas info    : (C7517) warpgroup.wait is injected in around line 7 by compiler"
+        assert parse_warnings(injected, ptx)[0].location == SourceLocation("k.py", 9, 3)
 
     def test_warnings_of_either_tool_with_and_without_a_place(self):
         log = """\
 ptxas-blackwell warning : Value of threads per SM is out of range
-ptxas /tmp/a.ptx, line 12; warning : (C7519) Unused label
+ptxas /tmp/a.ptx, line 7; warning : (C7519) Unused label
 ptxas-blackwell warning : Too many maxnreg specified for entry k, will be ignored
 """
-        assert parse_warnings(log) == ("Value of threads per SM is out of range", "C7519: Unused label")
+        range_, label = parse_warnings(log, self.PTX)
+        assert (range_.text, range_.location) == ("Value of threads per SM is out of range", None)
+        assert (label.text, label.location) == (
+            "C7519: Unused label",
+            SourceLocation("/home/user/helper.py", 5, 11),
+        )
 
     PTX = """\
 .visible .entry add(
@@ -128,7 +156,10 @@ class TestDiagnosis:
         assert error.notes == ("stock Triton 3.9.0 failed in stage 'llir'",)
 
     def test_warnings(self):
-        assert find_warnings('loc("u.py":1:2): warning: slow\nwarning: slow\nfine\n') == ("slow",)
+        assert find_warnings('loc("u.py":1:2): warning: slow\nwarning: slow\nfine\n') == (
+            BackendWarning("slow", SourceLocation("u.py", 1, 2)),
+            BackendWarning("slow"),
+        )
 
     def test_how_a_process_ended(self):
         assert how_it_ended(1) == "exited with code 1"
@@ -139,7 +170,7 @@ class TestDiagnosis:
 class TestOptions:
     @pytest.mark.parametrize(
         ("target", "capability"),
-        [("sm_80", 80), ("sm_90", 90), ("sm_90a", 90), ("sm_100a", 100), ("sm_103f", 103)],
+        [("sm_80", 80), ("sm_90", 90), ("sm_90a", 90), ("sm_100a", 100), ("sm_103", 103)],
     )
     def test_capability(self, target: str, capability: int):
         assert BackendOptions(target=target).capability == capability
@@ -163,16 +194,56 @@ class TestOptions:
 
 class TestLimits:
     def test_the_limit_itself_is_allowed(self):
-        check_resources(KernelMetadata(shared=232448, tmem_size=512), 90)
+        check_resources(KernelMetadata(shared=232448, tmem_size=512, num_warps=32), BLACKWELL, "")
         with pytest.raises(OutOfResourcesError):
-            check_resources(KernelMetadata(shared=232449), 90)
+            check_resources(KernelMetadata(shared=232449), HOPPER, "")
 
     def test_smaller_devices_have_less(self):
         with pytest.raises(OutOfResourcesError, match="101376"):
-            check_resources(KernelMetadata(shared=101377), 86)
+            check_resources(KernelMetadata(shared=101377), BackendOptions(target="sm_86"), "")
 
-    def test_an_unknown_device_is_not_judged(self):
-        check_resources(KernelMetadata(shared=1 << 20), 199)
+    def test_there_is_no_tensor_memory_on_hopper(self):
+        with pytest.raises(OutOfResourcesError, match="64 columns of tensor memory, but a CTA on sm_90a has at most 0"):
+            check_resources(KernelMetadata(tmem_size=64), HOPPER, "")
+
+    TTGIR = """\
+#loc = loc("k.py":1:1)
+module attributes {"ttg.maxnreg" = 168 : i32} {
+  tt.func public @k() {
+    %a = ttg.local_alloc : () -> !ttg.memdesc<2x64x128xf16, #shared, #smem, mutable> loc(#loc1)
+    %b = ttg.local_alloc : () -> !ttg.memdesc<4x64x128xf32, #shared, #smem, mutable> loc(#loc3)
+    %c = ttng.tmem_alloc : () -> !ttg.memdesc<128x128xf32, #tmem, #ttng.tensor_memory, mutable> loc(#loc1)
+    ttg.warp_specialize()
+  } loc(#loc)
+}
+#loc1 = loc("k.py":5:7)
+#loc2 = loc("k.py":9:3)
+#loc3 = loc("b"(#loc2))
+"""
+
+    def test_the_largest_buffers_are_named(self):
+        with pytest.raises(OutOfResourcesError) as info:
+            check_resources(KernelMetadata(shared=300000), HOPPER, self.TTGIR)
+        assert info.value.location == SourceLocation("k.py", 9, 3)
+        assert info.value.notes == (
+            "131072 bytes: 4x64x128xf32 at k.py:9:3",
+            "32768 bytes: 2x64x128xf16 at k.py:5:7",
+        )
+
+    @pytest.mark.parametrize(("warps", "fits"), [(8, True), (12, True), (16, False)])
+    def test_registers_of_a_kernel_whose_tasks_trade_them(self, warps: int, fits: bool):
+        metadata = KernelMetadata(num_warps=warps)
+        check_resources(metadata, HOPPER, self.TTGIR.replace("ttg.warp_specialize", "ttg.other"))
+        if fits:
+            check_resources(metadata, HOPPER, self.TTGIR)
+            return
+        with pytest.raises(OutOfResourcesError, match="maxnreg can be at most 128") as info:
+            check_resources(metadata, HOPPER, self.TTGIR)
+        assert (info.value.resource, info.value.required, info.value.limit) == ("registers", 86016, 65536)
+
+    def test_threads(self):
+        with pytest.raises(OutOfResourcesError, match=r"1152 threads in 36 warps \(4 of num_warps, 32 of its tasks\)"):
+            check_resources(KernelMetadata(num_warps=36), HOPPER, "")
 
 
 class TestPassList:
@@ -186,6 +257,14 @@ class TestPassList:
                 "warp_specialize",
                 "prefetch",
             }
+
+    def test_the_accumulator_of_a_dot_is_hoisted_where_a_dot_has_tensor_memory(self):
+        def added(capability: int) -> set[str]:
+            with_dot, without = (stock_passes(capability, text) for text in ("tt.dot", ""))
+            return {stock_pass.name for stock_pass in with_dot} - {stock_pass.name for stock_pass in without}
+
+        assert added(90) == set()
+        assert added(100) == {"hoist_tmem_alloc", "remove_tmem_tokens"}
 
     def test_every_pass_has_a_reason(self):
         assert all(stock_pass.why for stock_pass in stock_passes(100, ""))

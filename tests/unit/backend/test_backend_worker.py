@@ -20,9 +20,7 @@ REPOSITORY = Path(next(iter(tlx_xdsl.__path__))).parent
 
 
 def worker_pid() -> int:
-    worker = client.CLIENT._worker
-    assert worker is not None
-    return worker.process.pid
+    return client.CLIENT.workers[0].process.pid
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -64,7 +62,7 @@ class TestLife:
             "from tlx_xdsl.backend.client import CLIENT\n"
             "result = compile_ttgir(open(sys.argv[1]).read(), BackendOptions())\n"
             "print(len(result.cubin) > 0, 'triton' in sys.modules)\n"
-            "print(CLIENT._worker.process.pid, CLIENT._worker.directory)",
+            "print(CLIENT.workers[0].process.pid, CLIENT.workers[0].directory)",
             str(kernel),
         )
         assert done.stderr == ""
@@ -79,7 +77,7 @@ class TestLife:
         start_worker()
         first = worker_pid()
         os.kill(first, signal.SIGKILL)
-        client.CLIENT._worker.process.wait()
+        client.CLIENT.workers[0].process.wait()
         assert compile_ttgir(VECTOR_ADD, HOPPER, stages="ttgir").ttgir
         assert worker_pid() != first
 

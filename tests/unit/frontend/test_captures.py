@@ -79,3 +79,14 @@ def test_a_captured_block_is_refused_with_the_fix(tmp_path):
     with pytest.raises(CompilationError, match="compute it inside, or pass it through shared memory") as error:
         captured(tmp_path, "x = tl.arange(0, 16)", "tl.store(out + x, x)")
     assert error.value.source_line.strip() == "tl.store(out + x, x)"
+
+
+def test_buffers_over_the_memory_of_others_are_captured_not_made_again(tmp_path):
+    """Made in each task, they would be other buffers, of which one overwrites the other."""
+    names, text = captured(
+        tmp_path,
+        "first = tlx.local_alloc((64,), tl.float32, 1); second = tlx.local_alloc((64,), tl.float32, 1, reuse=first)",
+        "tlx.local_store(second[0], tl.zeros((64,), tl.float32))",
+    )
+    assert names == ["%second"]
+    assert "tlx.local_alias" not in text

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.frontend.kernels import compile_source
 from tlx_xdsl.frontend.lower.tlx_encodings import register_type
-from tlx_xdsl.frontend.lower.tlx_views import _reshaped, _transposed
 from tlx_xdsl.language import float32, tlx
+from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.encodings import (
     DistributedLinearLayout,
@@ -49,8 +49,7 @@ def number(coordinates, shape):
     ],
 )
 def test_a_reshape_moves_no_element(layout, shape, new, kind):
-    buffer = SimpleNamespace(shape=shape, element_bits=32)
-    reshaped = _reshaped(None, layout, buffer, new)
+    reshaped = reshaped_buffer_layout(layout, shape, 32, new)
     assert isinstance(reshaped, kind)
     before, after = elements(layout, shape), elements(reshaped, new)
     assert len(before) == len(after) == prod(shape)
@@ -67,7 +66,7 @@ def test_a_reshape_moves_no_element(layout, shape, new, kind):
     ],
 )
 def test_a_transposition_moves_no_element(layout, shape, order):
-    turned = _transposed(None, layout, order)
+    turned = transposed_buffer_layout(layout, order)
     new = tuple(shape[dim] for dim in order)
     expected = [tuple(place[dim] for dim in order) for place in elements(layout, shape)]
     assert elements(turned, new) == expected

@@ -9,10 +9,12 @@ from tests.unit.interpreter.kernels import (
     attention,
     clc_gemm,
     cluster_gemm,
+    cluster_square_gemm,
     layer_norm,
     mx_gemm,
     pair_gemm,
     pair_persistent,
+    remote_ring,
 )
 
 TOLERANCE = 1e-3
@@ -57,6 +59,35 @@ def norm(m=20, n=500, size=4, **constexprs) -> Case:
 
     options = {"cluster": (size, 1, 1), "target": "sm_90a"}
     return Case(layer_norm.layer_norm, (size, -(-m // 8)), [x, y, m, n, 1e-5], settings, options, results, 1e-5)
+
+
+def ring(how, size=4, rows=16, columns=64, dtype=np.float16, **constexprs) -> Case:
+    """The ring of CTAs, in two clusters; the sums are those of small integers, without rounding."""
+    x = np.random.default_rng(size).integers(-8, 9, (2, size, rows, columns)).astype(dtype)
+    y = np.zeros_like(x)
+    settings = {"ROWS": rows, "COLUMNS": columns, "SIZE": size, "HOW": how} | constexprs
+    options = {"cluster": (size, 1, 1), "target": "sm_90a"}
+
+    def results():
+        return [(y, np.broadcast_to(x.astype(np.float64).sum(1, keepdims=True), x.shape))]
+
+    return Case(remote_ring.ring, (2 * size,), [x, y], settings, options, results, 1e-6)
+
+
+def square(m=192, n=256, k=200, **constexprs) -> Case:
+    """The GEMM of 2 x 2 CTAs that share the copies of A and B."""
+    settings = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "NUM_STAGES": 2} | constexprs
+    block_m, block_n, block_k = (settings[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    a, b = _matrices(m, n, k)
+    b = np.ascontiguousarray(b.T)
+    c = _poisoned((m, n), np.float16)
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [
+        describe(a, [block_m // 2, block_k]), describe(b, [block_n // 2, block_k]), describe(c, [block_m, block_n]), k,
+    ]  # fmt: skip
+    grid = (-(-n // block_n // 2) * 2, -(-m // block_m // 2) * 2)
+    options = {"cluster": (2, 2, 1), "target": "sm_90a"}
+    return Case(cluster_square_gemm.matmul, grid, arguments, settings, options, _product(a, b.T, c), TOLERANCE)
 
 
 def launch_control(m=384, n=200, k=136, **constexprs) -> Case:
@@ -177,6 +208,16 @@ CASES = {
     "multicast-three-stages": lambda: multicast(128, 64, 512, NUM_STAGES=3),
     "layer-norm": norm,
     "layer-norm-pair": lambda: norm(9, 256, 2),
+    "ring-store": lambda: ring("store"),
+    "ring-store-f32": lambda: ring("store", 2, 8, 8, np.float32),
+    "ring-async": lambda: ring("async"),
+    "ring-async-f32": lambda: ring("async", 8, 4, 16, np.float32),
+    "ring-store-i8": lambda: ring("store", 2, 8, 64, np.int8),
+    "ring-async-i8": lambda: ring("async", 2, 8, 64, np.int8),
+    "ring-async-f64": lambda: ring("async", 2, 8, 32, np.float64),
+    "ring-copy": lambda: ring("copy"),
+    "square": square,
+    "square-wide": lambda: square(128, 256, 328, BLOCK_N=128, BLOCK_K=128),
     "launch-control": launch_control,
     "pair": pair,
     "pair-64-rows": lambda: pair(200, 136, 136, BLOCK_M=64),

@@ -64,7 +64,7 @@ def gemm(file: str, m: int, n: int, k: int, *, dtype: str = "fp16", programs: in
     c = _poisoned((m, n), DTYPES[dtype])
     block_m, block_n, block_k = (settings[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     tiles = -(-m // block_m) * -(-n // block_n)
-    if file == "hopper_gemm_pipelined.py":
+    if file.endswith("gemm_pipelined.py"):
         arguments = [a, b, c, m, n, k, k, n, n]
     else:
         halves = "ws" in file or "cooperative" in file
@@ -118,6 +118,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "ws-gemm-small-tiles": lambda: gemm("hopper_gemm_ws.py", 200, 200, 520, BLOCK_N=128, NUM_STAGES=2),
     "pipelined-gemm": lambda: gemm("hopper_gemm_pipelined.py", 256, 256, 192),
     "pipelined-gemm-ragged": lambda: gemm("hopper_gemm_pipelined.py", 200, 304, 400),
+    "portable-gemm": lambda: gemm("ampere_gemm_pipelined.py", 256, 128, 96),
+    "portable-gemm-ragged": lambda: gemm("ampere_gemm_pipelined.py", 200, 144, 112, dtype="bf16"),
     "cooperative-gemm": lambda: gemm("hopper_gemm_persistent_cooperative.py", 384, 512, 192, programs=2),
     "cooperative-gemm-ragged": lambda: gemm("hopper_gemm_persistent_cooperative.py", 300, 712, 200, programs=3),
     "pingpong-gemm": lambda: gemm("hopper_gemm_persistent_pingpong.py", 384, 256, 192, programs=2),

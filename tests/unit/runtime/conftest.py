@@ -61,6 +61,7 @@ class FakeCuda:
         self.function_attributes = []
         self.tensor_maps = []
         self.launches = []
+        self.memory = {}
         self.library = types.SimpleNamespace()
         for name, signature in SIGNATURES.items():
             if name not in self.missing:
@@ -123,6 +124,14 @@ class FakeCuda:
             return 1
         size[0] = self.parameter_sizes[index]
         return 0
+
+    def _cuMemAlloc_v2(self, out, size):
+        address = 0x5000_0000 + 0x10_0000 * self.counts["cuMemAlloc_v2"]
+        self.memory[address] = size
+        out[0] = address
+
+    def _cuMemFree_v2(self, address):
+        del self.memory[address]
 
     def _cuPointerGetAttribute(self, out, attribute, address):
         if address in self.host_addresses:

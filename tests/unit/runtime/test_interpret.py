@@ -16,6 +16,7 @@ from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.host_values import signature_of
 from tlx_xdsl.runtime.interpret import passes_until
+from tlx_xdsl.transforms.pipelines import ttgir_pipeline
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -246,7 +247,7 @@ def test_the_stages_are_those_of_the_pipeline():
     module = frontend_module(copy.source, Specialization(signature, {"TILE": 64}))
     assert passes_until("frontend", module) == ()
     assert passes_until("aliased", module)[-1].name == "tlx-rewrite-local-alias"
-    assert passes_until("ttgir", module)[-1].name == "tlx-barrier-lifecycle"
+    assert passes_until("ttgir", module) == ttgir_pipeline()
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_arguments_that_do_not_fit(arguments, message):
 
 
 def test_what_is_no_kernel():
-    with pytest.raises(TypeError, match=r"interpret takes a kernel decorated with tlx_xdsl\.jit, found int"):
+    with pytest.raises(TypeError, match=r"expected a kernel decorated with tlx_xdsl\.jit, found int"):
         tlx_xdsl.interpret(3, 1)
 
 

@@ -42,6 +42,47 @@ def numbered(*types_):
     return [ArgumentSpec(f"arg{i}", type_) for i, type_ in enumerate(types_)]
 
 
+# --- scratch memory ---------------------------------------------------------------------------------------
+
+
+def scratch_address(launch):
+    """The first of the two addresses behind the arguments."""
+    return struct.unpack("<Q", launch.parameters[-2])[0]
+
+
+def test_every_cta_has_its_scratch_memory_and_launches_of_a_stream_share_it(bench):
+    b = bench(numbered("i32"), [4], global_scratch_size=128)
+    first = scratch_address(b.launch(1, grid=(3, 2)))
+    assert b.cuda.memory == {first: 3 * 2 * 128}
+    assert scratch_address(b.launch(1, grid=(2, 1))) == first
+    other = scratch_address(b.launch(1, grid=(2, 1), stream=7))
+    assert other != first
+    assert b.cuda.memory == {first: 768, other: 256}
+    assert b.cuda.launches[-1].parameters[-1] == NULL
+
+
+def test_scratch_memory_grows_and_stays_for_bound_launches(bench):
+    b = bench(numbered("i32"), [4], global_scratch_size=128)
+    bound = b.launcher.bind(2, 1)
+    (small,) = b.cuda.memory
+    large = scratch_address(b.launch(1, grid=5))
+    assert b.cuda.memory == {small: 256, large: 640}
+    bound()
+    assert scratch_address(b.cuda.launches[-1]) == small
+    del bound
+    gc.collect()
+    assert b.cuda.memory == {large: 640}
+    del b.launcher
+    gc.collect()
+    assert b.cuda.memory == {}
+
+
+def test_kernels_without_scratch_memory_allocate_none(bench):
+    b = bench(numbered("i32"), [4])
+    assert scratch_address(b.launch(1)) == 0
+    assert not b.cuda.memory
+
+
 # --- the parameter block ----------------------------------------------------------------------------------
 
 
@@ -401,7 +442,8 @@ def test_signature_that_is_not_the_cubins(bench):
         ({"shared": -1}, ValueError, "shared of 0 bytes or more"),
         ({"cluster": (2, 1)}, ValueError, "cluster as three positive numbers"),
         ({"cluster": (0, 1, 1)}, ValueError, "cluster as three positive numbers"),
-        ({"global_scratch_size": 128}, NotImplementedError, "128 bytes of global scratch"),
+        ({"global_scratch_size": 128, "launch_pdl": True}, NotImplementedError, "share with its predecessor"),
+        ({"global_scratch_size": -1}, ValueError, "global_scratch_size of 0 bytes or more, got -1"),
         ({"profile_scratch_size": 64}, NotImplementedError, "64 bytes of profile scratch"),
         ({"arguments": numbered("constexpr")}, ValueError, "argument 1, 'arg0' .*got 'constexpr'"),
         ({"arguments": numbered(DESCRIPTOR)}, ValueError, "its 1 tensor descriptors, got 0 entries"),

@@ -70,3 +70,21 @@ def test_the_barrier_of_a_thread_block(version, spelling):
     text = print_module(module, profile=profile_for(version))
     assert re.search(rf"    {re.escape(spelling)} loc\((#loc\d*)\)", text), text
     assert '"k.py":3:5' in text
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_no_version_gets_attributes_of_ours(profile):
+    module = parse_module("""
+        module attributes {"ttg.num-warps" = 4 : i32, tlx.has_tlx_ops} {
+          tt.func @k() {
+            ttg.warp_specialize() attributes {requestedRegisters = array<i32: 24>, tlx.no_ending_cluster_sync}
+            default { ttg.warp_yield }
+            partition0() num_warps(4) { ttg.warp_return } : () -> ()
+            "tt.return"() {tlx.mine = "yes"} : () -> ()
+          }
+        }""")
+    text = print_module(module, profile=profile)
+    assert "tlx." not in text
+    assert '"ttg.num-warps" = 4' in text
+    assert "requestedRegisters = array<i32: 24>" in text
+    assert print_module(module).count("tlx.") == 3

@@ -1,12 +1,22 @@
 """`tlx explain` on the examples: what every pass did, and the diff of one."""
 
+import argparse
 import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.tools.explain_command import Stage, changes, diff
+from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.runtime.compilation import compile_text
+from tlx_xdsl.runtime.stages import Stage, changes
+from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.profiles import profile_for
+from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.explain_command import diff
+from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.tools.tlx import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -55,7 +65,7 @@ def test_a_diff_shows_no_locations():
 def test_the_table_adds_up(kernel: str, capsys: pytest.CaptureFixture[str]):
     """Each line's operations are those of the line above and what it says it changed, where all of that is shown."""
     assert main(["explain", kernel]) == 0
-    rows = capsys.readouterr().out.splitlines()[2:]
+    rows = capsys.readouterr().out.partition("\ntotal")[0].splitlines()[2:]
     counts = [(int(row.split()[2]), row) for row in rows if len(row.split()) > 2]
     assert len(counts) > 5
     for (above, _), (here, row) in pairwise(counts):
@@ -78,5 +88,136 @@ def test_a_pass_that_did_nothing_says_so(capsys: pytest.CaptureFixture[str]):
 def test_an_unknown_pass_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "nope"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("error: --diff: expected a pass that this kernel goes through (triton-tlx-fixup, ")
+    assert error.startswith("error: --diff: expected a pass that this kernel goes through (tlx-check-target, ")
     assert error.rstrip().endswith("found 'nope'")
+
+
+# --- layouts ----------------------------------------------------------------------------------------------------------
+
+ATTENTION_ON_HOPPER = f"{EXAMPLES / 'hopper_attention_ws.py'}:attention"
+
+
+@pytest.fixture(scope="module")
+def attention() -> tuple[ModuleOp, ModuleOp]:
+    """The modules behind the frontend and behind the last pass."""
+    parser = argparse.ArgumentParser()
+    compile_command.add_arguments(parser)
+    kernel, _, specialization = compile_command.load(parser.parse_args([ATTENTION_ON_HOPPER]))
+    texts: list[str] = []
+    compile_text(kernel.source, specialization, verify=False, on_stage=lambda _, text: texts.append(text))
+    return parse_module(texts[0]), parse_module(texts[-1])
+
+
+def test_the_layout_section(attention: tuple[ModuleOp, ModuleOp]):
+    section = layout_section(attention[1])
+    q = section.partition("  q: 2x64x128xf16, nvmma_shared, swizzle of 128 bytes\n")[2].splitlines()
+    assert [re.sub(r" \(.*", "", line) for line in q[:4]] == [
+        "    2 x TMA writes",
+        "    2 x wgmma reads A",
+        "    2 x threads write: 16 bits per lane, no bank conflicts",
+        "    2 x TMA reads",
+    ]
+    assert re.search(r"\d+ x in a loop, through shared memory: at most 32768 bytes and 512 wavefronts", section)
+    assert re.search(r"global memory\n  2 x store: ", section)
+
+
+def test_layouts_of_a_version_that_is_not_installed(capsys: pytest.CaptureFixture[str]):
+    absent = "3.8" if (installed_triton_version() or "").startswith("3.7") else "3.7"
+    assert main(["explain", GEMM, "--triton-version", absent]) == 0
+    section = capsys.readouterr().out.partition("\ntotal")[2]
+    assert f"layouts in front of the passes of stock Triton {absent}, which is not installed" in section
+
+
+@pytest.mark.backend
+@pytest.mark.skipif(installed_triton_version() is None, reason="stock Triton is not installed")
+def test_layouts_behind_stock_triton(capsys: pytest.CaptureFixture[str]):
+    """Buffers keep their names, accumulators leave by stmatrix, and no conversion is left."""
+    assert main(["explain", GEMM]) == 0
+    section = capsys.readouterr().out.partition("\ntotal")[2]
+    assert "layouts behind the passes of stock Triton" in section
+    # Triton 3.8 has b and c in one array.
+    together = profile_for(installed_triton_version()).views_fill_allocations
+    assert len(re.findall(r"^  [abc]: \d+x", section, re.MULTILINE)) == (2 if together else 3)
+    assert re.search(r"threads write: stmatrix, 128 bits per lane, no bank conflicts \(\d+ wavefronts", section)
+    assert "\nlayout conversions: none\n" in section
+
+
+def test_why(attention: tuple[ModuleOp, ModuleOp]):
+    frontend, last = attention
+    lines = EXAMPLES.joinpath("hopper_attention_ws.py").read_text().splitlines()
+    dot = 1 + next(index for index, line in enumerate(lines) if "acc = tlx.async_dot(p.to" in line)
+    assert why(last, "%acc_4", frontend).splitlines() == [
+        f"%acc_4, line {dot + 1}: 64x128xf32, accumulator of wgmma with N = 128, 4x1 warps",
+        f"  <- passed on by the wait at line {dot + 1}: %acc_3",
+        f"  <- the accumulator of the dot at line {dot}: wgmma leaves it so in registers",
+    ]
+    # A variable with one layout needs no number, nor has a buffer one.
+    assert why(last, "scores", frontend).startswith("%scores, line ")
+    buffer = why(last, "%k", frontend).splitlines()
+    assert buffer[1] == "  <- the default for a buffer of 2x128x128 elements of 16 bits"
+    assert buffer[2].startswith("  <- TMA writes, line ")
+    assert buffer[3].startswith("  <- wgmma reads B, line ")
+
+
+def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture[str], attention):
+    """What `tlx compile` prints behind the last pass is what `--why` takes."""
+    assert main(["compile", ATTENTION_ON_HOPPER, "--emit", "ttgir", "-o", "-"]) == 0
+    printed = re.findall(r"^ *(%[\w]+) = .*-> tensor<64x128xf32, #mma>", capsys.readouterr().out, re.MULTILINE)
+    assert len(printed) > 3
+    for name in printed:
+        assert "accumulator of wgmma" in why(attention[1], name, attention[0]).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("nope", r"no value is called 'nope'; those with layouts are acc, .*, and \d+ more$"),
+        ("%nope", "no value is called '%nope'"),
+        ("%LENGTH", "'%LENGTH' has no layout, it is of type i32$"),
+        ("acc", r"'acc' stands for values of several layouts; name one of %acc\w* \(.*, line \d+\), %acc\w* \("),
+    ],
+)
+def test_why_refuses_what_has_no_answer(value: str, told: str, attention: tuple[ModuleOp, ModuleOp]):
+    with pytest.raises(CompilationError) as refused:
+        why(attention[1], value, attention[0])
+    first = str(refused.value).splitlines()[0]
+    assert re.match(r".*hopper_attention_ws.py:\d+:\d+: error: --why: ", first)
+    assert re.search(told, first)
+
+
+def test_why_on_the_command_line(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", GEMM, "--why", "nope"]) == 1
+    assert re.match(r".*hopper_gemm_ws.py:\d+:\d+: error: --why: no value", capsys.readouterr().err)
+    assert main(["explain", GEMM, "--why", "acc"]) == 0
+    assert "wgmma leaves it so in registers" in capsys.readouterr().out
+
+
+PLAIN = """\
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+
+@tlx_xdsl.jit
+def copy(x, y, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    tl.store(y + i, tl.load(x + i))
+
+
+TLX_COMPILE = {"copy": {"signature": {"x": "*fp32:16", "y": "*fp32:16"}, "constexprs": {"SIZE": 1024}}}
+"""
+
+
+def test_plain_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "plain.py"
+    path.write_text(PLAIN)
+    kernel = f"{path}:copy"
+    assert main(["explain", kernel, "--why", "i"]) == 1
+    assert "error: --why: stock Triton chooses the layouts of plain Triton code" in capsys.readouterr().err
+    assert main(["explain", kernel, "--why", "i", "--conversion", "own"]) == 0
+    assert "blocked, 1 per thread" in capsys.readouterr().out
+    assert main(["explain", kernel]) == 0
+    told = capsys.readouterr().out
+    if installed_triton_version() is None:
+        assert "stock Triton chooses them" in told
+    else:
+        assert "1 x load: 128 bits per lane, 16 sectors per request, 100% of their bytes used" in told

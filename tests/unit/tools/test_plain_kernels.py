@@ -1,6 +1,7 @@
 """Plain Triton kernels, without TLX: stock Triton's own passes lower them, software pipelining included."""
 
 import json
+import re
 
 import pytest
 
@@ -35,7 +36,16 @@ def product(a, b, c, K, SIZE: tl.constexpr, DEPTH: tl.constexpr):
     tl.store(c + rows[:, None] * SIZE + rows[None, :], total)
 
 
+@tlx_xdsl.jit
+def staged(x, out):
+    buffer = tlx.local_alloc((64,), tl.float32, 1)
+    index = tl.arange(0, 64)
+    tlx.local_store(buffer[0], tl.load(x + index))
+    tl.store(out + index, tlx.local_load(buffer[0]))
+
+
 TLX_COMPILE = {
+    "staged": {"signature": {"x": "*fp32:16", "out": "*fp32:16"}, "constexprs": {}},
     "softmax": {"signature": {"x": "*fp32:16", "out": "*fp32:16", "n": "i32"}, "constexprs": {"BLOCK": 1024}},
     "product": {
         "signature": {"a": "*fp16:16", "b": "*fp16:16", "c": "*fp32:16", "K": "i32:16"},
@@ -76,3 +86,28 @@ def test_their_loops_are_pipelined_as_deep_as_asked(tmp_path, compile_plain, sta
 def test_reductions_and_early_returns_compile(tmp_path, compile_plain):
     compile_plain("softmax")
     assert (tmp_path / "softmax.cubin").stat().st_size > 1000
+
+
+def test_our_own_conversion_can_be_forced(tmp_path, compile_plain):
+    compile_plain("product", "--emit", "ttgir", "--conversion", "own")
+    text = (tmp_path / "product.ttgir").read_text()
+    assert "#blocked" in text
+    assert '"ttg.num-warps" = 4' in text
+
+
+def test_the_conversion_of_stock_triton_takes_plain_triton_only(tmp_path, capsys):
+    path = tmp_path / "plain.py"
+    path.write_text(SOURCE)
+    arguments = ["compile", f"{path}:staged", "-o", str(tmp_path), "-q", "--emit", "ttgir"]
+    assert main([*arguments, "--conversion", "auto"]) == 0
+    assert main([*arguments, "--conversion", "stock"]) == 1
+    printed = capsys.readouterr().err
+    line = SOURCE.splitlines().index("    buffer = tlx.local_alloc((64,), tl.float32, 1)") + 1
+    assert f"plain.py:{line}:" in printed
+    assert "error: stock Triton's conversion was asked for, which does not know 'ttg.local_alloc'" in printed
+
+
+@pytest.mark.backend
+def test_a_matrix_product_of_our_conversion_runs_on_tensor_cores(tmp_path, compile_plain):
+    compile_plain("product", "--emit", "ptx,cubin", "--conversion", "own")
+    assert re.search(r"wgmma\.mma_async|mma\.sync", (tmp_path / "product.ptx").read_text())

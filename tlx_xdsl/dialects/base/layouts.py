@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
-from xdsl.ir import Attribute, Data
+from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
@@ -50,6 +50,41 @@ class LayoutAttr(Data[Layout]):
         """Print `<{key = value, ...}>`, leaving out what equals its default."""
         with printer.in_angle_brackets(), printer.in_braces() if self.braces else nullcontext():
             print_entries(printer, shown_entries(self.data))
+
+
+class LayoutWrapper(ParametrizedAttribute):
+    """Base of the attributes that say something about one layout and hold it: `#tlx.name<#layout>`.
+
+    Each defines the parameter itself: xDSL compares attributes by the parameters of their own class.
+    """
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<layout>`."""
+        with parser.in_angle_brackets():
+            return [parser.parse_attribute()]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print what `parse_parameters` reads."""
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.wrapped)
+
+    @property
+    def wrapped(self) -> Attribute:
+        """The layout that it holds."""
+        return self.parameters[0]
+
+
+def bare(encoding: Attribute) -> Attribute:
+    """`encoding` without what is wrapped around the layout."""
+    while isinstance(encoding, LayoutWrapper):
+        encoding = encoding.wrapped
+    return encoding
+
+
+def like(model: Attribute, encoding: Attribute) -> Attribute:
+    """`encoding` in the wrappers that `model` has."""
+    return type(model).new([like(model.wrapped, encoding)]) if isinstance(model, LayoutWrapper) else encoding
 
 
 def is_layout_or_placeholder(encoding: Attribute) -> bool:

@@ -38,7 +38,7 @@ SYNCHRONISES = (MemoryReadEffect(), MemoryWriteEffect())
 
 
 def num_warps_of(op: Operation) -> int | None:
-    """Warps that run `op`: those of its partition, or of the module; None where nothing says so."""
+    """Warps that run `op`: those of its partition, its function or the module; None where nothing says so."""
     child: Operation = op
     while (parent := child.parent_op()) is not None:
         if parent.name == "ttg.warp_specialize.partitions" and (holder := parent.parent_op()) is not None:
@@ -48,12 +48,15 @@ def num_warps_of(op: Operation) -> int | None:
                 warps: tuple[int, ...] = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
                 index = parent.get_region_index(region)
                 return warps[index] if index < len(warps) else None
+        if parent.name == "tt.func" and (own := module_integer(parent, "ttg.num-warps")) is not None:
+            # A function that a partition calls.
+            return own
         child = parent
     return module_integer(child, "ttg.num-warps")
 
 
 def module_integer(module: Operation, name: str) -> int | None:
-    """The integer attribute `name` of a module, or None."""
+    """The integer attribute `name` of a module or function, or None."""
     value = module.attributes.get(name)
     return value.value.data if isinstance(value, IntegerAttr) else None
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, traits_def
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.layouts.distributed import WARP_SIZE
+from tlx_xdsl.targets import Feature
 
 MAX_THREADS = 1024
 """Most threads of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -89,6 +93,7 @@ class FenceMBarrierInitClusterOp(TritonOp):
     """
 
     name = "tlx.fence_mbarrier_init_cluster"
+    NEEDS: ClassVar = Needs("tlx.fence_mbarrier_init_cluster", Feature.CLUSTER)
 
     traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
@@ -103,6 +108,7 @@ class ArrivePerThreadOp(TritonOp):
     """
 
     name = "tlx.arrive_per_thread"
+    NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
 
     alloc = operand_def(MemDescType)
     pred = opt_operand_def(i1)

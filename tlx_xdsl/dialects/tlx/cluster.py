@@ -6,6 +6,8 @@ cluster by its rank, `%cluster_ctarank` of PTX, and reaches that CTA's copy of a
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import IntegerAttr, i1, i32, i64
 from xdsl.ir import ParametrizedAttribute
 from xdsl.irdl import (
@@ -20,11 +22,13 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
+from tlx_xdsl.targets import Feature
 
 
 @irdl_attr_definition
@@ -53,6 +57,7 @@ class ClusterCTARankOp(TritonOp):
     """The rank of this CTA in its cluster (PTX: %cluster_ctarank): `%r = tlx.cluster_cta_rank`."""
 
     name = "tlx.cluster_cta_rank"
+    NEEDS: ClassVar = Needs("tlx.cluster_cta_rank", Feature.CLUSTER)
 
     result = result_def(i32)
 
@@ -65,6 +70,7 @@ class ClusterSizeOp(TritonOp):
     """The number of CTAs of the cluster (PTX: %cluster_nctarank): `%n = tlx.cluster_size`."""
 
     name = "tlx.cluster_size"
+    NEEDS: ClassVar = Needs("tlx.cluster_size_1d", Feature.CLUSTER)
 
     result = result_def(i32)
 
@@ -81,6 +87,7 @@ class MapToRemoteOp(TritonOp):
     """
 
     name = "tlx.map_to_remote"
+    NEEDS: ClassVar = Needs("tlx.remote_view", Feature.CLUSTER)
 
     src = operand_def(MemDescType)
     rank = operand_def(i32)
@@ -118,6 +125,7 @@ class ArriveRemoteOp(TritonOp):
     """
 
     name = "tlx.arrive_remote"
+    NEEDS: ClassVar = Needs("tlx.barrier_arrive on another CTA", Feature.CLUSTER)
 
     alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
@@ -140,6 +148,7 @@ class RemoteStoreOp(TritonOp):
     """Write a tensor to another CTA's buffer (PTX: st.shared::cluster): `tlx.remote_store %v, %r : ... -> ...`."""
 
     name = "tlx.remote_store"
+    NEEDS: ClassVar = Needs("tlx.remote_shmem_store", Feature.CLUSTER)
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)
@@ -161,6 +170,7 @@ class AsyncRemoteStoreOp(TritonOp):
     """
 
     name = "tlx.async_remote_store"
+    NEEDS: ClassVar = Needs("tlx.async_remote_shmem_store", Feature.CLUSTER)
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)
@@ -185,6 +195,7 @@ class AsyncRemoteCopyOp(TritonOp):
     """
 
     name = "tlx.async_remote_copy"
+    NEEDS: ClassVar = Needs("tlx.async_remote_shmem_copy", Feature.CLUSTER)
 
     src = operand_def(MemDescType)
     dst = operand_def(MemDescType)

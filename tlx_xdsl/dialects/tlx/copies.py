@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import UnitAttr, i1, i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -18,6 +20,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import stripped_directive
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, POINTER, POINTER_LIKE
 from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
@@ -29,6 +32,7 @@ from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.cluster import verify_response
+from tlx_xdsl.targets import Feature
 
 BULK_BYTES = 16
 """What the size of a bulk copy is a multiple of (PTX ISA, "cp.async.bulk")."""
@@ -69,6 +73,7 @@ class AsyncBulkLoadOp(TritonOp):
     """
 
     name = "tlx.async_bulk_load"
+    NEEDS: ClassVar = Needs("tlx.async_load with bulk=True", Feature.BULK_COPY)
 
     src = operand_def(POINTER)
     result = operand_def(MemDescType)
@@ -97,6 +102,7 @@ class AsyncBulkStoreOp(TritonOp):
     """
 
     name = "tlx.async_bulk_store"
+    NEEDS: ClassVar = Needs("tlx.async_store", Feature.BULK_COPY)
 
     src = operand_def(MemDescType)
     dst = operand_def(POINTER)
@@ -121,6 +127,7 @@ class AsyncTMALoadOp(TritonOp):
     """
 
     name = "tlx.async_tma_load"
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_load", Feature.TMA)
 
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
@@ -147,6 +154,11 @@ class AsyncTMALoadOp(TritonOp):
         if self.multicast is None and self.two_ctas is None:
             raise VerifyException("a load for one CTA is a 'ttng.async_tma_copy_global_to_local'")
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """A multicast has a cluster, and a pair of CTAs is Blackwell's."""
+        pairs = () if self.two_ctas is None else (Feature.CTA_PAIRS,)
+        return pairs if self.multicast is None else (Feature.CLUSTER, *pairs)
+
 
 @irdl_op_definition
 class AsyncTMAPrefetchOp(TritonOp):
@@ -156,6 +168,7 @@ class AsyncTMAPrefetchOp(TritonOp):
     """
 
     name = "tlx.async_tma_prefetch"
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_prefetch_tensor", Feature.TMA)
 
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
@@ -205,6 +218,7 @@ class PrefetchTensormapOp(TritonOp):
     """
 
     name = "tlx.prefetch_tensormap"
+    NEEDS: ClassVar = Needs("tlx.prefetch with tensormap=True", Feature.TMA)
 
     desc = operand_def(TensorDescType)
 
@@ -221,6 +235,7 @@ class MakeTensorDescOp(TritonOp):
     """
 
     name = "tlx.make_tensor_descriptor"
+    NEEDS: ClassVar = Needs("tlx.make_tensor_descriptor", Feature.TMA)
 
     desc_ptr = operand_def(POINTER)
     base = operand_def(POINTER)
@@ -258,6 +273,7 @@ class CLCTryCancelOp(TritonOp):
     """
 
     name = "tlx.clc_try_cancel"
+    NEEDS: ClassVar = Needs("tlx.clc_producer", Feature.CLUSTER_LAUNCH_CONTROL)
 
     result = operand_def(MemDescType)
     barrier = operand_def(MemDescType)

@@ -21,6 +21,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.layouts import LayoutWrapper
 from tlx_xdsl.dialects.ttg.types import MemDescType, as_tensor, shape_attr, shape_of
 
 
@@ -154,23 +155,8 @@ class AssertSameLayoutExpectedOp(IRDLOperation):
 # --- placeholders ---------------------------------------------------------------------------------------------------
 
 
-class _Wrapper(ParametrizedAttribute):
-    """Shared form of the attributes that wrap one layout: `#tlx.name<#layout>`."""
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<layout>`."""
-        with parser.in_angle_brackets():
-            return [parser.parse_attribute()]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Print what `parse_parameters` reads."""
-        with printer.in_angle_brackets():
-            printer.print_attribute(self.parameters[0])
-
-
 @irdl_attr_definition
-class UserLayoutAttr(_Wrapper):
+class UserLayoutAttr(LayoutWrapper):
     """A layout that the user chose, which no pass may replace: `#tlx.user_layout<#blocked>`."""
 
     name = "tlx.user_layout"
@@ -179,7 +165,7 @@ class UserLayoutAttr(_Wrapper):
 
 
 @irdl_attr_definition
-class NoVerifyLayoutAttr(_Wrapper):
+class NoVerifyLayoutAttr(LayoutWrapper):
     """A layout that is not checked against the number of warps yet: `#tlx.no_verify_layout<#blocked>`."""
 
     name = "tlx.no_verify_layout"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type, Float32Type, i32, i64
 from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, FLOAT_TENSOR, I32_TENSOR
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttg.views import verify_view
+from tlx_xdsl.targets import Feature
 
 
 @irdl_op_definition
@@ -59,6 +63,7 @@ class StochRoundOp(TritonOp):
     """
 
     name = "tlx.stoch_round"
+    NEEDS: ClassVar = Needs("tlx.stoch_round", Feature.STOCHASTIC_ROUNDING)
 
     src = operand_def(FLOAT_TENSOR)
     rand_bits = operand_def(I32_TENSOR)

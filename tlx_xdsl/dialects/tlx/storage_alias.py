@@ -8,7 +8,7 @@ the tree that says which allocations overlap, and `tlx.set_buffer_overlap` ties 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
@@ -28,6 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.tlx.types import (
     ReuseGroupKind,
     ReuseGroupKindAttr,
@@ -39,6 +40,7 @@ from tlx_xdsl.dialects.tlx.types import (
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.targets import Feature
 
 _MEMORY: dict[StorageKind, tuple[type[Attribute], str]] = {
     StorageKind.SMEM: (SharedMemorySpaceAttr, "shared memory"),
@@ -58,6 +60,7 @@ class StorageAliasSpecOp(IRDLOperation):
     """
 
     name = "tlx.storage_alias_spec"
+    NEEDS: ClassVar = Needs("tlx.storage_alias_spec in tensor memory")
 
     storage = prop_def(StorageKindAttr)
     buffer_size_bytes = opt_prop_def(IntegerAttr.constr(i64))
@@ -124,6 +127,10 @@ class StorageAliasSpecOp(IRDLOperation):
             op.properties["buffer_shape"] = shape
         op.attributes |= attributes
         return op
+
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Tensor memory is Blackwell's."""
+        return (Feature.TENSOR_MEMORY,) if self.storage.data is StorageKind.TMEM else ()
 
 
 @irdl_op_definition

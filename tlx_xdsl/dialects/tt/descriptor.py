@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute
 from xdsl.irdl import (
@@ -18,6 +20,7 @@ from xdsl.traits import MemoryReadEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import stripped_directive
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR, INDEX_TENSOR, POINTER
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
@@ -25,6 +28,7 @@ from tlx_xdsl.dialects.base.tensors import element_bits, integer_bits, scalar_ty
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import DescriptorType, PointerType, TensorDescType, descriptor_type
+from tlx_xdsl.targets import Feature
 
 
 @irdl_op_definition
@@ -35,6 +39,7 @@ class MakeTensorDescOp(TritonOp):
     """
 
     name = "tt.make_tensor_descriptor"
+    NEEDS: ClassVar = Needs("tl.make_tensor_descriptor", Feature.TMA)
 
     base = operand_def(POINTER)
     shape = var_operand_def(i32)
@@ -103,6 +108,7 @@ class DescriptorLoadOp(TritonOp):
     """Load the block at `indices` (in elements): `tt.descriptor_load %d[%i, %j] : !tt.tensordesc<..> -> tensor<..>`."""
 
     name = "tt.descriptor_load"
+    NEEDS: ClassVar = Needs("a load through a tensor descriptor", Feature.TMA)
 
     desc = operand_def(TensorDescType)
     indices = var_operand_def(i32)
@@ -124,6 +130,7 @@ class DescriptorStoreOp(TritonOp):
     """Store a tensor to the block at `indices`; what lies outside the tensor in memory is not written."""
 
     name = "tt.descriptor_store"
+    NEEDS: ClassVar = Needs("a store through a tensor descriptor", Feature.TMA)
 
     desc = operand_def(TensorDescType)
     src = operand_def(ANY_TENSOR)
@@ -143,6 +150,7 @@ class DescriptorReduceOp(TritonOp):
     """Combine a tensor into the block at `indices`: `tt.descriptor_reduce add, %d[%i, %j], %v : ..., ...`."""
 
     name = "tt.descriptor_reduce"
+    NEEDS: ClassVar = Needs("an atomic store through a tensor descriptor", Feature.TMA)
 
     kind = prop_def(EnumNumber(DescriptorReduceKind))
     desc = operand_def(TensorDescType)
@@ -170,6 +178,7 @@ class DescriptorGatherOp(TritonOp):
     """
 
     name = "tt.descriptor_gather"
+    NEEDS: ClassVar = Needs("a gather through a tensor descriptor", Feature.TMA_GATHER)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(INDEX_TENSOR)
@@ -192,6 +201,7 @@ class DescriptorScatterOp(TritonOp):
     """Store rows: row i of `src` goes to row `x_offsets[i]`, from column `y_offset` on."""
 
     name = "tt.descriptor_scatter"
+    NEEDS: ClassVar = Needs("a scatter through a tensor descriptor", Feature.TMA_SCATTER)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(INDEX_TENSOR)

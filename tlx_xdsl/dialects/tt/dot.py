@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, IntegerType, i8, i32
+from xdsl.dialects.builtin import BoolAttr, Float8E4M3FNType, IntegerAttr, IntegerType, i8, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -18,11 +18,13 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import FLOAT_OR_I8_TENSOR, FLOAT_TENSOR, NUMBER_TENSOR, same
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.targets import Feature
 
 TRUE = BoolAttr.from_bool(True)
 
@@ -49,6 +51,7 @@ class DotOp(TritonOp):
     """
 
     name = "tt.dot"
+    NEEDS: ClassVar = Needs("tl.dot")
 
     ACCUMULATOR: ClassVar = same("ACCUMULATOR", NUMBER_TENSOR)
 
@@ -75,6 +78,11 @@ class DotOp(TritonOp):
         verify_matmul(shape_of_tensor(self.a.type), shape_of_tensor(self.b.type), shape_of_tensor(self.d.type))
         verify_operand_widths(scalar_type(self.a.type), scalar_type(self.b.type))
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Where the tensor cores can't multiply fp8e4nv, they would have to convert it first."""
+        types = (scalar_type(self.a.type), scalar_type(self.b.type))
+        return (Feature.FP8_CONVERSION,) if any(isinstance(each, Float8E4M3FNType) for each in types) else ()
+
 
 def verify_operand_widths(a: Attribute, b: Attribute) -> None:
     """Check that both operands of a dot are integers of one type, or floats of one width."""
@@ -95,6 +103,7 @@ class DotScaledOp(TritonOp):
     """
 
     name = "tt.dot_scaled"
+    NEEDS: ClassVar = Needs("tl.dot_scaled")
 
     ACCUMULATOR: ClassVar = same("ACCUMULATOR", FLOAT_TENSOR)
 
@@ -130,6 +139,11 @@ class DotScaledOp(TritonOp):
         a = _unpacked(a, lhs, 0 if not self.lhs_k_pack.value.data else 1)
         b = _unpacked(b, rhs, 1 if not self.rhs_k_pack.value.data else 0)
         verify_matmul(a, b, shape_of_tensor(self.d.type))
+
+    def also_needs(self) -> tuple[Feature, ...]:
+        """As for `tt.dot`."""
+        kinds = (self.a_elem_type.value.data, self.b_elem_type.value.data)
+        return (Feature.FP8_CONVERSION,) if ScaleDotElemType.E4M3.value in kinds else ()
 
 
 def verify_scaled_type(side: str, kind: ScaleDotElemType, element: Attribute) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, i32
+from xdsl.dialects.builtin import BoolAttr, Float8E4M3FNType, IntegerAttr, StringAttr, i32
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
@@ -20,6 +20,7 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import (
     ANY_LIKE,
     ANY_TENSOR,
@@ -35,6 +36,7 @@ from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.operation import EffectsUnlessPure, Elementwise, SameShapeAndLayout, TritonOp
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
+from tlx_xdsl.targets import Feature
 
 
 @irdl_op_definition
@@ -94,6 +96,7 @@ class FpToFpOp(TritonOp):
     """
 
     name = "tt.fp_to_fp"
+    NEEDS: ClassVar = Needs("tl.cast")
 
     src = operand_def(FLOAT_LIKE)
     rounding = opt_prop_def(EnumNumber(RoundingMode))
@@ -110,6 +113,11 @@ class FpToFpOp(TritonOp):
         source, result = element_bits(scalar_type(self.src.type)), element_bits(scalar_type(self.result.type))
         if source > result and self.rounding is None:
             raise VerifyException(f"a conversion from {source} to {result} bits needs a rounding mode")
+
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Stock Triton converts fp8e5 everywhere, and fp8e4nv where the hardware does."""
+        types = (scalar_type(self.src.type), scalar_type(self.result.type))
+        return (Feature.FP8_CONVERSION,) if any(isinstance(each, Float8E4M3FNType) for each in types) else ()
 
 
 @irdl_op_definition

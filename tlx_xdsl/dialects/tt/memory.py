@@ -19,10 +19,12 @@ from xdsl.irdl import (
 )
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryWriteEffect, Pure
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import INT_LIKE, POINTER_LIKE, Derived, same
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, Elementwise, TritonOp
 from tlx_xdsl.dialects.base.tensors import mask_type, pointee_type
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
+from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 
@@ -136,6 +138,7 @@ class GridDependencyWaitOp(TritonOp):
     """Wait for the grids that this one depends on, and see their writes (programmatic dependent launch)."""
 
     name = "tt.grid_dependency_wait"
+    NEEDS: ClassVar = Needs("tl.extra.cuda.gdc_wait", Feature.DEPENDENT_LAUNCH)
 
     traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
@@ -146,6 +149,7 @@ class GridDependencyLaunchDependentsOp(TritonOp):
     """Let the grids that depend on this one start."""
 
     name = "tt.grid_dependency_launch_dependents"
+    NEEDS: ClassVar = Needs("tl.extra.cuda.gdc_launch_dependents", Feature.DEPENDENT_LAUNCH)
 
     traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"

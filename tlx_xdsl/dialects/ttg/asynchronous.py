@@ -20,12 +20,14 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import stripped_directive
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import POINTER_TENSOR, Derived, same
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
 from tlx_xdsl.dialects.base.tensors import mask_type, pointee_type
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
+from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 
@@ -39,6 +41,7 @@ class AsyncCopyGlobalToLocalOp(TritonOp):
     """
 
     name = "ttg.async_copy_global_to_local"
+    NEEDS: ClassVar = Needs("tlx.async_load", Feature.CP_ASYNC)
 
     POINTERS: ClassVar = same("POINTERS", POINTER_TENSOR)
 
@@ -72,6 +75,7 @@ class AsyncCommitGroupOp(TritonOp):
     """Close the group of the copies started so far: `%g = ttg.async_commit_group tokens %t`."""
 
     name = "ttg.async_commit_group"
+    NEEDS: ClassVar = Needs("tlx.async_load_commit_group", Feature.CP_ASYNC)
 
     input_tokens = var_operand_def(AsyncTokenType)
     async_token = result_def(AsyncTokenType)
@@ -88,6 +92,7 @@ class AsyncWaitOp(TritonOp):
     """
 
     name = "ttg.async_wait"
+    NEEDS: ClassVar = Needs("tlx.async_load_wait_group", Feature.CP_ASYNC)
 
     async_token = var_operand_def(AsyncTokenType)
     num = prop_def(IntegerAttr.constr(i32))

@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, parse_entries, print_entries, shown_entries
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, parse_entries, print_entries, shown_entries
 from tlx_xdsl.layouts import encodings
 from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
 
@@ -265,10 +265,11 @@ def layout_attr(layout: Layout) -> LayoutAttr:
 
 
 def layout_of(encoding: Attribute) -> Layout | None:
-    """The layout that a tensor or buffer encoding carries; None for an absent encoding.
+    """The layout that a tensor or buffer encoding carries, also in wrappers; None for an absent encoding.
 
     Raises TypeError for an encoding that is no layout of ours.
     """
+    encoding = bare(encoding)
     if isinstance(encoding, LayoutAttr):
         return encoding.data
     if isinstance(encoding, NoneAttr):

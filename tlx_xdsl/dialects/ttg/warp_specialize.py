@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, i32
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -25,7 +25,9 @@ from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, Recurs
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.targets import Feature
 
 MAX_WARPS = 32
 """Most warps of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -52,6 +54,7 @@ class WarpSpecializeOp(IRDLOperation):
     """
 
     name = "ttg.warp_specialize"
+    NEEDS: ClassVar = Needs("tlx.async_task with registers")
 
     partition_num_warps = prop_def(DenseArrayBase.constr(i32), prop_name="partitionNumWarps")
     warp_group_start_ids = opt_prop_def(DenseArrayBase.constr(i32), prop_name="warpGroupStartIds")
@@ -189,6 +192,10 @@ class WarpSpecializeOp(IRDLOperation):
             result_types=[list(types.outputs.data) if types is not None else []],
             regions=[default_region, Region(Block([partitions]))],
         )
+
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Partitions with registers of their own exchange them."""
+        return () if self.requested_registers is None else (Feature.SETMAXNREG,)
 
 
 def _parse_argument(parser: Parser) -> Parser.Argument:

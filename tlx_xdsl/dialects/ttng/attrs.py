@@ -89,7 +89,10 @@ class TensorMemorySpaceAttr(ParametrizedAttribute):
 
 
 class _KeywordAttr(ParametrizedAttribute):
-    """Base of an enumeration that is an attribute of its own: `#ttng.redOp<min>`."""
+    """Base of an enumeration that is an attribute of its own: `#ttng.redOp<min>`.
+
+    Each defines `number` again: xDSL compares attributes by the parameters of their own class.
+    """
 
     number: IntAttr = param_def()
 
@@ -116,6 +119,9 @@ class TMEMLoadReduceModifierAttr(_KeywordAttr):
     """`#ttng.redOp<min>`: the reduction of a `ttng.tmem_load`."""
 
     name = "ttng.redOp"
+
+    number: IntAttr = param_def()
+
     ENUM: ClassVar[type[Keyword]] = TMEMLoadReduceModifier
 
 
@@ -124,6 +130,9 @@ class TensorMemoryScalesBlockRepOrderAttr(_KeywordAttr):
     """`#ttng.blockRepOrder<kThenMn>`; in a layout the order stands as a bare keyword."""
 
     name = "ttng.blockRepOrder"
+
+    number: IntAttr = param_def()
+
     ENUM: ClassVar[type[Keyword]] = TensorMemoryScalesBlockRepOrder
 
 

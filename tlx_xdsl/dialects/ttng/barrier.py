@@ -7,6 +7,8 @@ pass may merge, move or erase them.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -20,10 +22,12 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.targets import Feature
 
 MAX_ARRIVALS = (1 << 20) - 1
 """Most arrivals that a phase of an mbarrier may wait for (PTX ISA, "Size and alignment of mbarrier object")."""
@@ -64,6 +68,7 @@ class InitBarrierOp(_BarrierOp):
     """
 
     name = "ttng.init_barrier"
+    NEEDS: ClassVar = Needs("tlx.alloc_barriers", Feature.MBARRIER)
 
     count = prop_def(IntegerAttr.constr(i32))
 
@@ -80,6 +85,7 @@ class InvalBarrierOp(_BarrierOp):
     """End the life of an mbarrier, so that its memory may hold something else."""
 
     name = "ttng.inval_barrier"
+    NEEDS: ClassVar = Needs("tlx.alloc_barriers", Feature.MBARRIER)
 
     assembly_format = "$alloc attr-dict `:` type($alloc)"
 
@@ -93,6 +99,7 @@ class BarrierExpectOp(TritonOp):
     """
 
     name = "ttng.barrier_expect"
+    NEEDS: ClassVar = Needs("tlx.barrier_expect_bytes", Feature.MBARRIER_COUNTS)
 
     alloc = operand_def(MemDescType)
     size = prop_def(IntegerAttr.constr(i32))
@@ -117,6 +124,7 @@ class WaitBarrierOp(TritonOp):
     """
 
     name = "ttng.wait_barrier"
+    NEEDS: ClassVar = Needs("tlx.barrier_wait", Feature.MBARRIER)
 
     alloc = operand_def(MemDescType)
     phase = operand_def(i32)
@@ -142,6 +150,7 @@ class ArriveBarrierOp(TritonOp):
     """
 
     name = "ttng.arrive_barrier"
+    NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
 
     alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
@@ -163,6 +172,10 @@ class ArriveBarrierOp(TritonOp):
         if mask and self.from_cta is not None:
             raise VerifyException("multicastCTA and fromCTA exclude each other")
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Several arrivals at once are an instruction of their own."""
+        return (Feature.MBARRIER_COUNTS,) if self.count.value.data > 1 else ()
+
 
 @irdl_op_definition
 class AsyncCopyMbarrierArriveOp(TritonOp):
@@ -172,6 +185,7 @@ class AsyncCopyMbarrierArriveOp(TritonOp):
     """
 
     name = "ttng.async_copy_mbarrier_arrive"
+    NEEDS: ClassVar = Needs("ttng.async_copy_mbarrier_arrive", Feature.MBARRIER)
 
     barrier = operand_def(MemDescType)
     no_increment = opt_prop_def(UnitAttr, prop_name="noIncrement")
@@ -192,6 +206,7 @@ class AsyncSharedStoreOp(TritonOp):
     """
 
     name = "ttng.async_shared_store"
+    NEEDS: ClassVar = Needs("ttng.async_shared_store", Feature.CLUSTER)
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)

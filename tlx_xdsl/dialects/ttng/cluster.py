@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import BoolAttr, IntegerType, i1, i32, i64
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
@@ -14,6 +17,7 @@ from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.dialects.ttg.local import verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 I128 = IntegerType(128)
@@ -27,6 +31,7 @@ class FenceAsyncSharedOp(TritonOp):
     """
 
     name = "ttng.fence_async_shared"
+    NEEDS: ClassVar = Needs("tlx.fence_async_shared", Feature.ASYNC_PROXY)
 
     b_cluster = prop_def(BoolAttr, prop_name="bCluster")
 
@@ -51,6 +56,7 @@ class FenceMBarrierInitReleaseClusterOp(_ClusterOp):
     """Make the initialisation of mbarriers visible to the cluster."""
 
     name = "ttng.fence_mbarrier_init_release_cluster"
+    NEEDS: ClassVar = Needs("tlx.fence_mbarrier_init_cluster", Feature.CLUSTER)
 
 
 @irdl_op_definition
@@ -58,6 +64,7 @@ class ClusterBarrierOp(_ClusterOp):
     """Wait for all warps of the cluster; `relaxed` orders no memory."""
 
     name = "ttng.cluster_barrier"
+    NEEDS: ClassVar = Needs("tlx.cluster_barrier", Feature.CLUSTER)
 
     relaxed = prop_def(BoolAttr, default_value=FALSE)
 
@@ -67,6 +74,7 @@ class ClusterArriveOp(TritonOp):
     """Arrive at the barrier of the cluster (Triton 3.6 to 3.8): `ttng.cluster_arrive {relaxed = false}`."""
 
     name = "ttng.cluster_arrive"
+    NEEDS: ClassVar = Needs("tlx.cluster_barrier", Feature.CLUSTER)
 
     relaxed = opt_prop_def(BoolAttr)
 
@@ -79,6 +87,7 @@ class ClusterWaitOp(TritonOp):
     """Wait at the barrier of the cluster (Triton 3.6 to 3.8)."""
 
     name = "ttng.cluster_wait"
+    NEEDS: ClassVar = Needs("tlx.cluster_barrier", Feature.CLUSTER)
 
     traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
@@ -96,6 +105,7 @@ class CLCTryCancelSyncOp(TritonOp):
     """Ask for the cluster that would be launched next, and wait for the response."""
 
     name = "ttng.clc_try_cancel_sync"
+    NEEDS: ClassVar = Needs("ttng.clc_try_cancel_sync", Feature.CLUSTER_LAUNCH_CONTROL)
 
     response = result_def(ANY_TENSOR)
 
@@ -117,6 +127,7 @@ class CLCTryCancelOp(TritonOp):
     """
 
     name = "ttng.clc_try_cancel"
+    NEEDS: ClassVar = Needs("tlx.clc_producer", Feature.CLUSTER_LAUNCH_CONTROL)
 
     result = operand_def(MemDescType)
     mbarrier = operand_def(MemDescType)
@@ -135,6 +146,7 @@ class CLCLoadResultOp(TritonOp):
     """Read a response: `%r = ttng.clc_load_result %buf : !ttg.memdesc<2xi64, ...> -> i128`."""
 
     name = "ttng.clc_load_result"
+    NEEDS: ClassVar = Needs("tlx.clc_consumer", Feature.CLUSTER_LAUNCH_CONTROL)
 
     src = operand_def(MemDescType)
     clc_result = result_def(I128)
@@ -152,6 +164,7 @@ class CLCIsCanceledOp(TritonOp):
     """Whether a response brings a cluster: `%c = ttng.clc_is_canceled %r : i128 -> i1`."""
 
     name = "ttng.clc_is_canceled"
+    NEEDS: ClassVar = Needs("tlx.clc_consumer", Feature.CLUSTER_LAUNCH_CONTROL)
 
     clc_result = operand_def(I128)
     is_canceled = result_def(i1)
@@ -165,6 +178,7 @@ class CLCGetProgramIdOp(TritonOp):
     """The coordinate of the cluster in a response: `%x = ttng.clc_get_program_id %r, x : i128 -> i32`."""
 
     name = "ttng.clc_get_program_id"
+    NEEDS: ClassVar = Needs("tlx.clc_consumer", Feature.CLUSTER_LAUNCH_CONTROL)
 
     clc_result = operand_def(I128)
     dim = prop_def(EnumNumber(ProgramIDDim))

@@ -36,6 +36,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_attr_dict, print_types, split_properties
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import NUMBER_TENSOR, PACKED_OPERAND, PACKED_RESULT, TypeIs, same
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -48,6 +49,7 @@ from tlx_xdsl.dialects.ttg.local import verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
+from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 TENSOR_OR_BUFFER = TypeIs(
@@ -89,6 +91,7 @@ class WarpGroupDotOp(TritonOp):
     """
 
     name = "ttng.warp_group_dot"
+    NEEDS: ClassVar = Needs("tlx.async_dot into registers", Feature.WGMMA)
 
     ACCUMULATOR: ClassVar = same("ACCUMULATOR", NUMBER_TENSOR)
 
@@ -162,6 +165,7 @@ class WarpGroupDotWaitOp(TritonOp):
     """
 
     name = "ttng.warp_group_dot_wait"
+    NEEDS: ClassVar = Needs("tlx.async_dot_wait", Feature.WGMMA)
 
     inputs = var_operand_def(TENSOR_OR_BUFFER)
     pendings = prop_def(IntegerAttr.constr(i32))
@@ -209,6 +213,7 @@ class PackedArithOp(TritonOp):
     """
 
     name = "ttng.packed_arith"
+    NEEDS: ClassVar = Needs("ttng.packed_arith", Feature.PACKED_F32)
 
     op_kind = prop_def(EnumNumber(PackedArithOpKind))
     inputs = var_operand_def(PACKED_OPERAND)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -10,6 +11,7 @@ from xdsl.dialects.builtin import (
     Float8E5M2Type,
     Float16Type,
     Float32Type,
+    IntegerType,
     UnitAttr,
     i1,
     i8,
@@ -29,6 +31,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
@@ -41,6 +44,7 @@ from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.targets import Feature
 
 MAX_N = 256
 """Most columns of the accumulator of one instruction."""
@@ -109,6 +113,7 @@ class TCGen5MMAOp(TritonOp):
     """
 
     name = "ttng.tc_gen5_mma"
+    NEEDS: ClassVar = Needs("tlx.async_dot into tensor memory", Feature.TCGEN05)
 
     a = operand_def(MemDescType)
     b = operand_def(MemDescType)
@@ -164,6 +169,11 @@ class TCGen5MMAOp(TritonOp):
         if d.shape[1] % 8:
             raise VerifyException(f"an MMA needs N to be a multiple of 8, found {d.shape[1]}")
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """Products of integers are not in every tcgen05."""
+        is_integer = isinstance(memdesc_type(self.a.type).element_type, IntegerType)
+        return (Feature.TCGEN05_INT8,) if is_integer else ()
+
 
 @irdl_op_definition
 class TCGen5MMAScaledOp(TritonOp):
@@ -173,6 +183,7 @@ class TCGen5MMAScaledOp(TritonOp):
     """
 
     name = "ttng.tc_gen5_mma_scaled"
+    NEEDS: ClassVar = Needs("tlx.async_dot_scaled", Feature.TCGEN05)
 
     a = operand_def(MemDescType)
     b = operand_def(MemDescType)
@@ -228,6 +239,7 @@ class TCGen5CommitOp(TritonOp):
     """
 
     name = "ttng.tc_gen5_commit"
+    NEEDS: ClassVar = Needs("tlx.tcgen05_commit", Feature.TCGEN05)
 
     barrier = operand_def(MemDescType)
     pred = opt_operand_def(i1)

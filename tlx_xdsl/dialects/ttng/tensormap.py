@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -26,9 +28,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import print_types
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import POINTER
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.targets import Feature
 
 _LIMITS = {"elem_type": 15, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1}
 """The largest value of each field of a descriptor."""
@@ -64,6 +68,7 @@ class TensormapCreateOp(TritonOp):
     """
 
     name = "ttng.tensormap_create"
+    NEEDS: ClassVar = Needs("ttng.tensormap_create", Feature.TMA)
 
     desc_ptr = operand_def(POINTER)
     global_address = operand_def(POINTER)
@@ -107,6 +112,7 @@ class TensormapFenceproxyAcquireOp(TritonOp):
     """Make a descriptor that was written on the device visible to TMA: `ttng.tensormap_fenceproxy_acquire %p : ...`."""
 
     name = "ttng.tensormap_fenceproxy_acquire"
+    NEEDS: ClassVar = Needs("ttng.tensormap_fenceproxy_acquire", Feature.TMA)
 
     desc_ptr = operand_def(POINTER)
 
@@ -122,6 +128,7 @@ class ReinterpretTensorDescOp(TritonOp):
     """
 
     name = "ttng.reinterpret_tensor_descriptor"
+    NEEDS: ClassVar = Needs("tlx.reinterpret_tensor_descriptor", Feature.TMA)
 
     raw_desc = operand_def(POINTER)
     result = result_def(TensorDescType)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, IntegerType, UnitAttr, i1, i32
 from xdsl.ir import Attribute, SSAValue
@@ -17,6 +18,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import I32_TENSOR, TypeIs
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
@@ -30,6 +32,7 @@ from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.types import TensorDescIm2ColType
+from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 ANY_DESCRIPTOR = TypeIs("a tensor descriptor", lambda type_: isinstance(type_, DescriptorType))
@@ -70,6 +73,7 @@ class AsyncTMACopyGlobalToLocalOp(TritonOp):
     """
 
     name = "ttng.async_tma_copy_global_to_local"
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_load", Feature.TMA)
 
     desc = operand_def(ANY_DESCRIPTOR)
     coord = var_operand_def(i32)
@@ -115,6 +119,7 @@ class AsyncTMACopyLocalToGlobalOp(TritonOp):
     """Copy the buffer `src` to the block at `coord` (in elements); what lies outside the tensor is not written."""
 
     name = "ttng.async_tma_copy_local_to_global"
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_store", Feature.TMA)
 
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
@@ -137,6 +142,7 @@ class AsyncTMAReduceOp(TritonOp):
     """
 
     name = "ttng.async_tma_reduce"
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_store", Feature.TMA)
 
     kind = prop_def(EnumNumber(DescriptorReduceKind))
     desc = operand_def(TensorDescType)
@@ -164,6 +170,7 @@ class AsyncTMAGatherOp(TritonOp):
     """Copy rows to `result`: row `x_offsets[i]` from column `y_offset` on becomes row i; completes on `barrier`."""
 
     name = "ttng.async_tma_gather"
+    NEEDS: ClassVar = Needs("ttng.async_tma_gather", Feature.TMA_GATHER)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(I32_TENSOR)
@@ -195,6 +202,7 @@ class AsyncTMAScatterOp(TritonOp):
     """Copy rows from `src`: row i goes to row `x_offsets[i]`, from column `y_offset` on."""
 
     name = "ttng.async_tma_scatter"
+    NEEDS: ClassVar = Needs("ttng.async_tma_scatter", Feature.TMA_SCATTER)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(I32_TENSOR)
@@ -222,6 +230,7 @@ class AsyncTMAStoreWaitOp(TritonOp):
     """
 
     name = "ttng.async_tma_store_wait"
+    NEEDS: ClassVar = Needs("tlx.async_descriptor_store_wait", Feature.BULK_COPY)
 
     pendings = prop_def(IntegerAttr.constr(i32))
     read_only = opt_prop_def(UnitAttr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import BoolAttr, Float32Type, IntegerAttr, TensorType, i1, i32
 from xdsl.ir import Attribute
@@ -24,6 +24,7 @@ from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
+from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -37,10 +38,11 @@ from tlx_xdsl.dialects.ttng.assembly import Token
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
 from tlx_xdsl.dialects.ttng.enums import TMEMWaitKind
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.targets import TMEM_COLUMNS, Feature
 
 ROWS = 128
 """Rows of tensor memory, which PTX calls lanes."""
-COLUMNS = 512
+COLUMNS = TMEM_COLUMNS
 """Columns of tensor memory, of 32 bits each (PTX ISA, "Tensor Memory Addressing")."""
 
 
@@ -107,6 +109,7 @@ class TMEMAllocOp(TritonOp):
     """
 
     name = "ttng.tmem_alloc"
+    NEEDS: ClassVar = Needs("tlx.local_alloc in tensor memory", Feature.TENSOR_MEMORY)
 
     src = opt_operand_def(ANY_TENSOR)
     result = result_def(MemDescType)
@@ -136,6 +139,7 @@ class TMEMLoadOp(TritonOp):
     """
 
     name = "ttng.tmem_load"
+    NEEDS: ClassVar = Needs("tlx.local_load from tensor memory", Feature.TENSOR_MEMORY)
 
     src = operand_def(MemDescType)
     dep = opt_operand_def(AsyncTokenType)
@@ -170,6 +174,10 @@ class TMEMLoadOp(TritonOp):
         if reduced.get_shape() != self.result.type.get_shape()[:1]:
             raise VerifyException(f"the reduced result has one element per row, found {reduced}")
 
+    def also_needs(self) -> tuple[Feature, ...]:
+        """A reduction is done by the load itself."""
+        return () if self.red_op is None else (Feature.TCGEN05_LOAD_REDUCE,)
+
 
 @irdl_op_definition
 class TMEMStoreOp(TritonOp):
@@ -179,6 +187,7 @@ class TMEMStoreOp(TritonOp):
     """
 
     name = "ttng.tmem_store"
+    NEEDS: ClassVar = Needs("tlx.local_store to tensor memory", Feature.TENSOR_MEMORY)
 
     dst = operand_def(MemDescType)
     dep = opt_operand_def(AsyncTokenType)
@@ -207,6 +216,7 @@ class TMEMCopyOp(TritonOp):
     """
 
     name = "ttng.tmem_copy"
+    NEEDS: ClassVar = Needs("tlx.tmem_copy", Feature.TENSOR_MEMORY)
 
     src = operand_def(MemDescType)
     dst = operand_def(MemDescType)
@@ -233,6 +243,7 @@ class TMEMWaitOp(TritonOp):
     """Wait for this thread's loads from (or stores to) tensor memory: `ttng.tmem_wait load`."""
 
     name = "ttng.tmem_wait"
+    NEEDS: ClassVar = Needs("ttng.tmem_wait", Feature.TENSOR_MEMORY)
 
     kind = prop_def(EnumNumber(TMEMWaitKind))
 
@@ -250,6 +261,7 @@ class TMEMSubSliceOp(TritonOp):
     """
 
     name = "ttng.tmem_subslice"
+    NEEDS: ClassVar = Needs("tlx.subslice of tensor memory", Feature.TENSOR_MEMORY)
 
     src = operand_def(MemDescType)
     offset = prop_def(IntegerAttr.constr(i32))

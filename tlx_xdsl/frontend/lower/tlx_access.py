@@ -15,7 +15,6 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
-    blackwell_only,
     elements_like,
     in_tensor_memory,
     number,
@@ -27,6 +26,7 @@ from tlx_xdsl.frontend.lower.tlx_encodings import dummy_register, python_layout,
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, int1
+from tlx_xdsl.targets import Feature
 
 
 def required(call: Call, value: Tensor, type_: TensorType, *, pin: bool) -> SSAValue:
@@ -124,7 +124,7 @@ def _local_scatter(call: Call) -> Value | None:
 
 @lowers("tlx.tmem_copy")
 def _tmem_copy(call: Call) -> Value | None:
-    blackwell_only(call, "tensor memory")
+    call.require(Feature.TENSOR_MEMORY)
     source, target = shared_buffer(call, "src"), tensor_memory_buffer(call, "dst")
     if source.dtype != target.dtype:
         call.fail("dst", f"'dst' must hold elements of type {source.dtype}, found {target.describe()}")

@@ -14,10 +14,11 @@ from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.builder import hint_all
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_barriers import allocate_barriers, arrive, expect, fence_async, parity, wait
-from tlx_xdsl.frontend.lower.tlx_common import SMEM, blackwell_only, cta_rank, one_barrier, remote_view
+from tlx_xdsl.frontend.lower.tlx_common import SMEM, cta_rank, one_barrier, remote_view
 from tlx_xdsl.frontend.values import ClcContext, ClcResponses, Constexpr, MBarriers, Tensor, TupleValue, Value
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import unswizzled_layout
+from tlx_xdsl.targets import Feature
 
 RESPONSE_BYTES = 16
 """Size of a response (PTX ISA, "clusterlaunchcontrol.try_cancel")."""
@@ -30,7 +31,7 @@ def _allocate_responses(call: Call, num: int) -> ClcResponses:
 
 @lowers("tlx.clc_create_context")
 def _clc_create_context(call: Call) -> Value:
-    blackwell_only(call, "cluster launch control")
+    call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     consumers, stages = call.integer("num_consumers", minimum=1), call.integer("num_stages", minimum=1)
     empty = allocate_barriers(call, stages, consumers)
     full = allocate_barriers(call, stages, 1)
@@ -57,7 +58,7 @@ def _always(call: Call) -> Tensor:
 
 @lowers("tlx.clc_producer")
 def _clc_producer(call: Call) -> Value | None:
-    blackwell_only(call, "cluster launch control")
+    call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     empty, full, response = _stage(call)
     phase = parity(call, "p_producer")
     if not call.flag("multi_ctas"):
@@ -75,7 +76,7 @@ def _clc_producer(call: Call) -> Value | None:
 
 @lowers("tlx.clc_consumer")
 def _clc_consumer(call: Call) -> Value:
-    blackwell_only(call, "cluster launch control")
+    call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     empty, full, response = _stage(call)
     several, all_three = call.flag("multi_ctas"), call.flag("return_3d")
     wait(call, full, parity(call, "p_consumer"), _always(call))
@@ -107,7 +108,7 @@ def _query(call: Call, response: ClcResponses, *, several: bool, dims: int) -> l
 
 @lowers("tlx._alloc_clc_responses")
 def _alloc_clc_responses(call: Call) -> Value:
-    blackwell_only(call, "cluster launch control")
+    call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     return _allocate_responses(call, call.integer("num_responses", minimum=1))
 
 
@@ -120,7 +121,7 @@ def _response(call: Call) -> ClcResponses:
 
 @lowers("tlx._clc_issue")
 def _clc_issue(call: Call) -> Value | None:
-    blackwell_only(call, "cluster launch control")
+    call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     response, barrier = _response(call), one_barrier(call, "barrier")
     call.emit(ttng.CLCTryCancelOp(operands=[response.ssa, barrier.ssa]))
     return None
@@ -128,7 +129,7 @@ def _clc_issue(call: Call) -> Value | None:
 
 @lowers("tlx._clc_query")
 def _clc_query(call: Call) -> Value:
-    blackwell_only(call, "cluster launch control")
+    call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     if call.flag("return_3d"):
         return TupleValue(tuple(_query(call, _response(call), several=False, dims=3)))
     return _query(call, _response(call), several=False, dims=1)[0]

@@ -14,6 +14,7 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int32
+from tlx_xdsl.targets import Feature, target_of
 
 SMEM = ttg.SharedMemorySpaceAttr()
 TMEM = TensorMemorySpaceAttr()
@@ -27,21 +28,9 @@ def number(value: int) -> IntegerAttr:
 # --- targets --------------------------------------------------------------------------------------------------------
 
 
-def hopper_only(call: Call, what: str = "this") -> None:
-    """Refuse targets without wgmma: it exists on sm_90 alone."""
-    if not 90 <= call.visitor.capability < 100:
-        call.fail(None, f"{what} needs a Hopper GPU (sm_90), the target is sm_{call.visitor.capability}")
-
-
-def blackwell_only(call: Call, what: str = "this") -> None:
-    """Refuse targets without tensor memory, tcgen05 and cluster launch control: sm_100 to sm_119 have them."""
-    if not is_blackwell(call):
-        call.fail(None, f"{what} needs a Blackwell GPU (sm_100), the target is sm_{call.visitor.capability}")
-
-
 def is_blackwell(call: Call) -> bool:
-    """Whether the target has tensor memory and tcgen05 (PTX ISA, "tcgen05", target architectures)."""
-    return 100 <= call.visitor.capability < 120
+    """Whether the target has tensor memory and tcgen05."""
+    return target_of(call.visitor.capability).has(Feature.TCGEN05)
 
 
 # --- readers --------------------------------------------------------------------------------------------------------

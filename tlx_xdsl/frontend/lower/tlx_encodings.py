@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import NoReturn
 
@@ -9,7 +10,7 @@ from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr
+from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import shape_attr
 from tlx_xdsl.frontend.calls import Call
@@ -26,10 +27,8 @@ from tlx_xdsl.layouts.encodings import (
     SharedLinearLayout,
     SwizzledSharedLayout,
     TensorMemoryLayout,
-    TensorMemoryScalesLayout,
-    TmemLayout,
 )
-from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout
+from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout, padded_fp4_layout
 
 WARP_BITS = 5
 """A warp has 2**5 threads."""
@@ -45,6 +44,11 @@ def python_layout(call: Call, parameter: str) -> tlx.layout_encoding | None:
     if not isinstance(value, tlx.layout_encoding):
         call.expected(parameter, "a layout")
     return value
+
+
+def chosen(call: Call, parameter: str, encoding: Attribute) -> Attribute:
+    """The layout of an allocation, marked as the user's when the argument names it: no pass may replace that one."""
+    return UserLayoutAttr.new([encoding]) if call.given(parameter) else encoding
 
 
 def shared_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
@@ -88,9 +92,11 @@ def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding,
     if asked.order not in (rows_first, (*rows_first[1::-1], *rows_first[2:])):
         call.fail(parameter, f"the order {list(asked.order)} must name the last two dimensions first")
     transposed = asked.order != rows_first
-    default = default_nvmma_layout(asked.shape, bits, transposed=transposed)
-    width = default.swizzling_byte_width if asked.swizzled else 0
-    return NvmmaSharedLayout(width, transposed, bits, asked.fp4Padded, rank)
+    if asked.fp4Padded:
+        default = padded_fp4_layout(asked.shape, transposed=transposed)
+    else:
+        default = default_nvmma_layout(asked.shape, bits, transposed=transposed)
+    return default if asked.swizzled else replace(default, swizzling_byte_width=0)
 
 
 def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tuple[int, ...]) -> SwizzledSharedLayout:
@@ -113,28 +119,29 @@ def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tup
 
 
 def tmem_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
-    """The layout of a buffer in tensor memory: the one that the user names, or packed blocks, or that of scales.
+    """The layout of a buffer in tensor memory: the one that the user names, or packed blocks.
 
-    Elements of 8 bits that are no floats are the scales of a block-scaled product: nothing else is stored so.
+    Elements of 8 bits that are no floats may be the scales of a block-scaled product, or an operand: what uses the
+    buffer says later which layout it gets.
     """
     asked = python_layout(call, parameter)
     if len(shape) < 2:
         call.fail("shape", f"TMEM allocations must be at least 2D, got rank {len(shape)}")
     if asked is None:
-        return layout_attr(_default_tmem(call, shape, element))
+        return _default_tmem(call, shape, element)
     if not isinstance(asked, tlx.tensor_memory_layout_encoding):
         _no_layout(call, parameter, "tensor memory", asked)
     two_ctas = asked.ctaMode is not tlx.TMemCTAMode.DEFAULT
     return layout_attr(TensorMemoryLayout(asked.blockM, asked.blockN, asked.colStride, (), two_ctas))
 
 
-def _default_tmem(call: Call, shape: tuple[int, ...], element: dtype) -> TmemLayout:
+def _default_tmem(call: Call, shape: tuple[int, ...], element: dtype) -> Attribute:
     if element.primitive_bitwidth < 16 and not element.is_floating():
-        return TensorMemoryScalesLayout()
+        return DummyTMEMLayoutAttr()
     rows, columns = shape[-2:]
     if rows < 64:
         call.fail("shape", f"a buffer in tensor memory has 64 rows or a multiple of 128, found {list(shape)}")
-    return TensorMemoryLayout(min(rows, 128), min(columns, MAX_BLOCK_N), 1)
+    return layout_attr(TensorMemoryLayout(min(rows, 128), min(columns, MAX_BLOCK_N), 1))
 
 
 # --- registers ------------------------------------------------------------------------------------------------------

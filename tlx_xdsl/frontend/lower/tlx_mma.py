@@ -11,15 +11,15 @@ from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import HANDLERS, Call, lowers
+from tlx_xdsl.frontend.lower.matrix import HOPPER_IMPRECISE_K
 from tlx_xdsl.frontend.lower.tlx_common import (
     barriers,
-    blackwell_only,
-    hopper_only,
     in_tensor_memory,
     is_blackwell,
     is_even_cta,
@@ -33,6 +33,8 @@ from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout
+from tlx_xdsl.layouts.shared import padded_fp4_layout
+from tlx_xdsl.targets import Feature
 
 SCALED_ROWS = 128
 """Rows of the accumulator of a scaled product on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""
@@ -43,7 +45,7 @@ def _async_dot(call: Call) -> Value | None:
     if is_blackwell(call):
         _tcgen05(call)
         return None
-    hopper_only(call)
+    call.require(Feature.WGMMA, Feature.TCGEN05)
     return _wgmma(call)
 
 
@@ -59,7 +61,7 @@ def _wgmma(call: Call) -> Value:
     }
     for parameter, given in asked.items():
         if given:
-            call.fail(parameter, f"'{parameter}' is for Blackwell GPUs, the target is sm_{call.visitor.capability}")
+            call.require(Feature.TCGEN05, what=f"with '{parameter}'")
     a, b = call.args["A"], shared_buffer(call, "B")
     if not isinstance(a, Tensor):
         a = shared_buffer(call, "A")
@@ -71,9 +73,14 @@ def _wgmma(call: Call) -> Value:
         use_acc = call.as_scalar("use_acc", Constexpr(False), int1)
     precisions = {"tf32": InputPrecision.TF32, "tf32x3": InputPrecision.TF32x3, "ieee": InputPrecision.IEEE}
     precision = call.choice("input_precision", precisions) if call.given("input_precision") else InputPrecision.TF32
+    properties: dict[str, Attribute] = {"inputPrecision": precision.attr, "isAsync": BoolAttr.from_bool(True)}
+    if b.dtype.is_fp8() and accumulator.dtype == float32:
+        # The tensor cores sum products of 8-bit floats with fewer bits than f32 has: the whole dot in one sum, as in
+        # `tl.dot`, where Triton would otherwise refuse the f32 accumulator.
+        properties["maxNumImpreciseAcc"] = number(HOPPER_IMPRECISE_K)
     op = ttng.WarpGroupDotOp(
         operands=[a.ssa, b.ssa, accumulator.ssa, None if use_acc is None else use_acc.ssa],
-        properties={"inputPrecision": precision.attr, "isAsync": BoolAttr.from_bool(True)},
+        properties=properties,
         result_types=[ir_type(accumulator.dtype, shape)],
     )
     return Tensor(call.emit(op).d, accumulator.dtype, shape)
@@ -104,7 +111,7 @@ def _accumulator(call: Call, operand: Any, shape: tuple[int, int]) -> Tensor:
 
 @lowers("tlx.async_dot_wait")
 def _async_dot_wait(call: Call) -> Value:
-    hopper_only(call, "wgmma")
+    call.require(Feature.WGMMA)
     pendings = call.integer("pendings", minimum=0)
     value = call.of("inp", Tensor, "the result of an async_dot")
     if not value.shape:
@@ -122,9 +129,11 @@ def _async_dot_wait(call: Call) -> Value:
 
 def _tcgen05(call: Call) -> None:
     if isinstance(call.args["A"], Tensor):
-        call.fail("A", "on Blackwell A is a buffer in shared or tensor memory: store the block to one first")
-    if not call.given("acc"):
-        call.fail(None, "on Blackwell an async_dot needs 'acc', a buffer in tensor memory")
+        notes = ("tcgen05 takes A from a buffer in shared or tensor memory: store the block to one first",)
+        call.require(Feature.WGMMA, what="of a block", notes=notes)
+    if not call.given("acc") or isinstance(call.args["acc"], Tensor):
+        notes = ("tcgen05 accumulates in tensor memory: give it a buffer of tlx.storage_kind.tmem as 'acc'",)
+        call.require(Feature.WGMMA, what="with a block as 'acc'" if call.given("acc") else "without 'acc'", notes=notes)
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
     rows, columns = _product_shape(call, a, b)
@@ -167,7 +176,7 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
     An allocation does not know that a pair will work on it: `tlx.require_layout` tells it, when layouts are resolved.
     """
     type_ = memdesc_type(accumulator.ssa.type)
-    layout = layout_of(type_.encoding)
+    layout = None if isinstance(type_.encoding, DummyTMEMLayoutAttr) else layout_of(type_.encoding)
     bits = accumulator.dtype.primitive_bitwidth
     if not isinstance(layout, TensorMemoryLayout):
         call.fail("acc", f"'acc' must have the layout of an accumulator, found {accumulator.describe()} for scales")
@@ -193,7 +202,7 @@ FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2":
 
 @lowers("tlx.async_dot_scaled")
 def _async_dot_scaled(call: Call) -> Value | None:
-    blackwell_only(call, "a scaled product")
+    call.require(Feature.TCGEN05)
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
     if call.dtype("out_dtype") != float32 or accumulator.dtype != float32:
@@ -221,15 +230,17 @@ def _async_dot_scaled(call: Call) -> Value | None:
 
 def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
     """A buffer of fp4 pairs in the layout that a product with 8-bit floats needs, which gives a pair two bytes."""
-    layout = layout_of(memdesc_type(buffer.ssa.type).encoding)
-    if in_tensor_memory(buffer) or not isinstance(layout, NvmmaSharedLayout) or layout.fp4_padded:
+    if in_tensor_memory(buffer):
         return buffer.ssa
-    return _required(call, buffer, layout_attr(replace(layout, fp4_padded=True)))
+    layout = layout_of(memdesc_type(buffer.ssa.type).encoding)
+    if not isinstance(layout, NvmmaSharedLayout) or layout.fp4_padded:
+        return buffer.ssa
+    return _required(call, buffer, layout_attr(padded_fp4_layout(buffer.shape, transposed=layout.transposed)))
 
 
 @lowers("tlx.tcgen05_commit")
 def _tcgen05_commit(call: Call) -> Value | None:
-    blackwell_only(call, "tcgen05")
+    call.require(Feature.TCGEN05)
     barrier = one_barrier(call, "mBarrier")
     pred = is_even_cta(call).ssa if call.flag("two_ctas") else None
     call.emit(ttng.TCGen5CommitOp(operands=[barrier.ssa, pred, []]))

@@ -11,8 +11,8 @@ from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import SMEM, TMEM, blackwell_only
-from tlx_xdsl.frontend.lower.tlx_encodings import shared_encoding, tmem_encoding
+from tlx_xdsl.frontend.lower.tlx_common import SMEM, TMEM
+from tlx_xdsl.frontend.lower.tlx_encodings import chosen, shared_encoding, tmem_encoding
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import (
     BufferedTensor,
@@ -28,6 +28,7 @@ from tlx_xdsl.frontend.values import (
 )
 from tlx_xdsl.language import tlx
 from tlx_xdsl.language.tlx.types import checked_group, checked_spec, not_a_member
+from tlx_xdsl.targets import Feature
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 
 
@@ -67,7 +68,7 @@ def _storage_alias_spec(call: Call) -> Value:
     except ValueError as error:
         call.fail("storage" if "storage" in str(error) else "buffer_size_bytes", str(error), error)
     if storage is tlx.storage_kind.tmem:
-        blackwell_only(call, "tensor memory")
+        call.require(Feature.TENSOR_MEMORY, what="with tlx.storage_kind.tmem")
     if explicit is not None:
         call.integer("buffer_size_bytes")
     op = dialect.StorageAliasSpecOp(StorageKind(storage.value), explicit)
@@ -83,10 +84,11 @@ def _local_alloc(call: Call) -> Value:
     if storage is tlx.storage_kind.smemCluster:
         call.fail("storage", "buffers of other CTAs are not allocated: a remote store or copy names the CTA instead")
     if storage is tlx.storage_kind.tmem:
-        blackwell_only(call, "tensor memory")
-        type_ = MemDescType.get((num, *shape), ir_type(element), tmem_encoding(call, "layout", shape, element), TMEM)
+        call.require(Feature.TENSOR_MEMORY, what="with tlx.storage_kind.tmem")
+        encoding, space = tmem_encoding(call, "layout", shape, element), TMEM
     else:
-        type_ = MemDescType.get((num, *shape), ir_type(element), shared_encoding(call, "layout", shape, element), SMEM)
+        encoding, space = shared_encoding(call, "layout", shape, element), SMEM
+    type_ = MemDescType.get((num, *shape), ir_type(element), chosen(call, "layout", encoding), space)
     return BufferedTensor(_allocate(call, type_, reuse), element, shape, num)
 
 

@@ -16,6 +16,7 @@ from tlx_xdsl.frontend.lower.tlx_common import block_of, cache_policy, number, o
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int8, int32, int64, pointer_type
+from tlx_xdsl.targets import Feature
 
 MAX_CTAS = 16
 """Most CTAs of a cluster, with the non-portable sizes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
@@ -37,6 +38,7 @@ def _async_descriptor_load(call: Call) -> Value | None:
         call.emit(ttng.AsyncTMACopyGlobalToLocalOp(operands=operands, properties=properties))
         return None
     if two_ctas:
+        call.require(Feature.CTA_PAIRS, what="with 'two_ctas'")
         properties["two_ctas"] = UnitAttr()
     mask = _multicast_mask(call, targets).ssa if targets else None
     op = dialect.AsyncTMALoadOp(

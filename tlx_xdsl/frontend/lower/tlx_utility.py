@@ -12,7 +12,6 @@ from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.gpu import ThreadIdOp
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import blackwell_only
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 from tlx_xdsl.language.core import (
@@ -28,6 +27,7 @@ from tlx_xdsl.language.core import (
     pointer_type,
     uint32,
 )
+from tlx_xdsl.targets import Feature
 
 AXES = (DimensionEnum.X, DimensionEnum.Y, DimensionEnum.Z)
 
@@ -48,7 +48,7 @@ def _clock64(call: Call) -> Value:
 
 @lowers("tlx.stoch_round")
 def _stoch_round(call: Call) -> Value:
-    blackwell_only(call, "stochastic rounding")
+    call.require(Feature.STOCHASTIC_ROUNDING)
     source, target = call.of("src", Tensor, "a block of fp32"), call.dtype("dst_ty")
     if source.dtype != float32 or not source.shape:
         call.expected("src", "a block of fp32")

@@ -9,20 +9,19 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.layouts import like
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
-    TMEM,
-    blackwell_only,
     in_tensor_memory,
     number,
     one_buffer,
     shared_buffer,
     tensor_memory_buffer,
 )
-from tlx_xdsl.frontend.lower.tlx_encodings import shared_encoding, tmem_encoding
+from tlx_xdsl.frontend.lower.tlx_encodings import chosen, shared_encoding, tmem_encoding
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import (
     BufferedTensor,
@@ -32,7 +31,7 @@ from tlx_xdsl.frontend.values import (
     MBarriers,
     Value,
 )
-from tlx_xdsl.layouts.conversion.shared import shared_to_linear
+from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.encodings import (
     NvmmaSharedLayout,
     PaddedSharedLayout,
@@ -40,7 +39,8 @@ from tlx_xdsl.layouts.encodings import (
     SharedLinearLayout,
     SwizzledSharedLayout,
 )
-from tlx_xdsl.layouts.shared import bytes_of, required_alignment, unswizzled_layout
+from tlx_xdsl.layouts.shared import bytes_of
+from tlx_xdsl.targets import Feature
 
 
 @lowers("tlx.local_view")
@@ -56,7 +56,7 @@ def _local_view(call: Call) -> Value:
 
 @lowers("tlx.subslice")
 def _subslice(call: Call) -> Value:
-    blackwell_only(call, "tensor memory")
+    call.require(Feature.TENSOR_MEMORY)
     buffer = tensor_memory_buffer(call, "local_allocated_buffer")
     offset, size = call.integer("offset", minimum=0), call.integer("size", minimum=1)
     return _tmem_part(call, buffer, len(buffer.shape) - 1, offset, size)
@@ -121,7 +121,11 @@ def _local_trans(call: Call) -> Value:
         call.fail("dims", f"'dims' must be a permutation of the {len(buffer.shape)} dimensions, found {list(order)}")
     shape = tuple(buffer.shape[dim] for dim in order)
     source = memdesc_type(buffer.ssa.type)
-    result = source.with_shape(shape).with_encoding(layout_attr(_transposed(call, _shared_layout(source), order)))
+    try:
+        layout = transposed_buffer_layout(_shared_layout(source), order)
+    except ValueError as error:
+        call.fail("dims", str(error))
+    result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     op = ttg.MemDescTransOp(
         operands=[buffer.ssa],
         properties={"order": DenseArrayBase.from_list(i32, list(order))},
@@ -136,25 +140,6 @@ def _shared_layout(buffer: MemDescType) -> SharedLayout:
     return layout
 
 
-def _transposed(call: Call, layout: SharedLayout, order: tuple[int, ...]) -> SharedLayout:
-    """The layout of the same memory when dimension i is what was dimension `order[i]`."""
-    if order == tuple(range(len(order))):
-        return layout
-    match layout:
-        case NvmmaSharedLayout():
-            if order != (*range(len(order) - 2), len(order) - 1, len(order) - 2):
-                call.fail("dims", f"a tile's last two dimensions can be swapped and no others, found {list(order)}")
-            return replace(layout, transposed=not layout.transposed)
-        case SwizzledSharedLayout():
-            return replace(layout, order=tuple(order.index(dim) for dim in layout.order))
-        case PaddedSharedLayout() | SharedLinearLayout():
-            return replace(
-                layout,
-                offset=tuple(tuple(basis[dim] for dim in order) for basis in layout.offset),
-                block=tuple(tuple(basis[dim] for dim in order) for basis in layout.block),
-            )
-
-
 @lowers("tlx.local_reshape")
 def _local_reshape(call: Call) -> Value:
     buffer, shape = shared_buffer(call, "buffer"), call.shape()
@@ -163,38 +148,13 @@ def _local_reshape(call: Call) -> Value:
     source = memdesc_type(buffer.ssa.type)
     if source.shape != source.alloc_shape:
         call.fail("buffer", "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
-    layout = _reshaped(call, _shared_layout(source), source, shape)
-    op = ttg.MemDescReshapeOp(
-        operands=[buffer.ssa], result_types=[source.with_shape(shape).with_encoding(layout_attr(layout))]
-    )
+    try:
+        layout = reshaped_buffer_layout(_shared_layout(source), source.shape, source.element_bits, shape)
+    except ValueError as error:
+        call.fail("buffer", str(error))
+    result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
+    op = ttg.MemDescReshapeOp(operands=[buffer.ssa], result_types=[result])
     return replace(buffer, ssa=call.emit(op).result, shape=shape)
-
-
-def _reshaped(call: Call, layout: SharedLayout, source: MemDescType, shape: tuple[int, ...]) -> SharedLayout:
-    """A layout with which the elements of `shape`, in row-major order, lie where `layout` has them.
-
-    A tile stays a tile where the hardware would find its elements; otherwise the places are spelled out.
-    """
-    if isinstance(layout, PaddedSharedLayout):
-        call.fail("buffer", "a buffer with a padded layout can't be reshaped")
-    # Among the outputs of a linear layout the first one varies fastest.
-    places = shared_to_linear(layout, source.shape)
-    places = places.transpose_outs(tuple(reversed(places.out_names)))
-    dims = [(f"dim{dim}", size) for dim, size in enumerate(shape)]
-    places = places.reshape_outs(dims[::-1]).transpose_outs([name for name, _ in dims])
-    candidates: list[SharedLayout] = []
-    if isinstance(layout, NvmmaSharedLayout) and len(shape) > 1:
-        candidates.append(replace(layout, rank=len(shape)))
-    if isinstance(layout, SwizzledSharedLayout):
-        candidates.append(unswizzled_layout(len(shape)))
-    for candidate in candidates:
-        try:
-            if shared_to_linear(candidate, shape).equal_ignoring_trivial(places):
-                return candidate
-        except ValueError:
-            continue
-    offset, block = (places.bases_of(name) if name in places.in_names else () for name in ("offset", "block"))
-    return SharedLinearLayout(offset, block, alignment=required_alignment(layout, source.element_bits))
 
 
 @lowers("tlx.local_reinterpret")
@@ -207,9 +167,15 @@ def _local_reinterpret(call: Call) -> Value:
     if need > have:
         call.fail("buffer", f"the buffer has {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
     if in_tensor_memory(buffer):
-        result = MemDescType.get(shape, ir_type(element), tmem_encoding(call, "layout", shape, element), TMEM)
+        encoding = tmem_encoding(call, "layout", shape, element)
     else:
         encoding = shared_encoding(call, "layout", shape, element)
-        result = MemDescType.get(shape, ir_type(element), encoding, source.memory_space, mutable=source.is_mutable)
+    result = MemDescType.get(
+        shape,
+        ir_type(element),
+        chosen(call, "layout", encoding),
+        source.memory_space,
+        mutable=source.is_mutable,
+    )
     op = ttg.MemDescReinterpretOp(operands=[buffer.ssa], result_types=[result])
     return BufferedTensor(call.emit(op).result, element, shape, 0)

@@ -35,22 +35,27 @@ def async_bulk_load(op: tlx.AsyncBulkLoadOp) -> Run:
 
     def run(task: Task, address: np.int64, target: View, size: np.int32, barrier: View) -> Coroutine:
         yield None
-        start, count, memory = int(address), int(size), task.block.cluster.launch.memory
-        _check(op, start, target, count)
-        # A wild address is reported at once.
-        memory.bytes_at(op, start, count, "bulk load")
-        touch(task, op, barrier)
-        barrier_of(op, barrier)
-        queue = load_queue(task, barrier)
-        target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
-
-        def finish(transfer: Transfer) -> None:
-            target.write_raw(memory.bytes_at(op, start, count, "bulk load"))
-            deliver(task, transfer, barrier, count)
-
-        task.issue(queue, op, finish)
+        start_bulk_load(task, op, int(address), target, int(size), barrier)
 
     return run
+
+
+def start_bulk_load(task: Task, op: Operation, start: int, target: View, count: int, barrier: View) -> None:
+    """Issue a copy of `count` bytes from the address `start` to `target`, which complete on `barrier`."""
+    memory = task.block.cluster.launch.memory
+    _check(op, start, target, count)
+    # A wild address is reported at once.
+    memory.bytes_at(op, start, count, "bulk load")
+    touch(task, op, barrier)
+    barrier_of(op, barrier)
+    queue = load_queue(task, barrier)
+    target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
+
+    def finish(transfer: Transfer) -> None:
+        target.write_raw(memory.bytes_at(op, start, count, "bulk load"))
+        deliver(task, transfer, barrier, count)
+
+    task.issue(queue, op, finish)
 
 
 @step(tlx.AsyncBulkStoreOp)
@@ -59,15 +64,20 @@ def async_bulk_store(op: tlx.AsyncBulkStoreOp) -> Run:
 
     def run(task: Task, source: View, address: np.int64, size: np.int32) -> Coroutine:
         yield None
-        start, count, memory = int(address), int(size), task.block.cluster.launch.memory
-        _check(op, start, source, count)
-        memory.bytes_at(op, start, count, "bulk store")
-        queue = store_queue(task)
-        source.cell.read(queue.actor(op), queue.knowledge(task.clock), source.name)
-
-        def finish(_transfer: Transfer) -> None:
-            memory.bytes_at(op, start, count, "bulk store")[:] = source.raw(op, count)
-
-        task.issue(queue, op, finish)
+        start_bulk_store(task, op, source, int(address), int(size))
 
     return run
+
+
+def start_bulk_store(task: Task, op: Operation, source: View, start: int, count: int) -> None:
+    """Issue a copy of the first `count` bytes of `source` to the address `start`."""
+    memory = task.block.cluster.launch.memory
+    _check(op, start, source, count)
+    memory.bytes_at(op, start, count, "bulk store")
+    queue = store_queue(task)
+    source.cell.read(queue.actor(op), queue.knowledge(task.clock), source.name)
+
+    def finish(_transfer: Transfer) -> None:
+        memory.bytes_at(op, start, count, "bulk store")[:] = source.raw(op, count)
+
+    task.issue(queue, op, finish)

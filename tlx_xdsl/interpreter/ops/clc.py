@@ -55,22 +55,27 @@ def _queue(task: Task, op: Operation) -> Queue:
     return queue
 
 
-def _request(task: Task, op: Operation, places: list[tuple[View, View]]) -> None:
-    """Ask for a cluster; each response buffer gets the answer, and the barrier with it the bytes."""
+def request(task: Task, op: Operation, target: View, barrier: View, *, for_all: bool) -> None:
+    """Ask for a cluster: `target` gets the answer, and `barrier` its bytes; `for_all` CTAs of this cluster their own.
+
+    Raises Fault for a request behind one that is known to have failed.
+    """
     queue = _queue(task, op)
-    for target, barrier in places:
-        for view in (target, barrier):
+    memories = [block.shared for block in task.block.cluster.blocks] if for_all else [target.memory]
+    places = [(target.elsewhere(memory), barrier.elsewhere(memory)) for memory in memories]
+    for here, there in places:
+        for view in (here, there):
             task.reach(op, view, queue.agent, queue.issued + 1)
-        touch(task, op, barrier)
-        barrier_of(op, barrier)
+        touch(task, op, there)
+        barrier_of(op, there)
         # PTX promises no order of requests.
-        target.cell.overwrite(queue.actor(op), task.clock, target.name)
+        here.cell.overwrite(queue.actor(op), task.clock, here.name)
 
     def finish(transfer: Transfer) -> None:
         values = _answer(task, transfer.number)
-        for target, barrier in places:
-            target.write(values)
-            deliver(task, transfer, barrier, BYTES)
+        for here, there in places:
+            here.write(values)
+            deliver(task, transfer, there, BYTES)
 
     task.issue(queue, op, finish)
 
@@ -88,7 +93,7 @@ def try_cancel(op: ttng.CLCTryCancelOp) -> Run:
 
     def run(task: Task, target: View, barrier: View) -> Coroutine:
         yield None
-        _request(task, op, [(target, barrier)])
+        request(task, op, target, barrier, for_all=False)
 
     return run
 
@@ -100,8 +105,7 @@ def try_cancel_for_all(op: tlx.CLCTryCancelOp) -> Run:
     def run(task: Task, target: View, barrier: View, pred: np.bool_) -> Coroutine:
         yield None
         if pred:
-            memories = [block.shared for block in task.block.cluster.blocks]
-            _request(task, op, [(target.elsewhere(memory), barrier.elsewhere(memory)) for memory in memories])
+            request(task, op, target, barrier, for_all=True)
 
     return run
 

@@ -67,19 +67,11 @@ def remote_store(op: tlx.RemoteStoreOp) -> Run:
 
 @step(tlx.AsyncRemoteStoreOp)
 def async_remote_store(op: tlx.AsyncRemoteStoreOp) -> Run:
-    """The registers are read at once, and arrive some time. It is no operation of the async proxy."""
+    """The registers are read at once, and arrive some time."""
 
     def run(task: Task, values: Array, view: View, barrier: View) -> Coroutine:
         yield None
-        queue = remote_queue(task, "remote store", barrier)
-        _check_target(task, op, view, barrier, queue)
-        view.cell.overwrite(replace(queue.actor(op), is_async=False), queue.knowledge(task.clock), view.name)
-
-        def finish(transfer: Transfer) -> None:
-            view.write(values)
-            deliver(task, transfer, barrier, view.size)
-
-        task.issue(queue, op, finish)
+        start_store(task, op, view, values, barrier)
 
     return run
 
@@ -90,20 +82,39 @@ def async_remote_copy(op: tlx.AsyncRemoteCopyOp) -> Run:
 
     def run(task: Task, source: View, view: View, barrier: View) -> Coroutine:
         yield None
-        check_tile(op, source)
-        queue = remote_queue(task, "remote copy", barrier)
-        _check_target(task, op, view, barrier, queue)
-        actor, clock = queue.actor(op), queue.knowledge(task.clock)
-        source.cell.read(actor, clock, source.name)
-        view.cell.overwrite(actor, clock, view.name)
-
-        def finish(transfer: Transfer) -> None:
-            view.write(source.read(op))
-            deliver(task, transfer, barrier, view.size)
-
-        task.issue(queue, op, finish)
+        start_copy(task, op, source, view, barrier)
 
     return run
+
+
+def start_store(task: Task, op: Operation, view: View, values: Array, barrier: View) -> None:
+    """Issue a store of `values` to another thread block, whose bytes complete on `barrier`."""
+    queue = remote_queue(task, "remote store", barrier)
+    _check_target(task, op, view, barrier, queue)
+    # It is no operation of the async proxy.
+    view.cell.overwrite(replace(queue.actor(op), is_async=False), queue.knowledge(task.clock), view.name)
+
+    def finish(transfer: Transfer) -> None:
+        view.write(values)
+        deliver(task, transfer, barrier, view.size)
+
+    task.issue(queue, op, finish)
+
+
+def start_copy(task: Task, op: Operation, source: View, view: View, barrier: View) -> None:
+    """Issue a copy of `source` to another thread block, whose bytes complete on `barrier`."""
+    check_tile(op, source)
+    queue = remote_queue(task, "remote copy", barrier)
+    _check_target(task, op, view, barrier, queue)
+    actor, clock = queue.actor(op), queue.knowledge(task.clock)
+    source.cell.read(actor, clock, source.name)
+    view.cell.overwrite(actor, clock, view.name)
+
+    def finish(transfer: Transfer) -> None:
+        view.write(source.read(op))
+        deliver(task, transfer, barrier, view.size)
+
+    task.issue(queue, op, finish)
 
 
 def _check_target(task: Task, op: Operation, view: View, barrier: View, queue: Queue) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import scf
+from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.interpreter.faults import fault_at
@@ -122,7 +124,7 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
     partitions = op.partitions
     default = planner.graph(op.default_region)
     graphs = [planner.graph(region) for region in partitions.partition_regions]
-    syncs = "tlx.no_ending_cluster_sync" not in op.attributes
+    syncs = "tlx.no_ending_cluster_sync" not in op.attributes and not _says_barriers(op)
     captures = [planner.slot(value) for value in partitions.explicit_captures]
     single = len(op.results) == 1
 
@@ -153,6 +155,14 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
         return results[0] if single else results
 
     return Kind.STEP, run
+
+
+def _says_barriers(op: Operation) -> bool:
+    """Whether the kernel around `op` has an operation for each barrier of its cluster, as text for Triton does."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, tt.FuncOp):
+        parent = parent.parent_op()
+    return parent is not None and CLUSTER_DIM in parent.attributes
 
 
 @structured(scf.IndexSwitchOp)

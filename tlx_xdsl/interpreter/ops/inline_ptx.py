@@ -1,87 +1,129 @@
-"""Barriers and fences that are written in PTX or as `nvvm` operations.
+"""PTX that a pass has written, statement by statement, and barriers and fences as `nvvm` operations.
 
-Triton's own barriers have small numbers; what counts here is only who meets whom.
+What computes with registers runs for all threads of the task at once (`interpreter/ptx`); what acts on barriers and
+memory is an action (`ptx_actions`), run once for the threads whose guard holds.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from xdsl.ir import Operation
+import numpy as np
+from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, ttg
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.numbers import Array, dtype_of
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
-from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wait, tell_initialised
-from tlx_xdsl.interpreter.ops.special import block_threads
+from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
+from tlx_xdsl.interpreter.ops.special import register_value
+from tlx_xdsl.interpreter.ptx import UnknownInstruction
+from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
+from tlx_xdsl.interpreter.ptx.registers import Registers
+from tlx_xdsl.interpreter.ptx.text import Statement, parse
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
-
-_STATEMENT = re.compile(r"\s*(?P<name>[a-z][\w.:]*)\s*(?P<operands>[^;{}]*);?")
-_OPERAND = re.compile(r"\$(\d+)|%?(-?\d+)")
-_BARRIERS = {
-    "bar.sync": True,
-    "barrier.sync": True,
-    "barrier.cta.sync": True,
-    "barrier.sync.aligned": True,
-    "bar.arrive": False,
-    "barrier.arrive": False,
-    "barrier.cta.arrive": False,
-    "barrier.arrive.aligned": False,
-}
-"""Whether an instruction waits for the others."""
 
 
 @step(nvvm.InlinePtxOp)
 def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
-    """One barrier or fence (PTX ISA, "bar", "barrier.cluster", "membar", "fence").
+    """A straight line of PTX; the operands come behind the results.
 
-    Raises Fault for other instructions, when it runs.
+    Raises Fault for instructions that the interpreter does not know, and for results that differ between the threads,
+    when it runs.
     """
-    return _statement(op, op.ptx_code.data, has_predicate=op.predicate is not None)
+    results = [value.type for value in op.write_only_args]
+    return _code(op, op.ptx_code.data, results, has_predicate=op.predicate is not None)
 
 
 @step(ttg.InlineAsmOp)
 def inline_asm(op: ttg.InlineAsmOp) -> Run:
-    """The same; what computes with the elements that a thread holds is a fault, when it runs."""
-    return _statement(op, op.asm_string.data, has_predicate=False)
+    """One action; what computes with the elements that a thread holds is a fault, when it runs."""
+    code = op.asm_string.data
+    run = _code(op, code, [], has_predicate=False)
+
+    def one(task: Task, *values: Any) -> Coroutine:
+        if len(statements := parse(code)[0]) != 1 or action_of(statements[0]) is None:
+            raise fault_at(op, f"the interpreter can't run the PTX '{code}'")
+        yield from run(task, *values)
+
+    return one
 
 
-def _statement(op: Operation, code: str, *, has_predicate: bool) -> Run:
-    found = _STATEMENT.fullmatch(code.strip())
-    name = found["name"] if found else ""
-    operands = [part.strip() for part in found["operands"].split(",") if part.strip()] if found else []
-
-    def number(text: str, values: tuple[Any, ...]) -> int:
-        match = _OPERAND.fullmatch(text)
-        if match is None:
-            raise fault_at(op, f"the interpreter can't read the PTX operand '{text}'")
-        return int(values[int(match[1])]) if match[1] else int(match[2])
+def _code(op: Operation, code: str, results: Sequence[Attribute], *, has_predicate: bool) -> Run:
+    dtypes = [dtype_of(type_) for type_ in results]
 
     def run(task: Task, *values: Any) -> Coroutine:
         yield None
         if has_predicate and not values[-1]:
-            return
-        if name in _BARRIERS and 1 <= len(operands) <= 2:
-            barrier = number(operands[0], values)
-            threads = number(operands[1], values) if len(operands) == 2 else block_threads(task)
-            if _BARRIERS[name]:
-                yield from named_sync(task, op, barrier, threads)
-            else:
-                named_arrive(task, op, barrier, threads)
-        elif name.startswith("barrier.cluster.arrive"):
-            cluster_arrive(task, op, relaxed=".relaxed" in name)
-        elif name.startswith("barrier.cluster.wait"):
-            yield from cluster_wait(task, op)
-        elif name.startswith("fence.mbarrier_init"):
-            tell_initialised(task)
-        elif name.startswith("fence.proxy.async"):
-            task.fence()
-        elif not name.startswith(("fence.", "membar.")):
-            raise fault_at(op, f"the interpreter can't run the PTX '{code}'")
+            return None
+        try:
+            registers = yield from _run(task, op, code, values[: len(values) - has_predicate], dtypes)
+        except UnknownInstruction as error:
+            raise fault_at(op, str(error)) from None
+        out = [_uniform(op, registers.get(f"${number}"), dtype) for number, dtype in enumerate(dtypes)]
+        return out[0] if len(out) == 1 else out or None
 
     return run
+
+
+def _run(task: Task, op: Operation, code: str, values: Sequence[Any], dtypes: Sequence[Any]) -> Coroutine:
+    def special(name: str) -> int | None:
+        read = register_value(name)
+        return None if read is None else read(task)
+
+    declared, program = _program(code)
+    registers = Registers(task.threads, special)
+    declare(registers, declared)
+    for number, dtype in enumerate(dtypes):
+        registers.declare(f"${number}", 1 if dtype.kind == "b" else 8 * dtype.itemsize)
+    others: dict[str, Any] = {}
+    for number, value in enumerate(values, len(dtypes)):
+        if isinstance(value, np.generic | np.ndarray):
+            registers.set(f"${number}", np.broadcast_to(_bits(value), task.threads))
+        else:
+            others[f"${number}"] = value
+    for statement, action, compute in program:
+        where = None
+        if statement.guard is not None:
+            where = registers.get(statement.guard) != statement.negated
+        if compute is not None:
+            step_statement(registers, statement, compute)
+        elif action is not None and (where is None or where.any()):
+            yield from action(Running(task, op, registers, others, statement, where))
+    return registers
+
+
+@cache
+def _program(code: str) -> tuple[Mapping[str, str], tuple[tuple[Statement, Action | None, Compiled | None], ...]]:
+    """The registers that a text declares, and each statement with its action, or else with what it computes.
+
+    A text is run by many threads, many times. Raises UnknownInstruction.
+    """
+    statements, declared = parse(code)
+    return declared, tuple(
+        (each, action, None if action is not None else compile_statement(each))
+        for each in statements
+        for action in [action_of(each)]
+    )
+
+
+def _bits(value: Any) -> Array:
+    held = np.asarray(value)
+    return held if held.dtype.kind == "b" else held.view(f"u{held.dtype.itemsize}")
+
+
+def _uniform(op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
+    """The value of a result, which all threads of the task have.
+
+    Raises Fault where they do not agree.
+    """
+    if (bits != bits[0]).any():
+        told = ", ".join(f"{int(number):#x}" for number in dict.fromkeys(bits[::32].tolist()))
+        raise fault_at(op, f"the threads of a task get different results, and it has one value for all: {told}")
+    return bits[:1].view(np.bool_ if dtype.kind == "b" else dtype)[0]
 
 
 @effect(nvvm.FenceProxyOp)

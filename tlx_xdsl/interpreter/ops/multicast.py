@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xdsl.ir import Operation
+
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Transfer
@@ -30,27 +32,38 @@ def async_tma_load(op: tlx.AsyncTMALoadOp) -> Run:
         barrier, target, pred, *mask = rest[rank:]
         if not pred:
             return
-        blocks = task.block.cluster.blocks
-        if multicasts:
-            bits = int(mask[0])
-            if not 0 < bits < 1 << len(blocks):
-                raise fault_at(op, f"the mask {bits:#x} names CTAs that are not in the cluster of {len(blocks)}")
-            ranks = [number for number in range(len(blocks)) if bits >> number & 1]
-        else:
-            ranks = [target.memory.rank]
-        places: list[tuple[View, View]] = []
-        for number in ranks:
-            there = number if multicasts else barrier.memory.rank
-            holder = blocks[there & ~1 if pairs else there]
-            places.append((target.elsewhere(blocks[number].shared), barrier.elsewhere(holder.shared)))
-        _start(task, op, desc, corner, places)
+        bits = int(mask[0]) if multicasts else None
+        if pairs:
+            # The bytes complete in the even thread block of the pair.
+            here = task.block.rank if multicasts else barrier.memory.rank
+            barrier = barrier.elsewhere(task.block.cluster.blocks[here & ~1].shared)
+        start_load(task, op, desc, corner, places_of(task, op, target, barrier, bits, pairs=pairs))
 
     return run
 
 
-def _start(
-    task: Task, op: tlx.AsyncTMALoadOp, desc: Descriptor, corner: list[int], places: list[tuple[View, View]]
-) -> None:
+def places_of(
+    task: Task, op: Operation, target: View, barrier: View, mask: int | None, *, pairs: bool
+) -> list[tuple[View, View]]:
+    """Where a load writes, and the barriers on which its bytes complete: in each thread block of `mask`, if any.
+
+    With `pairs` that is the thread block of each pair whose rank is as even or odd as that of `barrier`.
+    Raises Fault where the mask names thread blocks that there are not.
+    """
+    if mask is None:
+        return [(target, barrier)]
+    blocks = task.block.cluster.blocks
+    if not 0 < mask < 1 << len(blocks):
+        raise fault_at(op, f"the mask {mask:#x} names CTAs that are not in the cluster of {len(blocks)}")
+    places: list[tuple[View, View]] = []
+    for number in (number for number in range(len(blocks)) if mask >> number & 1):
+        holder = number & ~1 | barrier.memory.rank & 1 if pairs else number
+        places.append((target.elsewhere(blocks[number].shared), barrier.elsewhere(blocks[holder].shared)))
+    return places
+
+
+def start_load(task: Task, op: Operation, desc: Descriptor, corner: list[int], places: list[tuple[View, View]]) -> None:
+    """Issue a load of the block at `corner` to all places."""
     desc.check(op)
     # A barrier learns of a transfer when all before it in its queue are complete: they all go to the same places.
     key = " ".join(f"{target.memory.rank} {barrier.memory.rank}" for target, barrier in places)

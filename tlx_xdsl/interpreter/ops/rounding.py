@@ -11,46 +11,18 @@ from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array, dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, pure
-from tlx_xdsl.interpreter.rounding import largest
+from tlx_xdsl.interpreter.rounding import round_at_random
 from tlx_xdsl.interpreter.scaled import unpack_e2m1
 
 
 @pure(tlx.StochRoundOp)
 def stoch_round(op: tlx.StochRoundOp) -> Binary:
-    """Up or down, with the probability that keeps the mean; what is too large becomes the largest finite number.
+    """Each element with random bits of its own.
 
-    An element lies between two neighbours of the small type. It becomes the one farther from zero where its distance
-    from the other one, as a part of the gap, is more than the random bits as a part of 2**32. The hardware looks at
-    fewer bits, and packs them, so single elements may differ from it.
+    The hardware looks at fewer bits, and packs them, so single elements may differ from it.
     """
     dtype = dtype_of(op.result.type)
-    limit = largest(dtype)
-
-    def run(values: Array, bits: Array) -> Array:
-        exact = values.astype(np.float64)
-        size = np.minimum(np.abs(exact), limit)
-        with np.errstate(all="ignore"):
-            nearest = size.astype(dtype)
-            down = np.where(nearest.astype(np.float64) > size, _below(nearest), nearest).astype(dtype)
-            up = np.where(down.astype(np.float64) < size, _above(down), down).astype(dtype)
-            low, high = down.astype(np.float64), up.astype(np.float64)
-            part = np.where(high > low, (size - low) / np.where(high > low, high - low, 1), 0)
-        chosen = np.where(part > bits.view(np.uint32) / 2.0**32, high, low)
-        return np.where(np.isnan(exact), exact, np.copysign(chosen, exact)).astype(dtype)
-
-    return run
-
-
-def _below(values: Array) -> Array:
-    """The next smaller number of a positive one."""
-    integer = np.dtype(f"u{values.dtype.itemsize}")
-    return (values.view(integer) - integer.type(1)).view(values.dtype)
-
-
-def _above(values: Array) -> Array:
-    """The next greater number of one that is not negative."""
-    integer = np.dtype(f"u{values.dtype.itemsize}")
-    return (values.view(integer) + integer.type(1)).view(values.dtype)
+    return lambda values, bits: round_at_random(values, bits.view(np.uint32) / 2.0**32, dtype)
 
 
 def _fma(a: Array, b: Array, c: Array) -> Array:

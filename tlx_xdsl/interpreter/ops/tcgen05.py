@@ -140,6 +140,33 @@ _Compute = Callable[[int, Array | None], Array]
 """The result of CTA 0 or 1 of a pair, with what is to be added."""
 
 
+def issue_product(
+    task: Task,
+    op: Operation,
+    a: View,
+    b: View,
+    d: View,
+    *,
+    pair: bool,
+    adds: bool,
+    prepare: Callable[[Sequence[View], Sequence[View]], _Compute],
+    others: Sequence[View] = (),
+) -> None:
+    """Issue a product to `d`, to which it adds where `adds` says so; `pair` is for both CTAs.
+
+    `prepare` gets the operands of all CTAs and gives what computes; `others` are read, too.
+    """
+    all_a, all_b, all_d = (_everywhere(task, view, pair=pair) for view in (a, b, d))
+    compute = prepare(all_a, all_b)
+
+    def finish(_transfer: Transfer) -> None:
+        results = [compute(part, view.read(op) if adds else None) for part, view in enumerate(all_d)]
+        for view, result in zip(all_d, results, strict=True):
+            view.write(result)
+
+    tensor_core(task).issue(task, op, d, [*all_a, *all_b, *others], all_d, finish)
+
+
 def _product(
     op: ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp,
     planner: Planner,
@@ -166,18 +193,13 @@ def _product(
         for operand in (a, b):
             if operand.memory is task.block.shared:
                 check_tile(op, operand)
-        all_a, all_b, all_d = (_everywhere(task, view, pair=pair) for view in (a, b, d))
         all_scales = [_everywhere(task, view, pair=pair) for view in scales]
-        compute = prepare(all_a, all_b, all_scales)
-
-        def finish(_transfer: Transfer) -> None:
-            results = [compute(part, view.read(op) if use_d else None) for part, view in enumerate(all_d)]
-            for view, result in zip(all_d, results, strict=True):
-                view.write(result)
-
+        issue_product(
+            task, op, a, b, d, pair=pair, adds=bool(use_d),
+            prepare=lambda left, right: prepare(left, right, all_scales),
+            others=[view for views in all_scales for view in views],
+        )  # fmt: skip
         core = tensor_core(task)
-        reads = [*all_a, *all_b, *(view for views in all_scales for view in views)]
-        core.issue(task, op, d, reads, all_d, finish)
         for barrier, wanted in zip(arrivals[:count], arrivals[count:], strict=True):
             if wanted:
                 commit(task, op, barrier, pair=commits_pair)

@@ -104,7 +104,7 @@ def tmem_store(op: ttng.TMEMStoreOp) -> Run:
 
 @step(ttng.TMEMCopyOp)
 def tmem_copy(op: ttng.TMEMCopyOp) -> Run:
-    """Issue a copy; scales come in the blocks of the hardware, other elements keep their index."""
+    """Issue a copy; lines of scales are the blocks of the hardware, other elements keep their index."""
     layout = tensor_memory_layout(memdesc_type(op.dst.type))
     shape = memdesc_type(op.dst.type).shape
     of_scales = not isinstance(layout, TensorMemoryLayout)
@@ -119,7 +119,7 @@ def tmem_copy(op: ttng.TMEMCopyOp) -> Run:
 
         def finish(_transfer: Any) -> None:
             values = source.read(op)
-            target.write(_scales(values, target.shape) if of_scales else values)
+            target.write(_scales(values, target.shape) if of_scales and values.shape != target.shape else values)
 
         tensor_core(task).issue(task, op, None, [source], [target], finish)
 

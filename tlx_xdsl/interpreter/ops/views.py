@@ -60,6 +60,7 @@ def _part(op: Operation, view: View, offsets: tuple[int, ...], shape: tuple[int,
                 )
         slices = tuple(slice(offset, offset + size) for offset, size in zip(offsets, shape, strict=True))
         child = view.derive(key, view.offsets[slices], f"{view.name}{list(offsets)}")
+        child.start = tuple(at + offset for at, offset in zip(view.start, offsets, strict=True))
     return child
 
 
@@ -67,7 +68,14 @@ def _part(op: Operation, view: View, offsets: tuple[int, ...], shape: tuple[int,
 def trans(op: ttg.MemDescTransOp) -> Unary:
     """The same elements under permuted indices."""
     order = tuple(int(dim) for dim in op.order.get_values())
-    return lambda view: view.child(order) or view.derive(order, view.offsets.transpose(order))
+
+    def run(view: View) -> View:
+        if (child := view.child(order)) is None:
+            child = view.derive(order, view.offsets.transpose(order))
+            child.start = tuple(view.start[dim] for dim in order)
+        return child
+
+    return run
 
 
 @pure(ttg.MemDescReshapeOp)

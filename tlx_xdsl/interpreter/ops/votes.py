@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlx_xdsl.dialects import tlx
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.ops.thread_registers import held_elements
+from tlx_xdsl.interpreter.ptx.instructions import LANES
 from tlx_xdsl.interpreter.registry import Binary, pure
-from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
-
-LANES = 32
 
 
 @pure(tlx.VoteBallotOp)
@@ -24,7 +20,7 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
     A task has one value for all its warps, so the votes of the warps must agree; and who holds what is known only of
     a tensor with a layout. Raises Fault otherwise, but for votes of all or of nobody.
     """
-    holders = _holders(op)
+    holders = held_elements(op.pred)
 
     def run(mask: np.int32, pred: Any) -> np.int32:
         votes = np.asarray(pred)
@@ -41,17 +37,3 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
         return np.uint32(int(ballots[0]) & int(mask) & 0xFFFFFFFF).view(np.int32)
 
     return run
-
-
-def _holders(op: tlx.VoteBallotOp) -> tuple[NDArray[np.int64], ...] | None:
-    """The index of each element by register, warp and lane; None where nobody knows."""
-    tensor = as_tensor(op.pred.type)
-    if tensor is None or not isinstance(tensor.encoding, LayoutAttr):
-        return None
-    linear = distributed_to_linear(tensor.encoding.data, tensor.get_shape())  # pyright: ignore[reportArgumentType]
-    sizes = linear.in_sizes
-    names = ("register", "warp", "lane")
-    grid = np.indices([sizes.get(name, 1) for name in names])
-    indices = dict(zip(names, grid, strict=True)) | {"block": np.zeros_like(grid[0])}
-    found = linear.apply_array({name: indices[name] for name in linear.in_names})
-    return tuple(np.broadcast_to(found[name], grid[0].shape) for name in linear.out_names)

@@ -9,10 +9,11 @@ import numpy as np
 
 from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.ptx.bits import reverse
 from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, flushed
-from tlx_xdsl.interpreter.ptx.registers import PtxType
+from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Unary
-from tlx_xdsl.interpreter.rounding import clamp_to_integer, integer_to, round_to, truncate_to
+from tlx_xdsl.interpreter.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""
@@ -20,6 +21,8 @@ _KNOWN = {*_WHOLE, "rn", "rz", "rna", "ftz", "sat", "satfinite", "relu"}
 
 
 def _convert(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    if "rs" in modifiers:
+        return _at_random(modifiers, types)
     if not modifiers <= _KNOWN or len(types) != 2:
         return None
     target, source = types
@@ -32,6 +35,31 @@ def _convert(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | 
         return None
     single: Unary = lambda values: convert(values, modifiers, source, target)  # noqa: E731
     return Compiled((source,), target, single)
+
+
+def _at_random(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    """Stochastic rounding of two or four numbers, the first one to the upper end, with 32 random bits.
+
+    Each half of the bits rounds the numbers of its half of the result; of four, the upper one of a half takes these
+    bits in reverse.
+    """
+    if modifiers - {"rs", "satfinite"} or len(types) != 2 or types[1].name != "f32" or types[0].lanes not in (2, 4):
+        return None
+    target, source = types
+    reverses = target.lanes == 4
+
+    def run(*operands: Array) -> Array:
+        *values, bits = operands
+        halves = [bits & np.uint32(0xFFFF), bits >> np.uint32(16)]
+        columns: list[Array] = []
+        for place, value in enumerate(reversed(values)):
+            chosen = halves[place * 2 // target.lanes]
+            if reverses and place % 2:
+                chosen = reverse(chosen << np.uint32(16), np.dtype(np.uint32))
+            columns.append(round_at_random(value, chosen / 2.0**16, target.dtype))
+        return np.stack(columns, -1)
+
+    return Compiled((*[source] * target.lanes, TYPES["b32"]), target, run)
 
 
 def _pair(low: Array, high: Array, modifiers: frozenset[str], source: PtxType, target: PtxType) -> Array:

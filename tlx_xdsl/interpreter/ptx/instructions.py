@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -245,6 +246,46 @@ def _move(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | Non
     return None if modifiers or len(types) != 1 else Compiled((types[0],), types[0], _unchanged)
 
 
+# The threads of a warp, and responses of the hardware -----------------------------------------------------------------
+
+LANES = 32
+"""Threads of a warp."""
+
+
+def _ballot(voters: Array, mask: Array) -> Array:
+    """A bit for each thread of the warp that the mask names."""
+    votes = voters.reshape(-1, LANES).astype(np.uint64)
+    ballots = (votes << np.arange(LANES, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    return np.repeat(ballots.astype(np.uint32), LANES) & mask
+
+
+def _vote(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    if modifiers != frozenset(("sync", "ballot")) or [type_.name for type_ in types] != ["b32"]:
+        return None
+    return Compiled((PREDICATE, types[0]), types[0], _ballot)
+
+
+def _is_canceled(response: Array) -> Array:
+    return response.view(np.uint32).reshape(-1, 4)[:, 3] != 0
+
+
+def _word(number: int, response: Array) -> Array:
+    return response.view(np.uint32).reshape(-1, 4)[:, number]
+
+
+def _query_cancel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
+    """What a response of the cluster launch control says (in the form of `ops/clc.py`)."""
+    names = [type_.name for type_ in types]
+    if modifiers == frozenset(("query_cancel", "is_canceled")) and names == ["pred", "b128"]:
+        return Compiled((types[1],), PREDICATE, _is_canceled)
+    if modifiers == frozenset(("query_cancel", "get_first_ctaid", "v4")) and names == ["b32", "b128"]:
+        return Compiled((types[1],), types[0], _unchanged)
+    for word, axis in enumerate("xyz"):
+        if modifiers == frozenset(("query_cancel", f"get_first_ctaid::{axis}")) and names == ["b32", "b128"]:
+            return Compiled((types[1],), types[0], partial(_word, word))
+    return None
+
+
 def _approximate(function: Unary) -> Build:
     return _plain(1, None, function, APPROXIMATE)
 
@@ -256,6 +297,7 @@ INSTRUCTIONS: dict[str, Build] = {
     "bfe": _of_bits((None, "b32", "b32"), bits.extract),
     "bfi": _of_bits((None, None, "b32", "b32"), bits.insert),
     "brev": _of_bits((None,), bits.reverse),
+    "clusterlaunchcontrol": _query_cancel,
     "clz": _of_bits((None,), lambda a, _: leading_zeros(a).astype(np.uint32), "b32"),
     "copysign": _plain(2, None, lambda a, b: np.copysign(b, a)),
     "cos": _approximate(np.cos),
@@ -286,6 +328,7 @@ INSTRUCTIONS: dict[str, Build] = {
     "sqrt": _approximate(np.sqrt),
     "sub": _plain(2, np.subtract, np.subtract),
     "tanh": _approximate(np.tanh),
+    "vote": _vote,
     "xor": _logic(np.bitwise_xor, 2),
 }
 """What builds each instruction but the conversions."""

@@ -13,8 +13,8 @@ from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
 
-_NOTHING = frozenset(("griddepcontrol",))
-"""Instructions that change nothing here: launches follow each other."""
+_NOTHING = frozenset(("griddepcontrol", "prefetch"))
+"""Instructions that change nothing here: launches follow each other, and hints are hints."""
 
 
 class Program:
@@ -22,7 +22,9 @@ class Program:
 
     def __init__(self, code: str):
         statements, self._declared = parse(code)
-        self._steps = [(statement, _compile(statement)) for statement in statements if statement.name not in _NOTHING]
+        self._steps = [
+            (statement, compile_statement(statement)) for statement in statements if statement.name not in _NOTHING
+        ]
 
     def run(
         self,
@@ -38,19 +40,27 @@ class Program:
         special one for which `special` gives None.
         """
         registers = Registers(count, special)
-        for name, type_ in self._declared.items():
-            registers.declare(name, TYPES[type_].bits if type_ != "pred" else 1)
+        declare(registers, self._declared)
         for name, bits in results.items():
             registers.declare(name, bits)
         for name, values in arguments.items():
             registers.set(name, values)
-        with np.errstate(all="ignore"):
-            for statement, compiled in self._steps:
-                _step(registers, statement, compiled)
+        for statement, compiled in self._steps:
+            step_statement(registers, statement, compiled)
         return {name: registers.get(name) for name in results}
 
 
-def _compile(statement: Statement) -> Compiled:
+def declare(registers: Registers, declared: Mapping[str, str]) -> None:
+    """Make the registers that PTX declares, by their types."""
+    for name, type_ in declared.items():
+        registers.declare(name, TYPES[type_].bits if type_ != "pred" else 1)
+
+
+def compile_statement(statement: Statement) -> Compiled:
+    """What runs an instruction that computes with registers.
+
+    Raises UnknownInstruction for any other.
+    """
     types = [TYPES[part] for part in statement.modifiers if part in TYPES]
     modifiers = frozenset(part for part in statement.modifiers if part not in TYPES)
     build = INSTRUCTIONS.get(statement.name) or CONVERSIONS.get(statement.name)
@@ -60,11 +70,18 @@ def _compile(statement: Statement) -> Compiled:
     return compiled
 
 
-def _step(registers: Registers, statement: Statement, compiled: Compiled) -> None:
+def step_statement(registers: Registers, statement: Statement, compiled: Compiled) -> None:
+    """Run an instruction for the threads whose guard holds.
+
+    Raises UnknownInstruction where operands do not fit it, or name no register.
+    """
     where: Array | None = None
     if statement.guard is not None:
         where = registers.get(statement.guard) != statement.negated
     targets, *sources = statement.operands
+    if statement.name == "cvt" and len(sources) == 2 and isinstance(sources[0], tuple):
+        # Four numbers come as a vector, but each counts for itself.
+        sources = [*sources[0], sources[1]]
     names = targets.split("|") if isinstance(targets, str) else targets
     given = [source for source in sources if isinstance(source, str)]
     if statement.name == "mov" and len(given) != len(sources):
@@ -74,7 +91,8 @@ def _step(registers: Registers, statement: Statement, compiled: Compiled) -> Non
         sources = [_read(registers, text, type_) for text, type_ in zip(given, compiled.inputs, strict=True)]
     else:
         raise UnknownInstruction(f"the PTX '{statement.text}' has {len(sources)} operands, not {len(compiled.inputs)}")
-    result = compiled.run(*sources)
+    with np.errstate(all="ignore"):
+        result = compiled.run(*sources)
     if isinstance(targets, tuple):
         _unpack(registers, targets, result, where)
         return

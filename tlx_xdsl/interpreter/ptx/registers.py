@@ -50,6 +50,10 @@ def _types() -> dict[str, PtxType]:
     types = {name: PtxType(name, np.dtype(dtype)) for name, dtype in singles.items()}
     for name in ("f16", "bf16", "f32", "e4m3", "e5m2", "u16", "s16"):
         types[f"{name}x2"] = PtxType(f"{name}x2", types[name].dtype, 2)
+    for name in ("e4m3", "e5m2"):
+        types[f"{name}x4"] = PtxType(f"{name}x4", types[name].dtype, 4)
+    # No number: only moved, and taken apart.
+    types["b128"] = PtxType("b128", np.dtype("V16"))
     types["pred"] = PtxType("pred", np.dtype(np.bool_))
     # A number of 19 bits in a register of 32.
     types["tf32"] = PtxType("tf32", np.dtype(np.float32))
@@ -70,7 +74,7 @@ class Registers:
 
     def declare(self, name: str, bits: int) -> None:
         """Make a register, which holds zeros; of one bit, it is a predicate."""
-        self._bits[name] = np.zeros(self.count, np.bool_ if bits == 1 else f"u{bits // 8}")
+        self._bits[name] = np.zeros(self.count, np.bool_ if bits == 1 else "V16" if bits == 128 else f"u{bits // 8}")
 
     def set(self, name: str, values: Array) -> None:
         """Put unsigned integers into a register as they are."""
@@ -86,7 +90,7 @@ class Registers:
         """An operand as numbers of a type; where a register holds several, they are a last dimension."""
         if operand in self._bits:
             held = self._bits[operand]
-            if type_.dtype.kind == "b" or held.dtype.kind == "b":
+            if type_.dtype.kind in "bV" or held.dtype.kind in "bV":
                 return held
             bits = np.ascontiguousarray(held.astype(f"u{type_.bits // 8}"))
             return bits.view(type_.dtype) if type_.lanes == 1 else bits.reshape(-1, 1).view(type_.dtype)
@@ -107,6 +111,8 @@ class Registers:
         held = self.get(name)
         if held.dtype.kind == "b":
             new = values.astype(np.bool_)
+        elif held.dtype.kind == "V":
+            new = values
         else:
             bits = np.ascontiguousarray(values).view(f"u{type_.bits // 8}").reshape(-1)
             if type_.is_signed and held.dtype.itemsize > bits.dtype.itemsize:

@@ -49,7 +49,7 @@ class BarrierLifecyclePass(ModulePass):
         """Handle every allocation of barriers."""
         for inner in list(op.walk()):
             if isinstance(inner, LocalAllocOp) and _is_barrier_array(inner.result.type) and _needs_end(inner.result):
-                for exit_ in _exits(inner):
+                for exit_ in exits_of(inner):
                     _invalidate(inner, exit_)
 
 
@@ -75,12 +75,15 @@ def _users(value: SSAValue) -> Iterator[Operation]:
                 values.extend(region.blocks[0].args[use.index] for region in op.partition_regions)
 
 
-def _exits(alloc: LocalAllocOp) -> list[Operation]:
+def exits_of(alloc: LocalAllocOp) -> list[Operation]:
     """The operations that leave the region of `alloc` and that `alloc` dominates."""
     block, region = alloc.parent_block(), alloc.parent_region()
     assert block is not None and region is not None
-    dominance = DominanceInfo(region)
-    reached = [other for other in region.blocks if dominance.dominates(block, other)]
+    reached = list(region.blocks)
+    if block is not reached[0]:
+        # Where most allocations stand, in the first block, this need not be asked.
+        dominance = DominanceInfo(region)
+        reached = [other for other in reached if dominance.dominates(block, other)]
     terminators = [other.last_op for other in reached]
     return [op for op in terminators if op is not None and not op.successors]
 
@@ -90,9 +93,7 @@ def _invalidate(alloc: LocalAllocOp, exit_: Operation) -> None:
     if len(type_.shape) == 1:
         _insert(exit_, InvalBarrierOp(operands=[alloc.result]), alloc)
         return
-    one = MemDescType.get(
-        type_.shape[1:], type_.element_type, type_.encoding, type_.memory_space, mutable=type_.is_mutable
-    )
+    one = type_.with_shape(type_.shape[1:])
     for index in range(type_.shape[0]):
         number = ConstantOp(IntegerAttr(index, i32))
         number.result.name_hint = f"c{index}"

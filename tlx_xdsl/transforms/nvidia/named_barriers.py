@@ -24,13 +24,13 @@ from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp, ConstantOp
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects.nvvm import InlinePtxOp
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
 from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, replace
 
 _NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
@@ -86,5 +86,4 @@ def _lower(op: _NamedBarrierOp, base: int, number: int | None) -> None:
     else:
         offset = insert_before(op, ConstantOp(IntegerAttr(base, i32)))
         code, operands = f"{instruction} $0, {threads};", [insert_before(op, AddiOp(op.id, offset.result)).result]
-    ptx = InlinePtxOp(operands=[operands, [], None], properties={"ptxCode": StringAttr(code)}, result_types=[[]])
-    replace(op, ptx)
+    replace(op, inline_ptx(code, operands))

@@ -8,10 +8,12 @@ other, only later. A web that holds a dot gets the dot's layout; the others are 
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from collections.abc import Sequence
+
+from xdsl.dialects import cf, scf
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
@@ -20,7 +22,7 @@ from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
 
-_CARRIERS = (WarpGroupDotOp, WarpGroupDotWaitOp, scf.ForOp, scf.IfOp, ConstantOp)
+_CARRIERS = (WarpGroupDotOp, WarpGroupDotWaitOp, scf.ForOp, scf.WhileOp, scf.IfOp, WarpSpecializeOp, ConstantOp)
 """Operations whose results can be born in any layout; others compute in a layout of their own."""
 
 
@@ -53,18 +55,21 @@ class _Webs:
 def is_carrier(value: SSAValue) -> bool:
     """Whether `value` can take any layout without a conversion."""
     if isinstance(value, BlockArgument):
-        return isinstance(value.block.parent_op(), scf.ForOp)
+        region = value.block.parent_region()
+        carries = isinstance(value.block.parent_op(), scf.ForOp | scf.WhileOp)
+        # Of a function, what branches pass: its own arguments have layouts that callers know.
+        return carries or (region is not None and value.block is not region.blocks[0])
     return isinstance(value.owner, _CARRIERS)
 
 
-def accumulator_layouts(module: ModuleOp, num_warps: int) -> dict[SSAValue, NvidiaMmaLayout]:
-    """The layout of each value that is an accumulator at some time; `num_warps` is that of the kernel.
+def accumulator_layouts(func: Operation, num_warps: int) -> dict[SSAValue, NvidiaMmaLayout]:
+    """The layout of each value that is an accumulator at some time; `num_warps` warps run `func`.
 
     Raises CompilationError when a dot fits no instruction or two dots disagree about one accumulator.
     """
     webs = _Webs()
     dots: list[tuple[WarpGroupDotOp, int]] = []
-    _collect(module, num_warps, webs, dots)
+    _collect(func, num_warps, webs, dots)
     layouts: dict[SSAValue, tuple[NvidiaMmaLayout, WarpGroupDotOp]] = {}
     for dot, warps in dots:
         layout = _layout_of_dot(dot, warps)
@@ -101,8 +106,30 @@ def _collect(op: Operation, num_warps: int, webs: _Webs, dots: list[tuple[WarpGr
         case WarpGroupDotWaitOp():
             for before, after in zip(op.inputs, op.outputs, strict=True):
                 webs.join_carried(before, after)
+        case _:
+            _join_control_flow(op, webs)
+    for region, warps in regions_with_warps(op, num_warps):
+        for block in region.blocks:
+            for inner in block.ops:
+                _collect(inner, warps, webs, dots)
+
+
+def _join_control_flow(op: Operation, webs: _Webs) -> None:
+    """Join what loops, branches and jumps hand on."""
+    match op:
         case scf.ForOp():
             _join_loop(op, webs)
+        case scf.WhileOp():
+            _join_while(op, webs)
+        case WarpSpecializeOp():
+            last = op.default_region.blocks[-1].last_op
+            for yielded, result in zip(last.operands if last else (), op.results, strict=False):
+                webs.join_carried(yielded, result)
+        case cf.BranchOp():
+            _join_jump(op.arguments, op.successor, webs)
+        case cf.ConditionalBranchOp():
+            _join_jump(op.then_arguments, op.then_block, webs)
+            _join_jump(op.else_arguments, op.else_block, webs)
         case scf.IfOp():
             for region in op.regions:
                 terminator = region.blocks[0].last_op if region.blocks else None
@@ -110,10 +137,6 @@ def _collect(op: Operation, num_warps: int, webs: _Webs, dots: list[tuple[WarpGr
                     webs.join_carried(yielded, result)
         case _:
             pass
-    for region, warps in regions_with_warps(op, num_warps):
-        for block in region.blocks:
-            for inner in block.ops:
-                _collect(inner, warps, webs, dots)
 
 
 def regions_with_warps(op: Operation, num_warps: int) -> list[tuple[Region, int]]:
@@ -134,3 +157,22 @@ def _join_loop(loop: scf.ForOp, webs: _Webs) -> None:
         webs.join(argument, result)
         webs.join_carried(initial, argument)
         webs.join_carried(yielded, argument)
+
+
+def _join_while(loop: scf.WhileOp, webs: _Webs) -> None:
+    before, after = loop.before_region.block, loop.after_region.block
+    condition, end = before.last_op, after.last_op
+    assert condition is not None
+    assert end is not None
+    for initial, argument, yielded in zip(loop.arguments, before.args, end.operands, strict=True):
+        webs.join_carried(initial, argument)
+        webs.join_carried(yielded, argument)
+    for handed, argument, result in zip(condition.operands[1:], after.args, loop.res, strict=True):
+        if isinstance(result.type, TensorType):
+            webs.join(argument, result)
+            webs.join_carried(handed, argument)
+
+
+def _join_jump(values: Sequence[SSAValue], target: Block, webs: _Webs) -> None:
+    for value, argument in zip(values, target.args, strict=True):
+        webs.join_carried(value, argument)

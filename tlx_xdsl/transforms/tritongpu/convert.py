@@ -1,8 +1,10 @@
 """`convert-triton-to-tritongpu`: give every tensor a layout.
 
 A tensor that nobody has an opinion on gets the default blocked layout of its region's warps; accumulators of
-wgmma keep the instruction's layout all the way (see `accumulators`); layouts that stand in the text stay. Where two
-layouts meet, a `ttg.convert_layout` is put, and stock Triton's `remove-layout-conversions` picks the best of them.
+wgmma keep the instruction's layout all the way (see `accumulators`); beside matrix instructions, accesses to global
+memory are coalesced or have the layout of what they meet (see `access_layouts`); layouts that stand in the text stay.
+Where two layouts meet, a `ttg.convert_layout` is put, and stock Triton's `remove-layout-conversions` picks the best of
+them.
 Tensor descriptors get the shared-memory layout of the buffers that they are copied to and from.
 
 Before:
@@ -28,9 +30,10 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.passes import ModulePass
 
 # The handlers register themselves when they are imported.
-from tlx_xdsl.dialects import tt
 from tlx_xdsl.transforms.tritongpu import conversion as conversion
+from tlx_xdsl.transforms.tritongpu.access_layouts import access_layouts, has_matrix_instructions
 from tlx_xdsl.transforms.tritongpu.accumulators import accumulator_layouts
+from tlx_xdsl.transforms.tritongpu.callees import functions_by_warps
 from tlx_xdsl.transforms.tritongpu.conversion.control_flow import function
 from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter
 from tlx_xdsl.transforms.tritongpu.descriptors import assign_descriptor_layouts
@@ -47,11 +50,11 @@ class ConvertTritonToTritonGPUPass(ModulePass):
         """Convert all functions of the module."""
         warps = num_warps(op)
         _unshare_tensor_constants(op)
-        converter = Converter(accumulator_layouts(op, warps))
-        for inner in op.ops:
-            if isinstance(inner, tt.FuncOp):
-                assign_descriptor_layouts(inner)
-                function(converter, inner, warps)
+        for func, its_warps in functions_by_warps(op, warps).items():
+            accumulators = accumulator_layouts(func, its_warps)
+            accesses = access_layouts(func, its_warps, accumulators) if has_matrix_instructions(op) else {}
+            assign_descriptor_layouts(func)
+            function(Converter(accumulators, accesses), func, its_warps)
 
 
 def _unshare_tensor_constants(module: ModuleOp) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FunctionType, NoneAttr
-from xdsl.ir import Attribute, BlockArgument, SSAValue
+from collections.abc import Iterator, Sequence
 
-from tlx_xdsl.dialects import tt, ttg, ttng
+from xdsl.dialects.builtin import FunctionType, NoneAttr
+from xdsl.ir import Attribute, SSAValue
+
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
@@ -15,45 +18,46 @@ from tlx_xdsl.transforms.rewriting import retype
 
 
 def assign_descriptor_layouts(func: tt.FuncOp) -> None:
-    """Give the descriptors among the arguments of `func` layouts, and their captures in partitions the same.
+    """Give the descriptors of `func` layouts: the same one under all names that loops, branches and tasks give them.
 
     Raises CompilationError when two copies through one descriptor use buffers of different layouts.
     """
-    entry = func.body.blocks[0]
-    for argument in entry.args:
-        if isinstance(argument.type, TensorDescType) and isinstance(argument.type.encoding, NoneAttr):
-            _assign(argument, argument.type)
-    outputs = func.function_type.outputs.data
+    carried = CarriedValues.of(func, TensorDescType)
+    for value in _values(func):
+        type_ = value.type
+        if isinstance(type_, TensorDescType) and isinstance(type_.encoding, NoneAttr):
+            _assign(carried.members(value), type_)
+    entry, outputs = func.body.blocks[0], func.function_type.outputs.data
     func.properties["function_type"] = FunctionType.from_lists([a.type for a in entry.args], outputs)
 
 
-def _assign(argument: BlockArgument, type_: TensorDescType) -> None:
-    values = _with_captures(argument)
-    encoding = _encoding_of_copies(values)
+def _values(func: tt.FuncOp) -> Iterator[SSAValue]:
+    """The arguments of `func`, and what its operations define."""
+    yield from func.body.blocks[0].args
+    for op in func.walk():
+        yield from op.results
+
+
+def _assign(names: Sequence[SSAValue], type_: TensorDescType) -> None:
+    encoding = _encoding_of_copies(names)
     if encoding is None:
         encoding = layout_attr(default_shared_layout(type_.shape, type_.element_bits))
-    for value in values:
-        retype(value, TensorDescType(type_.shape_param, type_.element_type, encoding))
+    for name in names:
+        retype(name, TensorDescType(type_.shape_param, type_.element_type, encoding))
 
 
-def _with_captures(value: SSAValue) -> list[SSAValue]:
-    """`value` and the arguments of the partitions that capture it, however deep."""
-    values = [value]
-    for known in values:
-        for use in known.uses:
-            if isinstance(use.operation, ttg.WarpSpecializePartitionsOp):
-                values.extend(region.blocks[0].args[use.index] for region in use.operation.partition_regions)
-    return values
+_TO_BUFFERS = ttng.AsyncTMACopyGlobalToLocalOp | ttng.AsyncTMAGatherOp | tlx.AsyncTMALoadOp
+_FROM_BUFFERS = ttng.AsyncTMACopyLocalToGlobalOp | ttng.AsyncTMAReduceOp | ttng.AsyncTMAScatterOp
 
 
-def _encoding_of_copies(values: list[SSAValue]) -> Attribute | None:
+def _encoding_of_copies(names: Sequence[SSAValue]) -> Attribute | None:
     found: Attribute | None = None
-    for value in values:
-        for use in value.uses:
+    for name in names:
+        for use in name.uses:
             op = use.operation
-            if isinstance(op, ttng.AsyncTMACopyGlobalToLocalOp):
+            if isinstance(op, _TO_BUFFERS):
                 encoding = memdesc_type(op.result.type).encoding
-            elif isinstance(op, ttng.AsyncTMACopyLocalToGlobalOp):
+            elif isinstance(op, _FROM_BUFFERS):
                 encoding = memdesc_type(op.src.type).encoding
             else:
                 continue

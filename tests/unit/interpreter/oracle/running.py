@@ -16,6 +16,9 @@ from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 STAGES = ("frontend", "ttgir", "text")
 """Behind the frontend, behind all passes, and that printed for Triton 3.9 and read again."""
 
+CAPABILITIES = {"gather_and_scatter": 100}
+"""The compute capabilities of kernels that the usual target lacks something for: TMA gather and scatter."""
+
 
 @functools.cache
 def cases() -> dict[str, Case]:
@@ -26,7 +29,7 @@ def cases() -> dict[str, Case]:
 @functools.cache
 def plan_of(name: str, stage: str) -> Plan:
     """A kernel of the oracle at a stage, ready to run."""
-    module = ours.launchable(cases()[name])
+    module = ours.launchable(cases()[name], capability=CAPABILITIES.get(name, 90))
     if stage != "frontend":
         run_pipeline(module, ttgir_pipeline(), make_context())
     if stage == "text":

@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.unit.interpreter import cluster_runs
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.interpret import passes_until
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.tools.loading import load_kernel
-from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.pipelines import run_pipeline
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 CLUSTER_KERNELS = Path(__file__).resolve().parents[1] / "kernels"
@@ -75,9 +76,7 @@ class Case:
         constexprs = {**defaults.constexprs, **self.constexprs}
         signature = {**defaults.signature, **self.signature}
         module = frontend_module(kernel.source, Specialization(signature, constexprs, **{**options, **self.options}))
-        passes = ttgir_pipeline()
-        if stage != FRONTEND:
-            run_pipeline(module, passes if stage == TTGIR else passes[:4], make_context())
+        run_pipeline(module, passes_until(stage, module), make_context())
         return module
 
     def make(self, sizes: tuple[int, ...] | None = None, seed: int = 0) -> Problem:
@@ -238,12 +237,13 @@ CASES = (
         {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "NUM_STAGES": 3},
         _TILES | {"b_desc": "tensordesc<fp16[32, 64]>"} | _SIZES,
         _of_clusters(cluster_runs.multicast, "a_desc b_desc c_desc M N K"), (128, 64, 448), [(200, 168, 200)],
+        {"cluster": (2, 1, 1)},
     ),
     Case(
         "cluster_pair", f"{CLUSTER_KERNELS / 'pair_gemm.py'}", "matmul",
         {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "NUM_STAGES": 3},
         _PAIRS | {"c_desc": "tensordesc<fp16[128, 128]>"} | _SIZES,
         _of_clusters(cluster_runs.pair, "a_desc b_desc c_desc M N K"), (256, 128, 448), [(300, 200, 200)],
-        {"target": "sm_100a"},
+        {"target": "sm_100a", "cluster": (2, 1, 1)},
     ),
 )  # fmt: skip

@@ -23,11 +23,6 @@ SEEDS = range(3 if volume.is_full() else 1)
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
-def has_layouts(case: Case) -> bool:
-    """Whether the pipeline takes a kernel to its end: it lowers no layouts that a pair of CTAs asks for yet."""
-    return case.name != "cluster_pair"
-
-
 def sample(case: Case, module) -> list[int]:
     """The mutants to run: all, or the same few each time, of each operation and mutation at least one."""
     every = sites(module)
@@ -48,9 +43,7 @@ def test_mutants_are_found(case):
 
 LATER = [("gemm_ws", ALIASED), ("gemm_ws", TTGIR), ("attention_ws", TTGIR), ("blackwell_attention", ALIASED)]
 if volume.is_full():
-    LATER = [
-        (case.name, stage) for case in CASES for stage in (ALIASED, TTGIR) if stage == ALIASED or has_layouts(case)
-    ]
+    LATER = [(case.name, stage) for case in CASES for stage in (ALIASED, TTGIR)]
 
 
 @pytest.mark.parametrize(("name", "stage"), LATER)
@@ -73,8 +66,6 @@ def test_benign_mutants_are_of_kernels_here():
 @by_name
 @pytest.mark.parametrize("stage", [FRONTEND, ALIASED, TTGIR])
 def test_correct_kernels_give_no_report(case, stage):
-    if stage == TTGIR and not has_layouts(case):
-        pytest.skip("the pipeline does not lower what a pair of CTAs asks for yet")
     plan = make_plan(case.module(stage))
     every = (case.sizes, *case.others)
     for sizes in every if stage == FRONTEND or volume.is_full() else every[1:2]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
@@ -46,8 +46,11 @@ def with_layout(type_: TensorType[Attribute], encoding: Attribute) -> TensorType
 class Converter:
     """Walks a function in program order: operands have their layouts when an operation is reached."""
 
-    def __init__(self, accumulators: dict[SSAValue, NvidiaMmaLayout]):
+    def __init__(
+        self, accumulators: Mapping[SSAValue, NvidiaMmaLayout], accesses: Mapping[Operation, DistributedLayout]
+    ):
         self.accumulators = accumulators
+        self.accesses = accesses
         self.warps = 0
         """Warps of the region that we are in."""
         self.conversions: dict[tuple[SSAValue, Attribute, Block | None], SSAValue] = {}
@@ -119,14 +122,15 @@ class Converter:
             if (type_ := as_tensor(target.type)) is not None:
                 self.require(op, index, type_.encoding)
 
-    def elementwise(self, op: Operation) -> None:
-        """Results and operands of one shape share one layout."""
+    def elementwise(self, op: Operation, layout: Attribute | None = None) -> None:
+        """Results and operands of one shape share one layout: `layout`, or the default one."""
         for result in op.results:
-            self.settle(result)
+            self.settle(result, layout)
         tensors = [type_ for result in op.results if (type_ := as_tensor(result.type)) is not None]
         for index, operand in enumerate(op.operands):
             if (type_ := as_tensor(operand.type)) is not None:
-                self.require(op, index, (tensors[0] if tensors else self.default(type_)).encoding)
+                wanted = tensors[0].encoding if tensors else layout or self.default(type_).encoding
+                self.require(op, index, wanted)
 
 
 def _has_tensors(op: Operation) -> bool:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from xdsl.dialects import ub
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
+from tlx_xdsl.transforms.rewriting import retyped
 from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
 
 
 @handles(
-    tt.AddPtrOp, tt.ApproxDivFOp, tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicPollOp, tt.AtomicRMWOp, tt.AtomicStoreOp,
-    tt.BitcastOp, tt.ClampFOp, tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp, tt.FpToFpOp, tt.IntToPtrOp,
-    tt.LoadOp, tt.MapElementwiseOp, tt.MulhiUIOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.PtrToIntOp, tt.ScanOp,
-    tt.StoreOp, ttg.AsyncCopyGlobalToLocalOp, ttng.PackedArithOp,
+    tt.AddPtrOp, tt.ApproxDivFOp, tt.AtomicPollOp, tt.BitcastOp, tt.ClampFOp, tt.ElementwiseInlineAsmOp,
+    tt.ExternElementwiseOp, tt.FpToFpOp, tt.IntToPtrOp, tt.MapElementwiseOp, tt.MulhiUIOp, tt.PreciseDivFOp,
+    tt.PreciseSqrtOp, tt.PtrToIntOp, tt.ScanOp, ttng.PackedArithOp,
 )  # fmt: skip
 def elementwise(converter: Converter, op: Operation) -> None:
     """Results and operands share one layout."""
@@ -29,9 +27,20 @@ def elementwise(converter: Converter, op: Operation) -> None:
 
 
 @handles(
+    tt.AtomicCASOp, tt.AtomicLoadOp, tt.AtomicRMWOp, tt.AtomicStoreOp, tt.LoadOp, tt.StoreOp,
+    ttg.AsyncCopyGlobalToLocalOp,
+)  # fmt: skip
+def access(converter: Converter, op: Operation) -> None:
+    """Pointers, masks and values share one layout, which was chosen for the access."""
+    layout = converter.accesses.get(op)
+    converter.elementwise(op, layout and layout_attr(layout))
+
+
+@handles(
     tt.AssertOp, tt.DescriptorLoadOp, tt.DescriptorReduceOp, tt.DescriptorStoreOp, tt.HistogramOp, tt.MakeRangeOp,
     tt.PrintOp, tt.SplatOp, tt.UnsplatOp, ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.LocalStoreOp,
-    ub.PoisonOp,
+    tlx.AssertSameLayoutExpectedOp, tlx.AssertSameLayoutOp, tlx.AsyncRemoteStoreOp, tlx.DumpLayoutOp,
+    tlx.RemoteStoreOp, tlx.VoteBallotOp, ub.PoisonOp,
 )  # fmt: skip
 def results_only(converter: Converter, op: Operation) -> None:
     """Results get layouts; operands may have any."""
@@ -73,4 +82,4 @@ def constant(converter: Converter, op: ConstantOp) -> None:
     converter.settle(op.result)
     type_, value = as_tensor(op.result.type), op.value
     if type_ is not None and isinstance(value, DenseIntOrFPElementsAttr):
-        op.properties["value"] = DenseIntOrFPElementsAttr(cast(Any, type_), value.data)
+        op.properties["value"] = retyped(value, type_)

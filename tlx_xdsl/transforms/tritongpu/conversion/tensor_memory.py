@@ -1,18 +1,17 @@
-"""Tensor memory, and the user's wishes for layouts."""
+"""Tensor memory."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import NoneAttr, TensorType
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects import tlx, ttg, ttng
-from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr
+from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
-from tlx_xdsl.dialects.ttg.types import as_tensor, memdesc_type
+from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.distributed import tensor_memory_register_layout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import replace, retype
+from tlx_xdsl.transforms.rewriting import retype
 from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles, with_layout
 
 
@@ -31,7 +30,7 @@ def _register_layout(converter: Converter, op: Operation, buffer: SSAValue) -> A
 def tmem_load(converter: Converter, op: ttng.TMEMLoadOp) -> None:
     """The result has a layout that tensor memory can be loaded into."""
     encoding = op.result.type.encoding
-    if isinstance(encoding, DummyRegisterLayoutAttr | NoneAttr):
+    if isinstance(encoding, NoneAttr):
         retype(op.result, with_layout(op.result.type, _register_layout(converter, op, op.src)))
     if op.red is not None:
         converter.settle(op.red)
@@ -49,15 +48,3 @@ def tmem_alloc(converter: Converter, op: ttng.TMEMAllocOp) -> None:
     """An initial value is stored."""
     if op.src is not None:
         converter.require(op, 0, _register_layout(converter, op, op.result))
-
-
-@handles(tlx.ReleaseLayoutOp, tlx.RequireLayoutOp)
-def layout_wish(converter: Converter, op: tlx.ReleaseLayoutOp | tlx.RequireLayoutOp) -> None:
-    """A conversion to the layout that is asked for; where a placeholder or none stands, to the default."""
-    source, result = as_tensor(op.src.type), as_tensor(op.result.type)
-    if source is None or result is None:
-        raise error_at(op, f"'{op.name}' of a buffer can't be lowered yet")
-    wanted: TensorType[Attribute] = result
-    if isinstance(result.encoding, DummyRegisterLayoutAttr | NoneAttr):
-        wanted = converter.default(result)
-    replace(op, ttg.ConvertLayoutOp(operands=[op.src], result_types=[wanted]))

@@ -21,9 +21,11 @@ CHARACTER = 6.2
 
 # Okabe and Ito's colours, which people with any colour vision tell apart, made lighter to carry black text.
 COLOURS = ("#a6d8f3", "#f6c98f", "#8fd6bf", "#e6b6d0", "#f6ee9c", "#8fbfe0", "#eaae8a", "#cccccc")
+# Inside of a page, rules of a picture would hold for the whole page: they name the picture.
 _STYLE = (
-    "text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:#222}"
-    ".title{font-size:16px;font-weight:bold}.memory{font-size:13px;font-weight:bold}.faint{fill:#666}.limit{fill:#c00000}"
+    ".tlx-map text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:#222}"
+    ".tlx-map .title{font-size:16px;font-weight:bold}.tlx-map .memory{font-size:13px;font-weight:bold}"
+    ".tlx-map .faint{fill:#666}.tlx-map .limit{fill:#c00000}"
 )
 _HATCH = (
     '<defs><pattern id="unused" width="6" height="6" patternTransform="rotate(45)" patternUnits="userSpaceOnUse">'
@@ -69,7 +71,7 @@ class _Picture:
                 self._memory(memory)
         height = self.y + 12
         frame = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" {frame}>'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="tlx-map" {frame}>'
         background = f'<rect width="{WIDTH}" height="{height:.0f}" fill="#ffffff"/>'
         return "\n".join([head, f"<style>{_STYLE}</style>", _HATCH, background, *self.parts, "</svg>"])
 

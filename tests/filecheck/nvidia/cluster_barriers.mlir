@@ -1,0 +1,107 @@
+// RUN: tlx-opt %s -p tlx-lower-cluster-barriers --split-input-file | filecheck %s
+
+// Nobody has said that the cluster waits: it does so behind the initialisation and in front of the exit.
+
+// CHECK-LABEL: @missing
+// CHECK-SAME:    nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK:         ttng.init_barrier
+// CHECK-NEXT:    nvvm.fence.mbarrier.init
+// CHECK-NEXT:    nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:    nvvm.cluster.wait {aligned}
+// CHECK:         tlx.arrive_remote
+// CHECK-NEXT:    nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:    nvvm.cluster.wait {aligned}
+// CHECK-NEXT:    tt.return
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.cluster-dim-x" = 2 : i32, "ttg.cluster-dim-y" = 1 : i32, "ttg.cluster-dim-z" = 1 : i32} {
+  tt.func public @missing(%rank: i32) {
+    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #s, #smem, mutable>
+    %r = tlx.map_to_remote %bar, %rank : !ttg.memdesc<1xi64, #s, #smem, mutable> -> !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 1 : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tt.return
+  }
+}
+
+// -----
+
+// What the user has said is enough, and a kernel without a cluster has nothing to wait for.
+
+// CHECK-LABEL: @said
+// CHECK:         nvvm.fence.mbarrier.init
+// CHECK-NEXT:    nvvm.cluster.arrive.relaxed {aligned}
+// CHECK-NEXT:    nvvm.cluster.wait {aligned}
+// CHECK-NOT:     nvvm.cluster
+// CHECK:         tlx.arrive_remote
+// CHECK:         nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:    nvvm.cluster.wait {aligned}
+// CHECK-NOT:     nvvm.cluster
+// CHECK:       @alone
+// CHECK-NOT:     nvvm.
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
+  tt.func public @said(%rank: i32) {
+    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #s, #smem, mutable>
+    tlx.fence_mbarrier_init_cluster
+    ttng.cluster_arrive {relaxed = true}
+    ttng.cluster_wait
+    %r = tlx.map_to_remote %bar, %rank : !ttg.memdesc<1xi64, #s, #smem, mutable> -> !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 1 : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    ttng.cluster_arrive {relaxed = false}
+    ttng.cluster_wait
+    tt.return
+  }
+  tt.func private @alone() {
+    ttg.warp_specialize()
+    default {
+      ttg.warp_yield
+    }
+    partition0() num_warps(1) {
+      ttg.warp_return
+    } : () -> ()
+    tt.return
+  }
+}
+
+// -----
+
+// The warps of the partitions arrive, too: 5 are filled up to 8. Behind the tasks the cluster waits, as TLX has it.
+
+// CHECK-LABEL: @tasks
+// CHECK:         ttg.warp_specialize() attributes {tlx.no_ending_cluster_sync}
+// CHECK-NEXT:    default {
+// CHECK-NEXT:      nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:      nvvm.cluster.wait {aligned}
+// CHECK-NEXT:      ttg.warp_yield
+// CHECK:         partition0() num_warps(8) {
+// CHECK-NEXT:      nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:      nvvm.cluster.wait {aligned}
+// CHECK-NEXT:      ttg.warp_return
+// CHECK:         ttg.warp_specialize() attributes {tlx.no_ending_cluster_sync}
+// CHECK-NEXT:    default {
+// CHECK-NEXT:      ttg.warp_yield
+// CHECK:         partition1() num_warps(4)
+// CHECK:         ttg.warp_specialize() attributes {tlx.no_ending_cluster_sync}
+// CHECK:           nvvm.cluster.wait {aligned}
+// CHECK:         partition0() num_warps(8)
+// CHECK:         tt.return
+builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
+  tt.func public @tasks() {
+    ttng.cluster_arrive {relaxed = false}
+    ttng.cluster_wait
+    ttg.warp_specialize()
+    default {
+      ttg.warp_yield
+    }
+    partition0() num_warps(1) {
+      ttg.warp_return
+    }
+    partition1() num_warps(4) {
+      ttg.warp_return
+    } : () -> ()
+    tt.return
+  }
+}

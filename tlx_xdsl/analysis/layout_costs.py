@@ -1,0 +1,251 @@
+"""What layouts cost in a module: who accesses each buffer how, and which conversions there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.buffer_users import uses
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.module_target import module_target
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.tensors import element_bits, pointee_type, scalar_type, shape_of_tensor, tensor_type
+from tlx_xdsl.dialects.tt import FuncOp
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.layouts.conversion_cost import ConversionCost, conversion_cost
+from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
+from tlx_xdsl.layouts.matrix_access import best_access
+from tlx_xdsl.layouts.shared_access import SharedAccess, shared_access
+from tlx_xdsl.text.diagnostics import source_location
+
+STMATRIX_CAPABILITY = 90
+"""The first compute capability with stmatrix (PTX ISA, "stmatrix")."""
+
+_BY_HARDWARE: dict[type[Operation], tuple[tuple[str, str], ...]] = {
+    ttng.AsyncTMACopyGlobalToLocalOp: (("result", "TMA writes"),),
+    ttng.AsyncTMACopyLocalToGlobalOp: (("src", "TMA reads"),),
+    ttng.AsyncTMAGatherOp: (("result", "TMA writes"),),
+    ttng.AsyncTMAReduceOp: (("src", "TMA reads"),),
+    ttng.AsyncTMAScatterOp: (("src", "TMA reads"),),
+    ttng.TCGen5MMAOp: (("a", "tcgen05 reads A"), ("b", "tcgen05 reads B"), ("d", "tcgen05 accumulates")),
+    ttng.TCGen5MMAScaledOp: (
+        ("a", "tcgen05 reads A"),
+        ("b", "tcgen05 reads B"),
+        ("d", "tcgen05 accumulates"),
+        ("a_scale", "tcgen05 reads the scales of A"),
+        ("b_scale", "tcgen05 reads the scales of B"),
+    ),
+    ttng.TMEMCopyOp: (("src", "tcgen05.cp reads"), ("dst", "tcgen05.cp writes")),
+    ttng.TMEMLoadOp: (("src", "tcgen05.ld reads"),),
+    ttng.TMEMStoreOp: (("dst", "tcgen05.st writes"),),
+    ttng.WarpGroupDotOp: (("a", "wgmma reads A"), ("b", "wgmma reads B")),
+    ttg.LocalAtomicScatterRMWOp: (("dst", "atomics update"),),
+    ttg.LocalGatherOp: (("src", "a gather reads"),),
+    ttg.LocalScatterOp: (("dst", "a scatter writes"),),
+}
+"""Operands that are buffers, and what happens to them; the layouts of registers have no part in it, or the places
+depend on data."""
+
+
+@dataclass(frozen=True)
+class BufferAccess:
+    """One operation that reads or writes a buffer."""
+
+    op: Operation
+    does: str
+    """Subject and verb: `TMA writes`, `threads read`."""
+    cost: SharedAccess | None = None
+    """The cost per warp where threads move registers to or from shared memory."""
+    width_bits: int | None = None
+    """Bits per copy where threads copy from global to shared memory."""
+
+    @property
+    def line(self) -> int | None:
+        """The line of the user's source."""
+        place = source_location(self.op.location)
+        return None if place is None else place.line
+
+    def __str__(self) -> str:
+        """What happens, with its cost."""
+        if self.cost is not None:
+            return f"{self.does}: {self.cost}"
+        return self.does if self.width_bits is None else f"{self.does}: {self.width_bits} bits per copy"
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An allocation, or a view of one that gives its bytes another meaning, with who accesses it."""
+
+    value: SSAValue
+    accesses: tuple[BufferAccess, ...]
+
+    @property
+    def type(self) -> MemDescType:
+        """The type of the whole buffer."""
+        return memdesc_type(self.value.type)
+
+    @property
+    def name(self) -> str:
+        """The user's name for it, or where it is allocated."""
+        if self.value.name_hint:
+            return self.value.name_hint
+        place = source_location(self.value.owner.location) if isinstance(self.value.owner, Operation) else None
+        return "a buffer" if place is None else f"the buffer of line {place.line}"
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A layout conversion, and what it costs each time."""
+
+    op: ttg.ConvertLayoutOp
+    cost: ConversionCost
+    loops: int
+    """Loops around it."""
+
+
+class FunctionBuffers:
+    """The buffers of a function, and who accesses them."""
+
+    def __init__(self, func: FuncOp):
+        self._ops = list(func.walk())
+        self._order = {op: number for number, op in enumerate(self._ops)}
+        self._carried = CarriedValues.of(func, MemDescType)
+
+    def all(self) -> list[Buffer]:
+        """The buffers in program order; what is only seen as another buffer and what nobody accesses left out.
+
+        So barriers are, which only barrier operations touch.
+        """
+        found: list[Buffer] = []
+        for op in self._ops:
+            if isinstance(op, ttg.LocalAllocOp | ttng.TMEMAllocOp | ttg.MemDescReinterpretOp):
+                value: SSAValue = op.results[0]
+                seen_otherwise = any(isinstance(use.operation, ttg.MemDescReinterpretOp) for use in value.uses)
+                if not seen_otherwise and (accesses := self.accesses(value)):
+                    found.append(Buffer(value, accesses))
+        return found
+
+    def root(self, view: SSAValue) -> SSAValue:
+        """The allocation that `view` is a view of, or the nearest view whose origin is not known to be one value."""
+        while True:
+            if view in self._carried.arrivals:
+                sources = [name for name in self._carried.members(view) if name not in self._carried.arrivals]
+                if len(sources) != 1:
+                    return view
+                view = sources[0]
+            op = view.owner
+            if not isinstance(op, Operation) or isinstance(op, ttg.MemDescReinterpretOp):
+                return view
+            viewed = [operand for operand in op.operands if isinstance(operand.type, MemDescType)]
+            if len(viewed) != 1:
+                return view
+            view = viewed[0]
+
+    def accesses(self, buffer: SSAValue) -> tuple[BufferAccess, ...]:
+        """Who reads and writes `buffer`, also through its views, in program order."""
+        found: list[BufferAccess] = []
+        if isinstance(buffer.owner, ttg.LocalAllocOp) and buffer.owner.src is not None:
+            found.append(_by_threads(buffer.owner, buffer, buffer.owner.src, store=True))
+        operands: dict[Operation, set[int]] = {}
+        for use in uses(buffer, self._carried):
+            operands.setdefault(use.operation, set()).add(use.index)
+        for op in sorted(operands, key=self._order.__getitem__):
+            found += _accesses_of(op, operands[op])
+        return tuple(found)
+
+
+def buffers(module: ModuleOp) -> list[Buffer]:
+    """`FunctionBuffers.all` of every function."""
+    return [buffer for op in module.walk() if isinstance(op, FuncOp) for buffer in FunctionBuffers(op).all()]
+
+
+def _accesses_of(op: Operation, operands: set[int]) -> Iterator[BufferAccess]:
+    """What `op` does to those of its operands that are the buffer."""
+    mine = {op.operands[index] for index in operands}
+    match op:
+        case ttg.LocalLoadOp():
+            yield _by_threads(op, op.src, op.result, store=False)
+        case ttg.LocalStoreOp():
+            yield _by_threads(op, op.dst, op.src, store=True)
+        case ttg.AsyncCopyGlobalToLocalOp():
+            yield BufferAccess(op, "threads copy (cp.async)", width_bits=_copy_width(op))
+        case _:
+            for name, does in _BY_HARDWARE.get(type(op), ()):
+                if getattr(op, name) in mine:
+                    yield BufferAccess(op, does)
+
+
+def _by_threads(op: Operation, buffer: SSAValue, tensor: SSAValue, *, store: bool) -> BufferAccess:
+    does = "threads write" if store else "threads read"
+    memory, registers = memdesc_type(buffer.type), tensor_type(tensor.type)
+    if not isinstance(memory.encoding, LayoutAttr) or not isinstance(registers.encoding, LayoutAttr):
+        return BufferAccess(op, does)
+    layout, shared = registers.encoding.data, memory.encoding.data
+    if not isinstance(layout, DistributedLayout) or not isinstance(shared, SharedLayout):
+        return BufferAccess(op, does)
+    arguments = (layout, shared, memory.shape, memory.element_bits)
+    whole = _allocation_of(memory)
+    if store and not _has_stmatrix(op):
+        return BufferAccess(op, does, shared_access(*arguments, whole))
+    return BufferAccess(op, does, best_access(*arguments, store=store, alloc_shape=whole))
+
+
+def _allocation_of(memory: MemDescType) -> tuple[int, ...]:
+    """The shape of the allocation in as many dimensions as the view has."""
+    return memory.alloc_shape[len(memory.alloc_shape) - len(memory.shape) :]
+
+
+def _has_stmatrix(op: Operation) -> bool:
+    module = op
+    while (parent := module.parent_op()) is not None:
+        module = parent
+    target = module_target(module) if isinstance(module, ModuleOp) else None
+    return target is None or target.capability >= STMATRIX_CAPABILITY
+
+
+def _copy_width(op: ttg.AsyncCopyGlobalToLocalOp) -> int | None:
+    """Bits that one cp.async can move at most, as far as the layouts say."""
+    pointers, memory = tensor_type(op.src.type), memdesc_type(op.result.type)
+    if not isinstance(pointers.encoding, LayoutAttr) or not isinstance(memory.encoding, LayoutAttr):
+        return None
+    layout, shared = pointers.encoding.data, memory.encoding.data
+    if not isinstance(layout, DistributedLayout) or not isinstance(shared, SharedLayout):
+        return None
+    bits = element_bits(pointee_type(pointers.element_type))
+    return shared_access(layout, shared, memory.shape, bits, _allocation_of(memory)).width_bits
+
+
+def conversions(module: ModuleOp) -> list[Conversion]:
+    """The layout conversions of the module in program order."""
+    found: list[Conversion] = []
+    for op in module.walk():
+        if not isinstance(op, ttg.ConvertLayoutOp):
+            continue
+        source, target = tensor_type(op.src.type), tensor_type(op.result.type)
+        if not isinstance(source.encoding, LayoutAttr) or not isinstance(target.encoding, LayoutAttr):
+            continue
+        have, want = source.encoding.data, target.encoding.data
+        if isinstance(have, DistributedLayout) and isinstance(want, DistributedLayout):
+            cost = conversion_cost(have, want, shape_of_tensor(source), _bits(op.src))
+            found.append(Conversion(op, cost, loops_around(op)))
+    return found
+
+
+def _bits(value: SSAValue) -> int:
+    """Bits of an element; a pointer has 64."""
+    return element_bits(scalar_type(value.type))
+
+
+def loops_around(op: Operation) -> int:
+    """How many loops `op` stands in."""
+    loops = 0
+    current = op.parent_op()
+    while current is not None:
+        loops += isinstance(current, scf.ForOp | scf.WhileOp)
+        current = current.parent_op()
+    return loops

@@ -1,0 +1,303 @@
+"""Why a value has its layout, deduced from the module as it stands.
+
+Layouts are tied: what a loop carries has one layout, an elementwise operation gives its result that of its operands, a
+reduction drops a dimension, and so on. Some operations want a certain layout (`_anchor`). The reason for a layout is
+the shortest way along such ties to what wants it; if nothing does, it is the default. A conversion ties nothing: it
+stands where the reasons of two layouts meet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from tlx_xdsl.analysis.carried_values import CarriedValues, visible
+from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout, num_warps_of
+from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
+from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
+from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.layouts.distributed import default_blocked_layout
+from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
+from tlx_xdsl.layouts.shared import default_shared_layout
+from tlx_xdsl.text.diagnostics import source_location
+
+_ELEMENTWISE_DIALECTS = ("arith", "math")
+_GLOBAL_ACCESSES = (
+    tt.LoadOp,
+    tt.StoreOp,
+    tt.AtomicRMWOp,
+    tt.AtomicCASOp,
+    tt.AtomicLoadOp,
+    tt.AtomicStoreOp,
+    ttg.AsyncCopyGlobalToLocalOp,
+)
+
+DEFAULT_WARPS = 4
+"""Warps of a kernel that does not say how many it wants."""
+
+Wishes = Mapping[Attribute, SourceLocation]
+"""Encodings that the program asks for, and where."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a reason."""
+
+    words: str
+    value: SSAValue | None = None
+    """The value that the step leads to; None at the end of the way."""
+
+
+class LayoutReasons:
+    """Reasons for the layouts in one function."""
+
+    def __init__(self, func: tt.FuncOp, wishes: Wishes):
+        self._carried = CarriedValues.of(func, TensorType)
+        self._buffers = FunctionBuffers(func)
+        self._wishes = wishes
+
+    def of(self, value: SSAValue) -> list[Step]:
+        """The steps from `value`, a tensor or buffer with a layout, to the reason for its layout.
+
+        Raises ValueError for a value without one.
+        """
+        if isinstance(value.type, MemDescType):
+            return self._of_buffer(value)
+        if layout_of_value(value) is None:
+            raise ValueError(f"has no layout, it is of type {value.type}")
+        return self._of_tensor(value)
+
+    # --- tensors -------------------------------------------------------------------------------------------------
+
+    def _of_tensor(self, value: SSAValue) -> list[Step]:
+        """Breadth first, so that the shortest way is found; an end of lower rank only where no better one is."""
+        came: dict[SSAValue, tuple[SSAValue, str] | None] = {value: None}
+        pending = deque([value])
+        best: tuple[int, SSAValue, str] | None = None
+        while pending:
+            at = pending.popleft()
+            found = self._anchor(at)
+            if best is None or found[0] < best[0]:
+                best = (found[0], at, found[1])
+                if best[0] == 0:
+                    break
+            for words, other in self._ties(at):
+                if other not in came:
+                    came[other] = (at, words)
+                    pending.append(other)
+        assert best is not None
+        steps = [Step(best[2])]
+        at = best[1]
+        while (step := came[at]) is not None:
+            steps.insert(0, Step(step[1], at))
+            at = step[0]
+        return steps
+
+    def _anchor(self, value: SSAValue) -> tuple[int, str]:
+        """Why `value` itself has its layout, and a rank: 0 where an operation or the user wants it, 1 where a choice
+        was made, 2 where nothing else is known.
+        """
+        owner, encoding = value.owner, tensor_type(value.type).encoding
+        if encoding in self._wishes:
+            return 0, f"the program asks for this layout, line {self._wishes[encoding].line}"
+        if isinstance(owner, ttng.WarpGroupDotOp):
+            return 0, f"the accumulator of the dot{_line(owner)}: wgmma leaves it so in registers"
+        if isinstance(owner, ttng.TMEMLoadOp):
+            return 0, f"tcgen05.ld{_line(owner)} brings it so from tensor memory"
+        for use in value.uses:
+            if (words := _wanted_by(use.operation, value)) is not None:
+                return 0, words
+        shape, layout = shape_of_tensor(value.type), layout_of_value(value)
+        if layout == default_blocked_layout(shape, _warps(value)):
+            return 1, f"the default for {_warps(value)} warps: nothing asked for another"
+        for op in (owner, *(use.operation for use in value.uses)):
+            if isinstance(op, _GLOBAL_ACCESSES) and isinstance(layout, BlockedLayout):
+                return 1, f"chosen for '{op.name}'{_line(op)}: neighbours in memory for one thread, and for its warp"
+        return 2, "it stands so in the module"
+
+    def _ties(self, value: SSAValue) -> Iterator[tuple[str, SSAValue]]:
+        """Values whose layouts and that of `value` follow from each other, and how."""
+        owner = value.owner
+        if isinstance(owner, Operation):
+            yield from _ties_of(owner, value)
+        for use in value.uses:
+            yield from _ties_of(use.operation, value)
+        for other in self._carried.members(value):
+            if other is not value:
+                yield self._carriage(value), other
+
+    def _carriage(self, value: SSAValue) -> str:
+        """What carries `value`, or brings it."""
+        carrier = self._carried.carrier_of(value)
+        if carrier is None:
+            owner = value.owner
+            carrier = owner.parent_op() if isinstance(value, BlockArgument) else owner
+        assert isinstance(carrier, Operation)
+        kind = "the loop" if isinstance(carrier, scf.ForOp | scf.WhileOp) else f"'{visible(carrier).name}'"
+        return f"carried by {kind}{_line(carrier)}:"
+
+    # --- buffers -------------------------------------------------------------------------------------------------
+
+    def _of_buffer(self, value: SSAValue) -> list[Step]:
+        root = self._buffers.root(value)
+        steps = [] if root is value else [Step("a view of", root)]
+        type_ = memdesc_type(root.type)
+        layout = type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None
+        users = _by_words(self._buffers.accesses(root))
+        if layout is not None and _is_default(layout, type_):
+            steps.append(Step(f"the default for a buffer of {_elements(type_)}"))
+        elif type_.encoding in self._wishes:
+            steps.append(Step(f"the program asks for this layout, line {self._wishes[type_.encoding].line}"))
+        elif isinstance(layout, SharedLayout):
+            steps.append(Step("not the default: what accesses it wants this layout"))
+        else:
+            steps.append(Step("how tensor memory holds it"))
+        return [*steps, *(Step(words) for words in users)]
+
+
+def layout_of_value(value: SSAValue) -> Layout | None:
+    """The layout of a tensor or buffer; None for what has none."""
+    type_ = value.type
+    tensor = as_tensor(type_)
+    if isinstance(type_, MemDescType):
+        encoding = type_.encoding
+    elif tensor is not None:
+        encoding = tensor.encoding
+    else:
+        return None
+    return encoding.data if isinstance(encoding, LayoutAttr) else None
+
+
+def wishes_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
+    """The encodings that a program asks for, with the first place, in what the frontend makes of it.
+
+    Those are what `tlx.require_layout` pins, and the layouts of allocations that are marked as the user's.
+    """
+    found: dict[Attribute, SourceLocation] = {}
+    for op in module.walk():
+        pinned = isinstance(op, RequireLayoutOp) and op.pin is not None
+        place = source_location(op.location)
+        if place is None or not (pinned or isinstance(op, ttg.LocalAllocOp | StorageAliasLocalAllocOp)):
+            continue
+        type_: Attribute = op.results[0].type
+        tensor = as_tensor(type_)
+        encoding = type_.encoding if isinstance(type_, MemDescType) else None if tensor is None else tensor.encoding
+        if encoding is not None and (pinned or isinstance(encoding, UserLayoutAttr)):
+            found.setdefault(bare(encoding), place)
+    return found
+
+
+def _wanted_by(op: Operation, value: SSAValue) -> str | None:
+    """Which instruction wants `value`, an operand of `op`, in a layout of its own."""
+    match op:
+        case ttng.WarpGroupDotOp() if op.a is value:
+            return f"operand A of the dot{_line(op)}: wgmma takes it so from registers"
+        case ttng.TMEMStoreOp() if op.src is value:
+            return f"tcgen05.st{_line(op)} takes it so to tensor memory"
+        case ttng.TMEMAllocOp():
+            return f"tcgen05.st{_line(op)} takes it so to tensor memory"
+        case tt.DotOp() if value in (op.a, op.b):
+            return f"operand {'A' if op.a is value else 'B'} of the dot{_line(op)}"
+        case ttng.AsyncTMAGatherOp() | ttng.AsyncTMAScatterOp() if op.x_offsets is value:
+            return f"row numbers of the TMA copy{_line(op)}, which takes four of each warp"
+        case _:
+            return None
+
+
+_SIDES: dict[type[Operation], str] = {
+    tt.BroadcastOp: "broadcast",
+    tt.ExpandDimsOp: "with one dimension more or less",
+    tt.JoinOp: "in the same registers",
+    tt.ReduceOp: "reduced",
+    tt.ReshapeOp: "in the same registers",
+    tt.SplitOp: "in the same registers",
+    tt.TransOp: "in the same registers",
+}
+"""Operations whose results have a layout that follows from that of their operands, or the other way round."""
+
+
+def _ties_of(op: Operation, value: SSAValue) -> Iterator[tuple[str, SSAValue]]:
+    """Operands and results of `op` whose layouts follow from that of `value`, or the other way round."""
+    if isinstance(op, ttng.WarpGroupDotWaitOp):
+        for before, after in zip(op.inputs, op.outputs, strict=True):
+            if value in (before, after) and isinstance(before.type, TensorType):
+                yield f"passed on by the wait{_line(op)}:", after if value is before else before
+    elif isinstance(op, ttng.WarpGroupDotOp):
+        if value in (op.c, op.d):
+            yield f"accumulated to by the dot{_line(op)}:", op.d if value is op.c else op.c
+    elif isinstance(op, tt.ReshapeOp) and op.allow_reorder is not None:
+        # With the order of elements free it ties nothing.
+        return
+    elif (words := _SIDES.get(type(op))) is not None:
+        yield from _across(f"{words} by '{op.name}'{_line(op)}:", value, op.operands, op.results)
+    elif _is_elementwise(op):
+        encoding = tensor_type(value.type).encoding
+        for other in (*op.operands, *op.results):
+            tensor = as_tensor(other.type)
+            if other is not value and tensor is not None and tensor.encoding == encoding:
+                yield f"element by element in '{op.name}'{_line(op)}:", other
+
+
+def _across(
+    words: str, value: SSAValue, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+) -> Iterator[tuple[str, SSAValue]]:
+    """The tensors on the other side of an operation."""
+    for other in results if value in operands else operands:
+        if isinstance(other.type, TensorType):
+            yield words, other
+
+
+def _is_elementwise(op: Operation) -> bool:
+    return (
+        op.name.split(".")[0] in _ELEMENTWISE_DIALECTS
+        or op.has_trait(Elementwise, value_if_unregistered=False)
+        or op.has_trait(SameShapeAndLayout, value_if_unregistered=False)
+    )
+
+
+def _is_default(layout: Layout, type_: MemDescType) -> bool:
+    if not isinstance(layout, SharedLayout):
+        return False
+    # An array of buffers has one dimension more than its layout.
+    return any(layout == default_shared_layout(shape, type_.element_bits) for shape in (type_.shape, type_.shape[1:]))
+
+
+def _elements(type_: MemDescType) -> str:
+    return "x".join(map(str, type_.shape)) + f" elements of {type_.element_bits} bits"
+
+
+def _by_words(accesses: tuple[BufferAccess, ...]) -> list[str]:
+    """What accesses a buffer, each kind once, with its lines."""
+    lines: dict[str, list[int]] = {}
+    for access in accesses:
+        found = lines.setdefault(access.does, [])
+        if access.line is not None and access.line not in found:
+            found.append(access.line)
+    return [f"{does}{_lines(found)}" for does, found in lines.items()]
+
+
+def _lines(numbers: list[int]) -> str:
+    if not numbers:
+        return ""
+    return f", line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, sorted(numbers)))}"
+
+
+def _line(op: Operation) -> str:
+    place = source_location(op.location)
+    return "" if place is None else f" at line {place.line}"
+
+
+def _warps(value: SSAValue) -> int:
+    """The warps that run the code of `value`; as many as Triton's default where nothing says so."""
+    op = value.owner if isinstance(value.owner, Operation) else value.owner.first_op
+    return (None if op is None else num_warps_of(op)) or DEFAULT_WARPS

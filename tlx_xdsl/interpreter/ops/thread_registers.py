@@ -1,0 +1,107 @@
+"""Casts to what stock Triton lowers values to: the registers of single threads, addresses of buffers and descriptors.
+
+A number that differs between the threads of a task is an array with one for each of them; arithmetic and PTX take it
+like any other. The address of a buffer in shared memory is a number (`interpreter/addresses`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr, layout_of
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.interpreter.registry import Unary, pure
+from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
+from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
+from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
+
+
+def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
+    """The index of each element of a tensor along its dimensions, by register, warp and lane.
+
+    None where nobody knows, because the tensor has no layout.
+    """
+    tensor = as_tensor(value.type)
+    if tensor is None or not isinstance(tensor.encoding, LayoutAttr):
+        return None
+    linear = distributed_to_linear(tensor.encoding.data, tensor.get_shape())  # pyright: ignore[reportArgumentType]
+    sizes = linear.in_sizes
+    names = (REGISTER, WARP, LANE)
+    grid = np.indices([sizes.get(name, 1) for name in names])
+    indices = dict(zip(names, grid, strict=True)) | {BLOCK: np.zeros_like(grid[0])}
+    found = linear.apply_array({name: indices[name] for name in linear.in_names})
+    return tuple(np.broadcast_to(found[name], grid[0].shape) for name in linear.out_names)
+
+
+@pure(UnrealizedConversionCastOp)
+def cast(op: UnrealizedConversionCastOp) -> Unary:
+    """A tensor becomes the elements of each thread, register by register; a buffer its address."""
+    if len(op.operands) != 1 or len(op.results) != 1:
+        raise fault_at(op, "the interpreter can't run a cast of several values")
+    match op.operands[0].type:
+        case MemDescType() as type_ if isinstance(type_.memory_space, SharedMemorySpaceAttr):
+            return _address(op, type_)
+        case TensorDescType() as type_ if isinstance(layout := layout_of(type_.encoding), SharedLayout):
+            return lambda descriptor: TensorMap(descriptor, layout)
+        case type_ if as_tensor(type_) is None:
+            return lambda value: value
+        case _:
+            pass
+    holders = held_elements(op.operands[0])
+    if holders is None:
+        raise fault_at(op, "without a layout nobody knows which thread holds what")
+
+    def run(values: Array) -> Any:
+        held = values[holders]
+        return tuple(register.reshape(-1) for register in held)
+
+    return run
+
+
+def _address(op: UnrealizedConversionCastOp, type_: MemDescType) -> Unary:
+    """The address of the tile that a buffer is a part of, and the index of the part in it."""
+    rank, terms = len(type_.shape), None
+    if (tile := type_.alloc_shape[-rank:]) != type_.shape:
+        layout = layout_of(type_.encoding)
+        assert isinstance(layout, SharedLayout)
+        terms = offset_terms(layout, tile, type_.element_bits)
+
+    def run(view: View) -> Any:
+        remember(view)
+        first = int(view.offsets.flat[0])
+        if terms is None:
+            return (np.int32(encode(op, view, first)), *[np.int32(0)] * rank)
+        # The offset of the part's start is an exclusive or with that of the tile, which its swizzle keeps aligned.
+        return (np.int32(encode(op, view, first - offset_of(terms, view.start))), *map(np.int32, view.start))
+
+    return run
+
+
+@pure(llvm.ExtractValueOp)
+def extract_value(op: llvm.ExtractValueOp) -> Unary:
+    """One part of a structure."""
+    (index,) = op.position.get_values()
+    return lambda parts: parts[index]
+
+
+@pure(llvm.PtrToIntOp)
+def pointer_to_integer(_op: llvm.PtrToIntOp) -> Unary:
+    """A pointer is a number already, or what stands for it."""
+    return _unchanged
+
+
+def _unchanged(value: Any) -> Any:
+    return value

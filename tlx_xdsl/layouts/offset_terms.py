@@ -1,0 +1,70 @@
+"""The byte of an element of a shared-memory buffer as a formula of its index, for code that computes addresses.
+
+The place of an element is linear over the bits of its index: each bit of the index flips some bits of the place. Bits
+that move by the same distance are gathered, so that the formula is a handful of terms joined by exclusive or.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tlx_xdsl.layouts.conversion.shared import shared_to_linear
+from tlx_xdsl.layouts.conversion.tiling import OFFSET, dim_names
+from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout
+from tlx_xdsl.layouts.linear_layout import log2
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetTerm:
+    """`(index[dim] & mask) << shift`, or `>> -shift` where `shift` is negative."""
+
+    dim: int
+    mask: int
+    shift: int
+
+    def value(self, index: int) -> int:
+        """The bits that the term contributes."""
+        bits = index & self.mask
+        return bits << self.shift if self.shift >= 0 else bits >> -self.shift
+
+
+@lru_cache(maxsize=1024)
+def offset_terms(layout: SharedLayout, shape: Ints, element_bits: int) -> tuple[OffsetTerm, ...]:
+    """The terms whose exclusive or is the byte of an element of a buffer of `shape` elements.
+
+    Raises ValueError for a layout with paddings, elements of less than a byte, or a layout that does not fit `shape`.
+    """
+    if isinstance(layout, PaddedSharedLayout):
+        raise ValueError("the place of an element in a padded layout is no linear function of its index")
+    if element_bits % 8:
+        raise ValueError(f"an element of {element_bits} bits has no address")
+    place = shared_to_linear(layout, shape).right_inverse()
+    names = dim_names(len(shape))
+
+    def byte(dim: int, bit: int) -> int:
+        index = dict.fromkeys(names, 0) | {names[dim]: 1 << bit}
+        return place.apply(index)[OFFSET] * element_bits // 8
+
+    return terms_of([[byte(dim, bit) for bit in range(log2(size))] for dim, size in enumerate(shape)])
+
+
+def terms_of(images: Sequence[Sequence[int]]) -> tuple[OffsetTerm, ...]:
+    """The terms of a linear function: bit b of its input d flips the bits `images[d][b]` of the result."""
+    masks: dict[tuple[int, int], int] = {}
+    for dim, bits in enumerate(images):
+        for bit, flipped in enumerate(bits):
+            for target in range(flipped.bit_length()):
+                if flipped >> target & 1:
+                    key = (dim, target - bit)
+                    masks[key] = masks.get(key, 0) | 1 << bit
+    return tuple(OffsetTerm(dim, mask, shift) for (dim, shift), mask in sorted(masks.items()))
+
+
+def offset_of(terms: Sequence[OffsetTerm], index: Ints) -> int:
+    """The byte of element `index`."""
+    result = 0
+    for term in terms:
+        result ^= term.value(index[term.dim])
+    return result

@@ -1,0 +1,155 @@
+"""The GPUs that kernels are compiled for: what each has, and what one says of a kernel that needs more.
+
+A *feature* is a group of PTX instructions that come and go together. Operations of the dialects name the features that
+they need (`dialects/base/capability.py`), and `Feature` is the one place that says which GPU has them:
+the frontend and the pass `tlx-check-target` both ask here and say `refusal`'s words. The rows were compared with what
+ptxas assembles (tests/unit/targets/test_features_against_ptxas.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Feature(Enum):
+    """Instructions that some GPUs have and others lack.
+
+    The value is the name that messages use, the targets in words, the capabilities that have it, and the section of
+    the PTX ISA that says so.
+    """
+
+    CP_ASYNC = "cp.async", "sm_80 or later", (80,), "cp.async"
+    MBARRIER = "mbarriers", "sm_80 or later", (80,), "mbarrier.init"
+    """mbarriers that threads and `cp.async` arrive on, one by one."""
+    FP8_CONVERSION = "fp8e4nv conversions", "sm_89 or later", (89,), "cvt"
+    MBARRIER_COUNTS = "mbarriers that count bytes and several arrivals", "sm_90a or later", (90,), "mbarrier.arrive"
+    """Arrivals that count for several, bytes that a phase waits for, and waits that suspend the thread."""
+    ASYNC_PROXY = "the async proxy", "sm_90a or later", (90,), "membar/fence"
+    BULK_COPY = "bulk copies", "sm_90a or later", (90,), "cp.async.bulk"
+    TMA = "TMA", "sm_90a or later", (90,), "cp.async.bulk.tensor"
+    CLUSTER = "thread-block clusters", "sm_90a or later", (90,), "barrier.cluster"
+    SETMAXNREG = "setmaxnreg", "sm_90a or later", (90,), "setmaxnreg"
+    DEPENDENT_LAUNCH = "programmatic dependent launch", "sm_90a or later", (90,), "griddepcontrol"
+    ELECT = "elect.sync", "sm_90a or later", (90,), "elect.sync"
+    WGMMA = "wgmma", "sm_90a", ((90, 90),), "wgmma.mma_async"
+    PACKED_F32 = "packed fp32 arithmetic", "sm_100a or later", (100,), "add"
+    CLUSTER_LAUNCH_CONTROL = (
+        "cluster launch control",
+        "sm_100a or later",
+        (100,),
+        "clusterlaunchcontrol.try_cancel",
+    )
+    TCGEN05 = "tcgen05", "sm_100a", ((100, 119),), "tcgen05"
+    TENSOR_MEMORY = "tensor memory", "sm_100a", ((100, 119),), "tensor memory"
+    TCGEN05_INT8 = "tcgen05 on int8", "sm_100a, not sm_103a", ((100, 100),), "tcgen05.mma"
+    TCGEN05_LOAD_REDUCE = "tcgen05.ld.red", "sm_103a", ((103, 103),), "tcgen05.ld"
+    TMA_GATHER = "TMA gather", "sm_100a or later", (100,), "cp.async.bulk.tensor"
+    TMA_SCATTER = "TMA scatter", "sm_100a", ((100, 119),), "cp.async.bulk.tensor"
+    CTA_PAIRS = "CTA pairs", "sm_100a", ((100, 119),), "cp.async.bulk.tensor"
+    STOCHASTIC_ROUNDING = "stochastic rounding", "sm_100a", ((100, 103),), "cvt"
+
+    def __init__(self, spoken: str, where: str, capabilities: tuple[int | tuple[int, int], ...], section: str) -> None:
+        self.spoken = spoken
+        """What messages call it."""
+        self.where = where
+        """The targets that have it, in words."""
+        (self._capabilities,) = capabilities
+        self.section = section
+        """The section of the PTX ISA whose "Target ISA Notes" say which GPUs have it."""
+
+    def on(self, capability: int) -> bool:
+        """Whether GPUs of a compute capability (90 for sm_90a) have it."""
+        match self._capabilities:
+            case (low, high):
+                return low <= capability <= high
+            case low:
+                return capability >= low
+
+    def __str__(self) -> str:
+        """Name and targets: `wgmma (sm_90a)`."""
+        return f"{self.spoken} ({self.where})"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A GPU architecture."""
+
+    name: str
+    """As ptxas spells it. From 9.0 on this is the architecture-specific variant (sm_90a), the one that stock Triton
+    always compiles for."""
+    shared_bytes: int
+    """Shared memory that one CTA may opt into (CUDA C++ Programming Guide, "Technical Specifications per Compute
+    Capability", "Maximum amount of shared memory per thread block")."""
+
+    @property
+    def capability(self) -> int:
+        """The compute capability as Triton writes it: 90 for sm_90a."""
+        return int("".join(character for character in self.name if character.isdigit()))
+
+    @property
+    def tmem_columns(self) -> int:
+        """Columns of tensor memory that a CTA has."""
+        return TMEM_COLUMNS if self.has(Feature.TENSOR_MEMORY) else 0
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What it has."""
+        return tuple(feature for feature in Feature if self.has(feature))
+
+    def has(self, feature: Feature) -> bool:
+        """Whether it has `feature`."""
+        return feature.on(self.capability)
+
+
+TMEM_COLUMNS = 512
+"""Columns of tensor memory, each of 128 lanes of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
+
+_KIB = 1024
+
+TARGETS = (
+    Target("sm_80", 163 * _KIB),
+    Target("sm_86", 99 * _KIB),
+    Target("sm_87", 163 * _KIB),
+    Target("sm_89", 99 * _KIB),
+    Target("sm_90a", 227 * _KIB),
+    Target("sm_100a", 227 * _KIB),
+    Target("sm_103a", 227 * _KIB),
+    Target("sm_120a", 99 * _KIB),
+    Target("sm_121a", 99 * _KIB),
+)
+"""All targets, by rising capability."""
+
+_SPELLING = re.compile(r"(sm_\d{2,3})a?")
+
+
+def target_named(name: str) -> Target:
+    """The target that a user names; sm_90 and sm_90a are one, for stock Triton always compiles for the latter.
+
+    Raises ValueError, which lists the targets, for any other name.
+    """
+    match = _SPELLING.fullmatch(name)
+    found = next(
+        (target for target in TARGETS if match is not None and target.name in (name, match[1], f"{name}a")), None
+    )
+    if found is None:
+        raise ValueError(f"unknown target '{name}': the targets are {', '.join(target.name for target in TARGETS)}")
+    return found
+
+
+def target_of(capability: int) -> Target:
+    """The target of a compute capability, such as 90.
+
+    Raises ValueError, which lists the targets, for another capability.
+    """
+    return target_named(f"sm_{capability}")
+
+
+def refusal(what: str, alternatives: Sequence[Feature], target: Target) -> str:
+    """What to say when `what` needs one of `alternatives` and the target has none of them.
+
+    Example: `tlx.async_dot needs wgmma (sm_90a) or tcgen05 (sm_100a); target is sm_89`
+    """
+    return f"{what} needs {' or '.join(map(str, alternatives))}; target is {target.name}"

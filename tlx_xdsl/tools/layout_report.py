@@ -1,0 +1,192 @@
+"""What `tlx explain` says of layouts: buffers with their accesses, conversions, and the reason for a value's layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from io import StringIO
+
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.buffer_users import task_of, task_order
+from tlx_xdsl.analysis.global_costs import global_accesses
+from tlx_xdsl.analysis.layout_costs import Buffer, Conversion, buffers, conversions
+from tlx_xdsl.analysis.layout_reasons import LayoutReasons, layout_of_value, wishes_of
+from tlx_xdsl.dialects.tt import FuncOp
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.layouts.words import in_words
+from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.text.printer import Printer
+
+_SUFFIX = re.compile(r"_\d+$")
+"""What the printer puts behind the name of a Python variable that several values have."""
+
+_MOST_CANDIDATES = 8
+"""How many candidates an error names before it counts the rest."""
+
+
+def layout_section(module: ModuleOp, named: ModuleOp | None = None) -> str:
+    """What layouts cost in `module`: accesses to global memory and to buffers, and layout conversions.
+
+    Stock Triton forgets the names of buffers; `named` is the same program with names.
+    """
+    names = _names_of_places(module if named is None else named)
+    loads = _grouped((str(access), access.op) for access in global_accesses(module))
+    found = [line for buffer in buffers(module) for line in _buffer_lines(buffer, names)]
+    converted = _grouped((_conversion(each), each.op) for each in conversions(module))
+    lines: list[str] = []
+    for title, rows in (("global memory", loads), ("buffers", found), ("layout conversions", converted)):
+        lines += [f"{title}: none"] if not rows else [title, *rows]
+    return "\n".join(lines)
+
+
+def _names_of_places(module: ModuleOp) -> dict[SourceLocation, str]:
+    """The names of buffers by the place where they are allocated; several of one place have none."""
+    found: dict[SourceLocation, set[str]] = {}
+    for buffer in buffers(module):
+        place = source_location(location_of(buffer.value))
+        if place is not None:
+            found.setdefault(place, set()).add(buffer.name)
+    return {place: names.pop() for place, names in found.items() if len(names) == 1}
+
+
+def _grouped(rows: Iterable[tuple[str, Operation]]) -> list[str]:
+    """A line per text: how often it stands, and where."""
+    groups: dict[str, list[Operation]] = {}
+    for text, op in rows:
+        groups.setdefault(text, []).append(op)
+    return [f"  {len(ops)} x {text}{_places(ops)}" for text, ops in groups.items()]
+
+
+def _conversion(conversion: Conversion) -> str:
+    if not conversion.loops:
+        return str(conversion.cost)
+    return f"in {'a loop' if conversion.loops == 1 else f'{conversion.loops} loops'}, {conversion.cost}"
+
+
+def _buffer_lines(buffer: Buffer, names: dict[SourceLocation, str]) -> Iterator[str]:
+    layout, place = layout_of_value(buffer.value), source_location(location_of(buffer.value))
+    words = "" if layout is None else f", {in_words(layout)}"
+    name = buffer.name if place is None else names.get(place, buffer.name)
+    yield f"  {name}: {_type(buffer.value)}{words}"
+    yield from (f"  {row}" for row in _grouped((str(access), access.op) for access in buffer.accesses))
+
+
+def _places(ops: Iterable[Operation]) -> str:
+    """Where operations stand: ` (partition0, partition1: lines 110, 124)`."""
+    tasks: set[str] = set()
+    lines: set[int] = set()
+    for op in ops:
+        tasks.add(task_of(op))
+        if (place := source_location(op.location)) is not None:
+            lines.add(place.line)
+    who = ", ".join(sorted(tasks, key=task_order))
+    where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, sorted(lines)))}" if lines else "no line"
+    return f" ({who}: {where})"
+
+
+# --- --why ------------------------------------------------------------------------------------------------------------
+
+
+def why(module: ModuleOp, name: str, frontend: ModuleOp) -> str:
+    """The chain of reasons for the layout of the value `name` of `module`: `%acc_1` as printed, or a Python variable.
+
+    `frontend` is the module before all passes, where the wishes of the program still stand. Of a variable that
+    stands for several values any one speaks for all if they have one layout.
+    Raises CompilationError, with candidates, for another name, for values of several layouts, and for a value that
+    has none.
+    """
+    func = next(op for op in module.walk() if isinstance(op, FuncOp))
+    names = _printed_names(module)
+    wanted = name.removeprefix("%")
+    if name.startswith("%"):
+        found = [value for value, printed in names.items() if printed == wanted]
+    else:
+        found = [value for value, printed in names.items() if wanted in (printed, _SUFFIX.sub("", printed))]
+        found = [value for value in found if layout_of_value(value) is not None] or found
+    if not found:
+        known = sorted({_SUFFIX.sub("", printed) for value, printed in names.items() if _is_named(value, printed)})
+        raise error_at(func, f"--why: no value is called '{name}'; those with layouts are {_listed(known)}")
+    value = found[0]
+    layout = layout_of_value(value)
+    if layout is None:
+        raise error_at(value, f"--why: '{name}' has no layout, it is of type {value.type}")
+    if len({_layout_key(each) for each in found}) > 1:
+        shown = _listed([f"%{names[each]} ({_summary(each)}{_line_of(each)})" for each in _one_of_each(found)])
+        raise error_at(func, f"--why: '{name}' stands for values of several layouts; name one of {shown}")
+    place = next(op for op in module.walk() if isinstance(op, FuncOp) and _holds(op, value))
+    lines = [f"%{names[value]}{_line_of(value)}: {_type(value)}, {in_words(layout)}"]
+    for step in LayoutReasons(place, wishes_of(frontend)).of(value):
+        to = "" if step.value is None else f" %{names[step.value]}"
+        lines.append(f"  <- {step.words}{to}")
+    return "\n".join(lines)
+
+
+def _printed_names(module: ModuleOp) -> dict[SSAValue, str]:
+    """The name of every value as the module is printed, in the order of the text."""
+    printer = _NamingPrinter(StringIO(), locations=False)
+    printer.print_op(module)
+    return printer.names
+
+
+class _NamingPrinter(Printer):
+    """Remembers the names that it prints; those of one function are forgotten by the printer behind it."""
+
+    def __init__(self, stream: StringIO, *, locations: bool):
+        super().__init__(stream, locations=locations)
+        self.names: dict[SSAValue, str] = {}
+
+    def print_ssa_value(self, value: SSAValue) -> str:
+        name = super().print_ssa_value(value)
+        self.names.setdefault(value, name)
+        return name
+
+
+def _is_named(value: SSAValue, printed: str) -> bool:
+    return not printed.isdigit() and layout_of_value(value) is not None
+
+
+def _holds(func: FuncOp, value: SSAValue) -> bool:
+    owner = value.owner
+    op = owner if isinstance(owner, Operation) else owner.parent_op()
+    while op is not None and op is not func:
+        op = op.parent_op()
+    return op is func
+
+
+def _layout_key(value: SSAValue) -> object:
+    """What values of one layout have in common: tensors and views of buffers are told apart."""
+    type_ = value.type
+    return (isinstance(type_, MemDescType), layout_of_value(value))
+
+
+def _one_of_each(values: list[SSAValue]) -> list[SSAValue]:
+    return list({_layout_key(value): value for value in reversed(values)}.values())[::-1]
+
+
+def _summary(value: SSAValue) -> str:
+    layout = layout_of_value(value)
+    return str(value.type) if layout is None else in_words(layout)
+
+
+def _type(value: SSAValue) -> str:
+    """Shape and element type."""
+    type_ = value.type
+    if isinstance(type_, MemDescType):
+        return "x".join(map(str, (*type_.shape, type_.element_type)))
+    assert isinstance(type_, TensorType)
+    return "x".join(map(str, (*type_.get_shape(), type_.element_type)))  # pyright: ignore
+
+
+def _line_of(value: SSAValue) -> str:
+    place = source_location(location_of(value))
+    return "" if place is None else f", line {place.line}"
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "none"
+    rest = f", and {len(names) - _MOST_CANDIDATES} more" if len(names) > _MOST_CANDIDATES else ""
+    return ", ".join(names[:_MOST_CANDIDATES]) + rest

@@ -1,0 +1,54 @@
+"""`tlx reverse FILE.mlir` or `tlx reverse FILE.py:KERNEL`: IR at any stage as the Python of a kernel."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.runtime.steps import step_behind_frontend
+from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
+from tlx_xdsl.transforms.reverse.module import python_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument(
+        "kernel", metavar="FILE", help="FILE.py:KERNEL, or IR at any stage in FILE.mlir, .ttir or .ttgir"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write to, instead of standard output")
+    parser.add_argument(
+        "--stage", metavar="PASS", help="the pass of a kernel's pipeline behind which to look (the last one)"
+    )
+    compile_command.add_kernel_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, and, when the text is written, for operations that it lacks.
+    """
+    text, refused = python_of(_module(args))
+    if args.output is None:
+        print(text, end="")
+    else:
+        Path(args.output).parent.mkdir(parents=True, exist_ok=True)
+        Path(args.output).write_text(text, encoding="utf-8")
+    if refused:
+        lacking = ", ".join(sorted({op.name for op in refused}))
+        raise CompilationError(f"{len(refused)} operations could not be expressed: {lacking}")
+
+
+def _module(args: argparse.Namespace) -> ModuleOp:
+    if Path(args.kernel).suffix in MLIR_SUFFIXES:
+        if args.stage is not None:
+            raise CompilationError(
+                "--stage is for kernels, IR in a file is at a stage already", SourceLocation(args.kernel, 0)
+            )
+        return load_ir(args.kernel)
+    kernel, specialization = compile_command.kernel_of(args)
+    step = step_behind_frontend(kernel, specialization)
+    return (step.finish() if args.stage is None else step.to(args.stage)).module()

@@ -1,0 +1,1 @@
+"""Passes over layouts: what operations need, what users wish, and where both meet."""

@@ -1,0 +1,83 @@
+"""`tlx-finalize-user-layouts`: take the marks of the user's wishes from layouts.
+
+No pass of ours changes a layout any more. Constants get the types of their results, and conversions that
+convert nothing go.
+
+Before:
+```mlir
+%0 = ttg.convert_layout %x : tensor<64xf32, #blocked> -> tensor<64xf32, #tlx.user_layout<#blocked>>
+%1 = math.exp %0 : tensor<64xf32, #tlx.user_layout<#blocked>>
+```
+After:
+```mlir
+%1 = math.exp %x : tensor<64xf32, #blocked>
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.base.layouts import LayoutWrapper
+from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of
+
+
+@dataclass(frozen=True)
+class FinalizeUserLayoutsPass(ModulePass):
+    """Replace every `#tlx.user_layout` by the layout in it."""
+
+    name = "tlx-finalize-user-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Unwrap, drop what converts nothing, and check that no mark is left."""
+        map_encodings(op, _without_mark)
+        for inner in list(op.walk()):
+            if isinstance(inner, ttg.ConvertLayoutOp) and inner.src.type == inner.result.type:
+                inner.result.replace_all_uses_with(inner.src)
+                Rewriter.erase_op(inner)
+        known: dict[Attribute, bool] = {}
+        for inner in op.walk():
+            if any(_is_marked(attribute, known) for attribute in _attributes(inner)):
+                raise error_at(inner, f"unresolved TLX user layout after finalization: '{inner.name}' has one")
+
+
+def _without_mark(encoding: Attribute, of_buffer: bool) -> Attribute:
+    if isinstance(encoding, UserLayoutAttr):
+        return _without_mark(encoding.wrapped, of_buffer)
+    if (
+        isinstance(encoding, LayoutWrapper)
+        and (inner := _without_mark(encoding.wrapped, of_buffer)) != encoding.wrapped
+    ):
+        return type(encoding).new([inner])
+    return encoding
+
+
+def _attributes(op: Operation) -> Iterator[Attribute]:
+    yield from op.properties.values()
+    yield from op.attributes.values()
+    yield from (value.type for value in values_of(op))
+
+
+def _is_marked(attribute: Attribute, known: dict[Attribute, bool]) -> bool:
+    """Whether a mark is in `attribute`; `known` has the answers for those that were seen."""
+    if attribute not in known:
+        parts: list[Attribute] = []
+        if isinstance(attribute, ArrayAttr):
+            parts = list(cast(ArrayAttr[Attribute], attribute))
+        elif isinstance(attribute, DictionaryAttr):
+            parts = list(attribute.data.values())
+        elif isinstance(attribute, ParametrizedAttribute):
+            parts = list(attribute.parameters)
+        known[attribute] = isinstance(attribute, UserLayoutAttr) or any(_is_marked(part, known) for part in parts)
+    return known[attribute]

@@ -1,0 +1,82 @@
+"""`tlx-insert-require-layout`: say which layouts the operations need whose buffers have another.
+
+Buffers of the tensor cores, of copies by TMA and to tensor memory; and tensors that are loaded from shared memory to
+be operands of a `tt.dot` whose layout is known. What a placeholder stands for is left to `tlx-propagate-layout`.
+
+Before, with a `#padded` that gives each pair of fp4 values two bytes:
+```mlir
+ttng.tc_gen5_mma_scaled %a, %b, %d, %as, %bs, %use, %pred lhs = e2m1 rhs = e4m3 : !ttg.memdesc<128x64xi8, #tile, ...>
+```
+After:
+```mlir
+%0 = tlx.require_layout %a : !ttg.memdesc<128x64xi8, #tile, ...> -> !ttg.memdesc<128x64xi8, #padded, ...>
+ttng.tc_gen5_mma_scaled %0, %b, %d, %as, %bs, %use, %pred lhs = e2m1 rhs = e4m3 : !ttg.memdesc<128x64xi8, #padded, ...>
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.tlx import RequireLayoutOp
+from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
+from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
+from tlx_xdsl.transforms.layout.needs import Need, needs_of
+from tlx_xdsl.transforms.rewriting import insert_before
+
+REGISTER_BITS = 32
+"""Bits of a register, which the tensor cores' operands fill."""
+
+
+@dataclass(frozen=True)
+class InsertRequireLayoutPass(ModulePass):
+    """Put a `tlx.require_layout` in front of each operand that an operation needs in another layout."""
+
+    name = "tlx-insert-require-layout"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Look at every operation of the module."""
+        for inner in list(op.walk()):
+            for need in needs_of(inner):
+                _require_buffer(need)
+            if isinstance(inner, tt.DotOp):
+                _require_operands(inner)
+
+
+def _require_buffer(need: Need) -> None:
+    type_ = memdesc_type(need.buffer.type)
+    if need.is_met_by(type_.encoding) or isinstance(type_.encoding, DummyTMEMLayoutAttr):
+        return
+    _require(need.op, need.index, type_.with_encoding(need.wanted))
+
+
+def _require_operands(dot: tt.DotOp) -> None:
+    """Ask for loads straight into the layout of an operand."""
+    encoding = bare(tensor_type(dot.d.type).encoding)
+    if not isinstance(encoding, LayoutAttr) or not isinstance(encoding.data, DistributedLayout):
+        return
+    for index, operand in enumerate((dot.a, dot.b)):
+        if not isinstance(operand.owner, ttg.LocalLoadOp):
+            continue
+        type_ = tensor_type(operand.type)
+        width = 0
+        if isinstance(encoding.data, NvidiaMmaLayout):
+            bits = memdesc_type(operand.owner.src.type).element_bits
+            width = max(1, REGISTER_BITS // bits)
+        wanted = layout_attr(DotOperandLayout(index, encoding.data, width))
+        if type_.encoding != wanted:
+            _require(dot, index, TensorType(type_.element_type, type_.get_shape(), wanted))
+
+
+def _require(op: Operation, index: int, type_: ttg.MemDescType | TensorType) -> None:
+    require = insert_before(op, RequireLayoutOp(operands=[op.operands[index]], result_types=[type_]))
+    op.operands[index] = require.result

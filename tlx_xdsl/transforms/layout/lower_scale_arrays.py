@@ -1,0 +1,92 @@
+"""`tlx-lower-scale-arrays`: arrays of buffers with scales become arrays of columns of tensor memory.
+
+Stock Triton allows no more than one buffer with a layout of scales in an allocation. An array of them takes as many
+32-bit columns as it would, and each buffer is a view of its columns.
+
+Before:
+```mlir
+%s = ttng.tmem_alloc : () -> !ttg.memdesc<2x128x4xi8, #tmem_scales, #ttng.tensor_memory, mutable>
+%s1 = ttg.memdesc_index %s[%i] : !ttg.memdesc<2x128x4xi8, ...> -> !ttg.memdesc<128x4xi8, #tmem_scales, ...>
+```
+After:
+```mlir
+%s = ttng.tmem_alloc : () -> !ttg.memdesc<2x128x4xi32, #tmem, #ttng.tensor_memory, mutable>
+%0 = ttg.memdesc_index %s[%i] : !ttg.memdesc<2x128x4xi32, ...> -> !ttg.memdesc<128x4xi32, #tmem, ...>
+%s1 = ttg.memdesc_reinterpret %0 : !ttg.memdesc<128x4xi32, ...> -> !ttg.memdesc<128x4xi8, #tmem_scales, ...>
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.ir import Attribute, Operation
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng.tmem import ROWS, columns_of
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.layout.encodings import map_types
+from tlx_xdsl.transforms.layout.views import is_view
+from tlx_xdsl.transforms.rewriting import insert_behind, retype
+
+
+@dataclass(frozen=True)
+class LowerScaleArraysPass(ModulePass):
+    """Turn arrays of buffers with scales into arrays of columns."""
+
+    name = "tlx-lower-scale-arrays"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Change all types of such arrays, and view the columns where one of the buffers is taken."""
+        indices: list[MemDescIndexOp] = []
+        for inner in op.walk():
+            if not any(_is_array_of_scales(operand.type) for operand in inner.operands):
+                continue
+            if isinstance(inner, MemDescIndexOp):
+                indices.append(inner)
+            elif is_view(inner):
+                raise error_at(inner, f"'{inner.name}' can't see a part of an array of scales: take one buffer first")
+        map_types(op, _columns)
+        for index in indices:
+            _view_scales(index)
+
+
+def _is_array_of_scales(type_: Attribute) -> bool:
+    if not isinstance(type_, MemDescType) or len(type_.shape) != 3:
+        return False
+    encoding = bare(type_.encoding)
+    return isinstance(encoding, LayoutAttr) and isinstance(encoding.data, TensorMemoryScalesLayout)
+
+
+def _columns(type_: Attribute) -> Attribute:
+    """The array of columns for one of scales; other types stay."""
+    if not isinstance(type_, MemDescType) or not _is_array_of_scales(type_):
+        return type_
+    columns = columns_of(type_.with_shape(type_.shape[1:]))
+    return MemDescType.get(
+        (type_.shape[0], ROWS, columns),
+        i32,
+        layout_attr(TensorMemoryLayout(ROWS, columns, 1)),
+        type_.memory_space,
+        mutable=type_.is_mutable,
+    )
+
+
+def _view_scales(index: MemDescIndexOp) -> None:
+    scales, array = index.result.type, index.src.type
+    assert isinstance(array, MemDescType)
+    view = MemDescReinterpretOp(operands=[index.result], result_types=[scales])
+    insert_behind(index.result, view)
+    for use in list(index.result.uses):
+        user: Operation = use.operation
+        if user is not view:
+            user.operands[use.index] = view.result
+    view.result.name_hint, index.result.name_hint = index.result.name_hint, None
+    retype(index.result, array.with_shape(array.shape[1:]))

@@ -1,0 +1,64 @@
+"""`tlx-lower-scale-copies`: see scales in shared memory as the matrix that they are in tensor memory.
+
+The hardware copies blocks of 128 x 4 scales, each as 32 lines of 16 bytes, and a kernel allocates and fills such lines.
+Stock Triton wants both sides of a copy to be one matrix: its places in the lines are spelled out.
+
+Before:
+```mlir
+ttng.tmem_copy %s, %t : !ttg.memdesc<32x16xi8, #lines, #smem, mutable>, !ttg.memdesc<128x4xi8, #tmem_scales, ...>
+```
+After:
+```mlir
+%0 = ttg.memdesc_reinterpret %s : !ttg.memdesc<32x16xi8, #lines, ...> -> !ttg.memdesc<128x4xi8, #linear, ...>
+ttng.tmem_copy %0, %t : !ttg.memdesc<128x4xi8, #linear, #smem, mutable>, !ttg.memdesc<128x4xi8, #tmem_scales, ...>
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMCopyOp
+from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
+from tlx_xdsl.layouts.shared import scale_blocks_layout, unswizzled_layout
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.layout.views import same_layout
+from tlx_xdsl.transforms.rewriting import insert_before
+
+
+@dataclass(frozen=True)
+class LowerScaleCopiesPass(ModulePass):
+    """Give the source of each copy of scales the shape of its target."""
+
+    name = "tlx-lower-scale-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Look at every copy to tensor memory."""
+        for inner in list(op.walk()):
+            if isinstance(inner, TMEMCopyOp):
+                _view_lines(inner)
+
+
+def _view_lines(op: TMEMCopyOp) -> None:
+    source, target = memdesc_type(op.src.type), memdesc_type(op.dst.type)
+    encoding = target.encoding
+    is_scales = isinstance(encoding, LayoutAttr) and isinstance(encoding.data, TensorMemoryScalesLayout)
+    if not is_scales or source.shape == target.shape:
+        return
+    lines = layout_attr(unswizzled_layout(len(source.shape)))
+    if source.alloc_shape != source.shape or not same_layout(source.encoding, lines, source):
+        raise error_at(op, f"scales are copied from lines that follow each other in shared memory, found {source}")
+    try:
+        layout = layout_attr(scale_blocks_layout(target.shape))
+    except ValueError as error:
+        raise error_at(op, str(error)) from error
+    view = MemDescReinterpretOp(operands=[op.src], result_types=[source.with_shape(target.shape).with_encoding(layout)])
+    op.operands[0] = insert_before(op, view).result

@@ -1,0 +1,270 @@
+"""Layouts that the user pins on tensors, carried to what is computed from them.
+
+A `tlx.release_layout` with `pin` gives its result a layout, which spreads over elementwise operations, reductions,
+changes of shape, loops and branches until a release without `pin`, and is converted from where something else takes
+the tensor. Where two pinned layouts meet, the first operand's goes on. The accumulator of a dot in flight may not be
+touched, so that no layout but the instruction's enters its web (`tritongpu/accumulators.py`).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue, Use
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, like
+from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
+from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
+from tlx_xdsl.dialects.tlx import (
+    AssertSameLayoutExpectedOp,
+    AssertSameLayoutOp,
+    DumpLayoutOp,
+    ReleaseLayoutOp,
+    RequireLayoutOp,
+)
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.layouts.distributed import transposed_layout
+from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
+from tlx_xdsl.transforms.rewriting import insert_before, insert_behind, replace, retype, retyped
+
+_ELEMENTWISE_DIALECTS = ("arith", "math")
+"""Every operation of these computes element by element."""
+
+_TAKES_ANY_LAYOUT = (
+    ttg.ConvertLayoutOp,
+    ttg.LocalStoreOp,
+    ttg.LocalAllocOp,
+    tt.ReduceOp,
+    tt.PrintOp,
+    tt.AssertOp,
+    tt.DescriptorStoreOp,
+    DumpLayoutOp,
+    AssertSameLayoutOp,
+    AssertSameLayoutExpectedOp,
+    RequireLayoutOp,
+    ReleaseLayoutOp,
+)
+"""What takes a tensor in any layout, whatever it does with it."""
+
+_IN_FLIGHT = (ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
+
+
+def lower_tensor_wishes(module: ModuleOp) -> None:
+    """Spread pinned layouts, and turn all requirements and releases of tensors into conversions."""
+    wishes = [op for op in module.walk() if isinstance(op, RequireLayoutOp | ReleaseLayoutOp)]
+    pins = [op for op in wishes if isinstance(op, ReleaseLayoutOp) and op.pin is not None]
+    if pins:
+        spread = _Spread(module)
+        for op in pins:
+            retype(op.result, op.src.type)
+            spread.from_(op.result)
+        spread.convert_borders()
+    for op in wishes:
+        _lower(op)
+    for op in list(module.walk()):
+        if isinstance(op, ttg.LocalAllocOp):
+            _fold_round_trip(op)
+
+
+class _Spread:
+    """Values that get the layout of a pinned one."""
+
+    def __init__(self, module: ModuleOp):
+        self._carried = CarriedValues.of(module, TensorType)
+        self._values: list[SSAValue] = []
+        """All values with such a layout, in the order in which they got it."""
+        self._known: set[SSAValue] = set()
+
+    def from_(self, value: SSAValue) -> None:
+        """Spread the layout of `value`."""
+        pending = [value]
+        while pending:
+            at = pending.pop()
+            if at in self._known:
+                continue
+            self._known.add(at)
+            self._values.append(at)
+            encoding = tensor_type(at.type).encoding
+            pending += self._carry(at, encoding)
+            for use in list(at.uses):
+                pending += self._compute(use.operation, encoding)
+
+    def _carry(self, value: SSAValue, encoding: Attribute) -> list[SSAValue]:
+        """The names under which `value` arrives elsewhere."""
+        members = self._carried.members(value)
+        if len(members) < 2 or any(isinstance(name.owner, _IN_FLIGHT) for name in members):
+            return []
+        return [name for name in members if name in self._carried.arrivals and self._give(name, encoding)]
+
+    def _give(self, value: SSAValue, encoding: Attribute) -> bool:
+        """Give `value` the layout unless it has one."""
+        type_ = as_tensor(value.type)
+        if type_ is None or not isinstance(type_.encoding, NoneAttr):
+            return False
+        retype(value, TensorType(type_.element_type, type_.get_shape(), encoding))
+        return True
+
+    def _compute(self, op: Operation, encoding: Attribute) -> list[SSAValue]:
+        """The results of `op` that get a layout because its operand has `encoding`."""
+        if (found := _result_layout(op, encoding)) is None:
+            return []
+        return [result for result in op.results if self._give(result, found)]
+
+    # --- borders ---------------------------------------------------------------------------------------------------
+
+    def convert_borders(self) -> None:
+        """Convert what goes into operations and names with a pinned layout, and what leaves them."""
+        free: dict[SSAValue, SSAValue] = {}
+        carried: set[SSAValue] = set()
+        for value in self._values:
+            for use in list(value.uses):
+                if self._is_left(use):
+                    use.operation.operands[use.index] = _released(value, free)
+            owner = value.owner
+            if isinstance(owner, Operation):
+                _convert_operands(owner, tensor_type(value.type).encoding)
+            if (first := self._carried.representative(value)) in carried:
+                continue
+            carried.add(first)
+            for name in self._carried.members(value):
+                for use in list(name.uses):
+                    if use.operation in self._carried.carriers:
+                        self._bring(use)
+
+    def _is_left(self, use: Use) -> bool:
+        """Whether a use of a value with a pinned layout needs it without."""
+        op = use.operation
+        if isinstance(op, _TAKES_ANY_LAYOUT):
+            return False
+        if op in self._carried.carriers and not isinstance(op, tt.ReturnOp) and not is_elementwise(op):
+            return not any(
+                name in self._known
+                for name in self._carried.members(op.operands[use.index])
+                if name in self._carried.arrivals
+            )
+        encoding = tensor_type(use.operation.operands[use.index].type).encoding
+        found = _result_layout(op, encoding)
+        return found is None or not any(result in self._known for result in op.results)
+
+    def _bring(self, use: Use) -> None:
+        """Convert a value that is carried to names with a pinned layout."""
+        value = use.operation.operands[use.index]
+        if isinstance(use.operation, tt.ReturnOp) or is_elementwise(use.operation):
+            return
+        targets = [name for name in self._carried.members(value) if name in self._carried.arrivals]
+        target = next((name for name in targets if name in self._known), None)
+        if target is not None:
+            _convert_operand(use.operation, use.index, tensor_type(target.type).encoding)
+
+
+def is_elementwise(op: Operation) -> bool:
+    """Whether all tensors that `op` takes and gives have one layout."""
+    if op.name.split(".")[0] in _ELEMENTWISE_DIALECTS:
+        return True
+    return op.has_trait(Elementwise, value_if_unregistered=False) or op.has_trait(
+        SameShapeAndLayout, value_if_unregistered=False
+    )
+
+
+def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
+    """The layout of the results of `op` when an operand has `encoding`; None when that is not for us to say."""
+    if is_elementwise(op) or isinstance(op, tt.BroadcastOp):
+        return encoding
+    layout = bare(encoding)
+    if not isinstance(layout, LayoutAttr):
+        return None
+    data = cast(DistributedLayout, layout.data)
+    found: DistributedLayout | None = None
+    if isinstance(op, tt.ReduceOp):
+        found = SliceLayout(op.axis.value.data, data)
+    elif isinstance(op, tt.TransOp):
+        order = tuple(int(dim) for dim in op.order.get_values())
+        found = transposed_layout(data, tensor_type(op.src.type).get_shape(), order)
+    elif isinstance(op, tt.ExpandDimsOp) and isinstance(data, SliceLayout) and data.dim == op.axis.value.data:
+        found = data.parent
+    return None if found is None else like(encoding, layout_attr(found))
+
+
+# --- conversions ----------------------------------------------------------------------------------------------------
+
+
+def _convert_operands(op: Operation, encoding: Attribute) -> None:
+    """Bring all operands of an operation that computes in the layout `encoding` to it."""
+    if isinstance(op, tt.ReduceOp):
+        encoding = tensor_type(op.srcs[0].type).encoding
+    elif not (is_elementwise(op) or isinstance(op, tt.BroadcastOp)):
+        return
+    for index in range(len(op.operands)):
+        _convert_operand(op, index, encoding)
+
+
+def _convert_operand(op: Operation, index: int, encoding: Attribute) -> None:
+    value = op.operands[index]
+    type_ = as_tensor(value.type)
+    if type_ is None or type_.encoding == encoding:
+        return
+    op.operands[index] = _in_layout(value, TensorType(type_.element_type, type_.get_shape(), encoding), op)
+
+
+def _in_layout(value: SSAValue, type_: TensorType[Attribute], before: Operation) -> SSAValue:
+    owner = value.owner
+    if isinstance(owner, ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
+        # A constant is born in any layout.
+        return insert_before(before, ConstantOp(retyped(owner.value, type_))).result
+    return insert_before(before, ttg.ConvertLayoutOp(operands=[value], result_types=[type_])).result
+
+
+def _released(value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
+    """`value` without its layout, from one conversion behind its definition."""
+    if value not in known:
+        type_ = tensor_type(value.type)
+        free = TensorType(type_.element_type, type_.get_shape())
+        op = ttg.ConvertLayoutOp(operands=[value], result_types=[free])
+        insert_behind(value, op)
+        known[value] = op.result
+    return known[value]
+
+
+def _lower(op: RequireLayoutOp | ReleaseLayoutOp) -> None:
+    """Turn a wish for a tensor's layout into a conversion, or into nothing."""
+    if op.parent is None or as_tensor(op.result.type) is None:
+        return
+    if op.src.type == op.result.type:
+        op.result.replace_all_uses_with(op.src)
+        Rewriter.erase_op(op)
+        return
+    source, type_ = op.src, tensor_type(op.result.type)
+    owner = source.owner
+    is_free = isinstance(tensor_type(source.type).encoding, NoneAttr) and source.has_one_use()
+    if isinstance(op, RequireLayoutOp) and isinstance(owner, ttg.LocalLoadOp) and is_free:
+        # Shared memory can be loaded into any layout.
+        retype(source, type_)
+        op.result.replace_all_uses_with(source)
+        Rewriter.erase_op(op)
+        return
+    if isinstance(owner, ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
+        replace(op, ConstantOp(retyped(owner.value, type_)))
+        return
+    replace(op, ttg.ConvertLayoutOp(operands=[source], result_types=[type_]))
+
+
+def _fold_round_trip(alloc: ttg.LocalAllocOp) -> None:
+    """Convert in registers what is stored to a buffer for nothing but loading it again."""
+    uses = list(alloc.result.uses)
+    if alloc.src is None or not uses:
+        return
+    loads = [use.operation for use in uses if isinstance(use.operation, ttg.LocalLoadOp) and not use.operation.token]
+    if len(loads) != len(uses):
+        return
+    for load in loads:
+        if load.result.type == alloc.src.type:
+            load.result.replace_all_uses_with(alloc.src)
+            Rewriter.erase_op(load)
+        else:
+            replace(load, ttg.ConvertLayoutOp(operands=[alloc.src], result_types=[load.result.type]))
+    Rewriter.erase_op(alloc)

@@ -1,0 +1,193 @@
+"""`tlx-resolve-placeholder-layouts`: put layouts where something stands for them.
+
+A `#tlx.dummy_register_layout` becomes the layout in which the warps of its region, which may be a partition's, load
+or store the buffer in tensor memory that the tensor comes from or goes to; without such a buffer one that would do
+for an accumulator of its shape when `tmem_compatible`, else the default blocked layout. `#tlx.no_verify_layout` goes
+everywhere, and `#tlx.user_layout` where it is around the layout of a buffer.
+
+Before, with 4 warps:
+```mlir
+%v = ttng.tmem_load %acc : !ttg.memdesc<128x64xf32, #tmem, ...>
+    -> tensor<128x64xf32, #tlx.dummy_register_layout<128x64xf32, tmem_compatible = true>>
+```
+After:
+```mlir
+%v = ttng.tmem_load %acc : !ttg.memdesc<128x64xf32, #tmem, ...> -> tensor<128x64xf32, #linear>
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.layouts import LayoutWrapper, bare
+from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
+from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of
+from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
+from tlx_xdsl.transforms.layout.pinned_tensors import is_elementwise
+from tlx_xdsl.transforms.rewriting import insert_before, insert_behind, retype
+
+
+@dataclass(frozen=True)
+class ResolvePlaceholderLayoutsPass(ModulePass):
+    """Replace placeholders for layouts by layouts."""
+
+    name = "tlx-resolve-placeholder-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Unwrap, then find layouts for what is left."""
+        map_encodings(op, _unwrapped)
+        _Resolver(op).resolve()
+
+
+def _unwrapped(encoding: Attribute, of_buffer: bool) -> Attribute:
+    if of_buffer:
+        return bare(encoding)
+    if isinstance(encoding, NoVerifyLayoutAttr):
+        return _unwrapped(encoding.wrapped, of_buffer)
+    if isinstance(encoding, LayoutWrapper) and (inner := _unwrapped(encoding.wrapped, of_buffer)) != encoding.wrapped:
+        return type(encoding).new([inner])
+    return encoding
+
+
+def _placeholder(value: SSAValue) -> DummyRegisterLayoutAttr | None:
+    type_ = as_tensor(value.type)
+    encoding = None if type_ is None else bare(type_.encoding)
+    return encoding if isinstance(encoding, DummyRegisterLayoutAttr) else None
+
+
+class _Resolver:
+    """Finds groups of values that must have one layout, and the layout of each."""
+
+    def __init__(self, module: ModuleOp):
+        self._ops = list(module.walk())
+        self._values = [value for op in self._ops for value in values_of(op) if _placeholder(value) is not None]
+        self._carried = CarriedValues.of(module, TensorType) if self._values else CarriedValues()
+        self._layouts: dict[SSAValue, Attribute] = {}
+
+    def resolve(self) -> None:
+        """Give every value with a placeholder a layout."""
+        anchors = list(self._anchors())
+        for _, value, layout in anchors:
+            if value not in self._layouts:
+                self._spread(value, layout)
+        for value in self._values:
+            if value not in self._layouts:
+                self._spread(value, _default(value))
+        for value in self._values:
+            type_ = tensor_type(value.type)
+            retype(value, TensorType(type_.element_type, type_.get_shape(), self._layouts[value]))
+            if isinstance(value.owner, ConstantOp):
+                give_constant_its_type(value.owner)
+        for op, value, layout in anchors:
+            if self._layouts[value] != layout:
+                _convert(op, value, layout)
+
+    def _anchors(self) -> Iterator[tuple[Operation, SSAValue, Attribute]]:
+        """The loads from and stores to tensor memory, their tensors, and the layouts for that."""
+        for op in self._ops:
+            for value, buffer in _at_tensor_memory(op):
+                if _placeholder(value) is not None:
+                    yield op, value, tensor_memory_encoding(op, buffer)
+
+    def _spread(self, value: SSAValue, layout: Attribute) -> None:
+        """Give `layout` to `value` and all values that must have the same."""
+        pending = [value]
+        while pending:
+            at = pending.pop()
+            if at in self._layouts or _placeholder(at) is None:
+                continue
+            self._layouts[at] = layout
+            pending += self._carried.members(at)
+            neighbours = [use.operation for use in at.uses]
+            if isinstance(at.owner, Operation):
+                neighbours.append(at.owner)
+            for op in neighbours:
+                if is_elementwise(op):
+                    pending += [*op.operands, *op.results]
+
+
+def _at_tensor_memory(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
+    """The tensor that `op` loads from tensor memory or stores to it, and the buffer."""
+    match op:
+        case ttng.TMEMLoadOp():
+            return [(op.result, op.src)]
+        case ttng.TMEMStoreOp():
+            return [(op.src, op.dst)]
+        case ttng.TMEMAllocOp() if op.src is not None:
+            return [(op.src, op.result)]
+        case _:
+            return []
+
+
+def _convert(op: Operation, value: SSAValue, layout: Attribute) -> None:
+    """Let `op`, which loads or stores `value` with another layout than its own, do that in `layout`."""
+    type_ = tensor_type(value.type)
+    own = TensorType(type_.element_type, type_.get_shape(), layout)
+    if value.owner is not op:
+        index = list(op.operands).index(value)
+        op.operands[index] = insert_before(op, ttg.ConvertLayoutOp(operands=[value], result_types=[own])).result
+        return
+    convert = ttg.ConvertLayoutOp(operands=[value], result_types=[type_])
+    insert_behind(value, convert)
+    for use in list(value.uses):
+        if use.operation is not convert:
+            use.operation.operands[use.index] = convert.result
+    retype(value, own)
+
+
+def tensor_memory_encoding(op: Operation, buffer: SSAValue) -> Attribute:
+    """The layout in which the warps that run `op` load and store a buffer in tensor memory.
+
+    Raises CompilationError when there is none, or the buffer's layout is not chosen.
+    """
+    type_ = memdesc_type(buffer.type)
+    if (layout := tensor_memory_layout(type_)) is None:
+        raise error_at(op, f"the layout of this buffer in tensor memory is not chosen: {type_}")
+    return _register_encoding(op, layout, type_.shape)
+
+
+def _register_encoding(op: Operation, layout: TmemLayout, shape: tuple[int, ...]) -> Attribute:
+    try:
+        return layout_attr(tensor_memory_register_layout(layout, shape, _warps(op)))
+    except ValueError as error:
+        raise error_at(op, str(error)) from error
+
+
+def _warps(op: Operation) -> int:
+    warps = num_warps_of(op)
+    if warps is None:
+        raise error_at(op, "the module needs the attribute 'ttg.num-warps'; the pass triton-tlx-fixup sets it")
+    return warps
+
+
+def _default(value: SSAValue) -> Attribute:
+    """The layout of a tensor that no tensor memory says anything about."""
+    placeholder = _placeholder(value)
+    assert placeholder is not None
+    shape = tensor_type(value.type).get_shape()
+    op = value.owner if isinstance(value.owner, Operation) else value.owner.first_op
+    assert op is not None, "a block has a terminator"
+    if not placeholder.tmem_compatible.value.data:
+        return layout_attr(default_blocked_layout(shape, _warps(op)))
+    if len(shape) != 2:
+        raise error_at(op, f"a tensor that tensor memory can hold has 2 dimensions, found {list(shape)}")
+    layout = TensorMemoryLayout(min(shape[0], MAX_BLOCK_M), min(shape[1], MAX_BLOCK_N), 1)
+    return _register_encoding(op, layout, shape)

@@ -1,0 +1,134 @@
+"""The layout of a view from that of the buffer, and the other way round."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TypeAlias
+
+from xdsl.ir import Attribute, Operation
+
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.tlx import MapToRemoteOp, MemDescDynamicSubsliceOp, RequireLayoutOp
+from tlx_xdsl.dialects.ttg import (
+    MemDescIndexOp,
+    MemDescReinterpretOp,
+    MemDescReshapeOp,
+    MemDescSubsliceOp,
+    MemDescTransOp,
+)
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
+from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
+from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout
+
+_SAME_LAYOUT = (
+    MemDescIndexOp,
+    MemDescSubsliceOp,
+    MemDescDynamicSubsliceOp,
+    TMEMSubSliceOp,
+    MapToRemoteOp,
+    RequireLayoutOp,
+)
+"""Views whose layout is that of the buffer."""
+
+ViewOp: TypeAlias = (
+    MemDescIndexOp
+    | MemDescSubsliceOp
+    | MemDescDynamicSubsliceOp
+    | TMEMSubSliceOp
+    | MapToRemoteOp
+    | RequireLayoutOp
+    | MemDescTransOp
+    | MemDescReshapeOp
+    | MemDescReinterpretOp
+)
+
+
+def is_view(op: Operation) -> bool:
+    """Whether the layout of the result of `op` follows from that of the buffer that it takes.
+
+    A `ttg.memdesc_reinterpret` sees bytes, and so is an allocation of its own, unless it changes nothing but the kind
+    of the elements.
+    """
+    if isinstance(op, MemDescReinterpretOp):
+        source, result = memdesc_type(op.src.type), op.result.type
+        return (source.shape, source.element_bits, source.encoding) == (
+            result.shape,
+            result.element_bits,
+            result.encoding,
+        )
+    if isinstance(op, RequireLayoutOp):
+        return isinstance(op.src.type, MemDescType)
+    return isinstance(op, (*_SAME_LAYOUT, MemDescTransOp, MemDescReshapeOp))
+
+
+def layout_of_view(op: ViewOp, encoding: Attribute) -> Attribute:
+    """The layout of the result of the view `op` of a buffer with the layout `encoding`.
+
+    Raises ValueError when no layout describes it.
+    """
+    return _through(op, encoding, memdesc_type(op.src.type), memdesc_type(op.result.type), back=False)
+
+
+def layout_of_source(op: ViewOp, encoding: Attribute) -> Attribute:
+    """The layout that the buffer must have for its view `op` to have the layout `encoding`.
+
+    Raises ValueError when there is none.
+    """
+    return _through(op, encoding, memdesc_type(op.result.type), memdesc_type(op.src.type), back=True)
+
+
+def _through(op: ViewOp, encoding: Attribute, source: MemDescType, target: MemDescType, *, back: bool) -> Attribute:
+    if not isinstance(op, MemDescTransOp | MemDescReshapeOp):
+        return encoding
+    layout = encoding.data if isinstance(encoding, LayoutAttr) else None
+    if not isinstance(layout, SharedLayout):
+        raise ValueError(f"a view of a buffer with the layout {encoding} can't be transposed or reshaped")
+    # Dimensions in front of those that the layout describes count buffers.
+    count = len(source.shape) - buffer_rank(layout)
+    if isinstance(op, MemDescTransOp):
+        order = tuple(int(dim) for dim in op.order.get_values())
+        if back:
+            order = tuple(order.index(dim) for dim in range(len(order)))
+        if order[:count] != tuple(range(count)):
+            raise ValueError("buffers of an array can't be exchanged with the dimensions of one")
+        return layout_attr(transposed_buffer_layout(layout, tuple(dim - count for dim in order[count:])))
+    if source.shape[:count] != target.shape[:count]:
+        raise ValueError("a reshape can't mix the buffers of an array")
+    shape, new = source.shape[count:], target.shape[count:]
+    return layout_attr(reshaped_buffer_layout(layout, shape, source.element_bits, new))
+
+
+def as_tile(encoding: Attribute, type_: MemDescType) -> Attribute | None:
+    """The `nvmma_shared` layout that puts the elements of a buffer where `encoding` does; None when there is none."""
+    rank = len(type_.shape)
+    for width, transposed in product((128, 64, 32, 0), (False, True)):
+        tile = layout_attr(NvmmaSharedLayout(width, transposed, type_.element_bits, rank=rank))
+        if rank > 1 and same_layout(tile, encoding, type_):
+            return tile
+    return None
+
+
+def same_layout(a: Attribute, b: Attribute, type_: MemDescType) -> bool:
+    """Whether two layouts put every element of a buffer of `type_` at the same place."""
+    a, b = bare(a), bare(b)
+    if a == b:
+        return True
+    if not isinstance(a, LayoutAttr) or not isinstance(b, LayoutAttr):
+        return False
+    first, second = a.data, b.data
+    if not isinstance(first, SharedLayout) or not isinstance(second, SharedLayout):
+        return False
+    if isinstance(first, PaddedSharedLayout) or isinstance(second, PaddedSharedLayout):
+        return False
+    rank = buffer_rank(first)
+    if rank != buffer_rank(second):
+        return False
+    shape = type_.alloc_shape[len(type_.alloc_shape) - rank :]
+    try:
+        return shared_to_linear(first, shape).equal_ignoring_trivial(shared_to_linear(second, shape))
+    except ValueError:
+        # One of them does not fit the shape; a verifier says so where it is used.
+        return False

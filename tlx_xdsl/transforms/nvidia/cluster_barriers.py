@@ -1,0 +1,235 @@
+"""`tlx-lower-cluster-barriers`: have the CTAs of a cluster wait for each other, where users say and where they must.
+
+Before another CTA's memory is used, that CTA must have started, and its mbarriers must be known to the cluster; and a
+CTA must not end, or end the life of an mbarrier, while others may use its memory. Where no barrier of the user's stands
+behind the last initialisation, or in front of an exit, one is put there. Behind `tlx.async_tasks` the CTAs wait for
+each other, unless `no_ending_cluster_sync` is given.
+
+`barrier.cluster` waits for all threads of all CTAs (PTX ISA, "barrier.cluster"). In a kernel with partitions, their
+warps idle outside of them and would never arrive, so a barrier there runs in partitions of its own on all of them:
+stock Triton fills the warps of partitions up to a multiple of 4.
+
+Before, in a kernel with partitions of 3 warps in all:
+```mlir
+tlx.fence_mbarrier_init_cluster
+ttng.cluster_arrive {relaxed = false}
+ttng.cluster_wait
+```
+After:
+```mlir
+nvvm.fence.mbarrier.init
+ttg.warp_specialize() default {
+  nvvm.cluster.arrive {aligned}
+  nvvm.cluster.wait {aligned}
+  ttg.warp_yield
+} partition0() num_warps(4) {
+  nvvm.cluster.arrive {aligned}
+  nvvm.cluster.wait {aligned}
+  ttg.warp_return
+}
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, ModuleOp, UnitAttr, i32
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS
+
+NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
+"""On `ttg.warp_specialize`: the CTAs of the cluster do not wait for each other behind it."""
+
+_FILL = 4
+"""The warps of partitions that stock Triton launches are a multiple of this, a warp group."""
+_REACHING = (tlx.MapToRemoteOp, tlx.AsyncTMALoadOp, tlx.CLCTryCancelOp)
+"""What uses the memory of other CTAs."""
+
+
+@dataclass(frozen=True)
+class LowerClusterBarriersPass(ModulePass):
+    """Complete the barriers of the cluster, and write them as `nvvm` operations."""
+
+    name = "tlx-lower-cluster-barriers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Handle every function of the module.
+
+        Raises CompilationError for a barrier at which some warps would never arrive.
+        """
+        if (module_integer(op, "ttg.num-ctas") or 1) > 1:
+            # Tensors span the cluster, and stock Triton puts the barriers.
+            return
+        dims = cluster_dims(op)
+        for func in op.walk():
+            if isinstance(func, tt.FuncOp):
+                if dims is not None and func.sym_visibility is not None and func.sym_visibility.data == "public":
+                    func.attributes[nvvm.CLUSTER_DIM] = DenseArrayBase.from_list(i32, dims)
+                _complete(func, is_cluster=dims is not None)
+                _lower(func)
+
+
+def cluster_dims(module: ModuleOp) -> tuple[int, int, int] | None:
+    """CTAs of a cluster along x, y and z as the module says it; None for one CTA, or where it does not."""
+    x, y, z = (module_integer(module, name) or 1 for name in CLUSTER_DIMS)
+    return None if x * y * z == 1 else (x, y, z)
+
+
+# --- where barriers are missing -------------------------------------------------------------------------------------
+
+
+def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
+    if not func.body.blocks:
+        return
+    ops = list(func.walk())
+    reaches = any(isinstance(op, _REACHING) or _is_for_pairs(op) for op in ops)
+    tasks = [op for op in ops if isinstance(op, ttg.WarpSpecializeOp)]
+    if reaches:
+        _complete_start(func)
+    if reaches or is_cluster or any(isinstance(op, ttng.ClusterWaitOp) for op in ops):
+        for op in tasks:
+            if NO_ENDING_SYNC not in op.attributes:
+                _put_barrier(op, before=op.next_op)
+                # It is said by an operation from here on.
+                op.attributes[NO_ENDING_SYNC] = UnitAttr()
+    if reaches:
+        for block in func.body.blocks:
+            if isinstance(exit_ := block.last_op, tt.ReturnOp) and not _waits_at_end(block):
+                _put_barrier(exit_, before=exit_)
+
+
+def _is_for_pairs(op: Operation) -> bool:
+    return isinstance(op, ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp) and "two_ctas" in op.properties
+
+
+def _complete_start(func: tt.FuncOp) -> None:
+    """Fence and barrier behind the last initialisation in the entry block, where the user has none."""
+    entry = list(func.body.blocks[0].ops)
+    inits = [number for number, op in enumerate(entry) if isinstance(op, ttng.InitBarrierOp)]
+    users = [number for number, op in enumerate(entry) if any(isinstance(inner, _REACHING) for inner in op.walk())]
+    first_use = users[0] if users else len(entry) - 1
+    last_init = inits[-1] if inits else -1
+    between = entry[last_init + 1 : first_use]
+    arrives = [op for op in between if isinstance(op, ttng.ClusterArriveOp)]
+    fenced = any(isinstance(op, tlx.FenceMBarrierInitClusterOp) for op in between)
+    anchor = arrives[0] if arrives else entry[max(last_init + 1, 0)] if inits else entry[first_use]
+    if inits and not fenced:
+        insert_before(anchor, tlx.FenceMBarrierInitClusterOp())
+    if not arrives:
+        _put_barrier(anchor, before=anchor)
+
+
+def _waits_at_end(block: Block) -> bool:
+    """Whether the cluster waits in this block behind everything that may use other CTAs' memory."""
+    op = block.last_op
+    while op is not None:
+        if isinstance(op, ttng.ClusterWaitOp):
+            return True
+        if any(isinstance(inner, _REACHING) for inner in op.walk()) or isinstance(op, ttg.WarpSpecializeOp):
+            return False
+        op = op.prev_op
+    return False
+
+
+def _put_barrier(source: Operation, *, before: Operation | None) -> None:
+    """The CTAs wait for each other in front of an operation, at the location of `source`."""
+    assert before is not None, "a block ends in a terminator"
+    insert_before(before, ttng.ClusterArriveOp(properties={"relaxed": BoolAttr.from_bool(False)}), located_at=source)
+    insert_before(before, ttng.ClusterWaitOp(), located_at=source)
+
+
+# --- what they become ------------------------------------------------------------------------------------------------
+
+
+def _lower(func: tt.FuncOp) -> None:
+    tasks = [op for op in func.walk() if isinstance(op, ttg.WarpSpecializeOp)]
+    idle = -(-max((sum(op.num_warps) for op in tasks), default=0) // _FILL) * _FILL
+    for op in list(func.walk()):
+        match op:
+            case tlx.FenceMBarrierInitClusterOp():
+                insert_before(op, nvvm.FenceMbarrierInitOp())
+                Rewriter.erase_op(op)
+            case ttng.ClusterArriveOp() | ttng.ClusterWaitOp():
+                if op.parent is None:
+                    # Taken together with the arrival in front of it.
+                    continue
+                inside = _tasks_around(op)
+                if inside is not None:
+                    _check_warps(op, inside, idle)
+                run = [op] if inside is not None or not idle else _run_of(op)
+                _put(run, [] if inside is not None else _partition_warps(idle))
+            case _:
+                pass
+
+
+def _tasks_around(op: Operation) -> ttg.WarpSpecializeOp | None:
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, ttg.WarpSpecializeOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _check_warps(op: Operation, tasks: ttg.WarpSpecializeOp, idle: int) -> None:
+    if (missing := idle - sum(tasks.num_warps)) > 0:
+        raise error_at(
+            op,
+            f"a cluster barrier waits for all warps of the thread block, and {missing} of them idle here: Triton fills "
+            f"the {sum(tasks.num_warps)} warps of the partitions up to {idle}. Move the barrier out of the tasks, or "
+            "give the tasks those warps",
+        )
+
+
+def _run_of(op: Operation) -> list[Operation]:
+    """An arrival and the wait that stands behind it, if one does."""
+    following = op.next_op
+    if isinstance(op, ttng.ClusterArriveOp) and isinstance(following, ttng.ClusterWaitOp):
+        return [op, following]
+    return [op]
+
+
+def _put(run: Sequence[Operation], partitions: Sequence[int]) -> None:
+    """Replace operations by those of `nvvm`, on the current warps and on as many others as `partitions` says."""
+    anchor = run[0]
+    if not partitions:
+        for op in run:
+            insert_before(anchor, _nvvm(op))
+    else:
+        default = Region(Block([_nvvm(op) for op in run]))
+        default.block.add_op(ttg.WarpYieldOp(operands=[[]]))
+        regions: list[Region] = []
+        for _ in partitions:
+            region = Region(Block([_nvvm(op) for op in run]))
+            region.block.add_op(ttg.WarpReturnOp())
+            regions.append(region)
+        holder = ttg.WarpSpecializeOp.build_with(
+            [], partitions, default, regions, attributes={NO_ENDING_SYNC: UnitAttr()}
+        )
+        for inner in holder.walk():
+            inner.location = anchor.location
+        insert_before(anchor, holder)
+    for op in run:
+        Rewriter.erase_op(op)
+
+
+def _nvvm(op: Operation) -> Operation:
+    properties = {"aligned": UnitAttr()}
+    if isinstance(op, ttng.ClusterWaitOp):
+        return nvvm.ClusterWaitOp(properties=properties)
+    assert isinstance(op, ttng.ClusterArriveOp)
+    relaxed = op.relaxed is not None and bool(op.relaxed.value.data)
+    return (nvvm.ClusterArriveRelaxedOp if relaxed else nvvm.ClusterArriveOp)(properties=properties)
+
+
+def _partition_warps(idle: int) -> list[int]:
+    """The warps outside of the default ones in partitions, each a power of two of them."""
+    return [1 << bit for bit in reversed(range(idle.bit_length())) if idle >> bit & 1]

@@ -1,0 +1,110 @@
+"""`tlx-lower-clc`: cluster launch control as PTX (PTX ISA, "clusterlaunchcontrol").
+
+Stock Triton has operations for it from 3.8 on, for a thread block that asks for itself; `native` keeps those. What asks
+for a whole cluster is PTX in every version. One thread asks; a response is loaded by all threads with Triton's own
+load, whose order it knows, and taken apart by each.
+
+Before:
+```mlir
+ttng.clc_try_cancel %response, %bar : ...
+%r = ttng.clc_load_result %response : !ttg.memdesc<2xi64, ...> -> i128
+%more = ttng.clc_is_canceled %r : i128 -> i1
+```
+After (`%to` and `%mbar` are addresses in shared memory, and `%t` is the number of the thread):
+```mlir
+ttg.barrier local
+nvvm.inline_ptx "{ ...; @p clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [$2],
+[$3]; }" ro(%t, %c0, %to, %mbar : ...)
+%words = ttg.local_load %response : !ttg.memdesc<2xi64, ...> -> tensor<2xi64, #both>
+%held = builtin.unrealized_conversion_cast %words : tensor<2xi64, #both> to !llvm.struct<(i64, i64)>
+...
+%0 = nvvm.inline_ptx "{ ...; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, r; ... }" ro(%low, %high : ...)
+%more = arith.cmpi ne, %0, %c0 : i32
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType, i32, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.arith import CmpiOp
+from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.tt.enums import ProgramIDDim
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.layouts.distributed import WARP_SIZE
+from tlx_xdsl.layouts.encodings import BlockedLayout
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.integers import Integers
+from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
+from tlx_xdsl.transforms.nvidia.shared_address import shared_address
+from tlx_xdsl.transforms.nvidia.threads import registers_of
+from tlx_xdsl.transforms.rewriting import insert_before, replace
+
+_TRY = "@p clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{to}.b128 [{{0}}], [{{1}}];"
+_RESPONSE = ".reg .b128 r; mov.b128 r, {$1, $2};"
+_IS_CANCELED = (
+    f"{{ .reg .pred p; {_RESPONSE} clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, r; "
+    "selp.b32 $0, 1, 0, p; }"
+)
+_FIRST = f"{{ {_RESPONSE} clusterlaunchcontrol.query_cancel.get_first_ctaid::%s.b32.b128 $0, r; }}"
+
+
+@dataclass(frozen=True)
+class LowerCLCPass(ModulePass):
+    """Replace requests and the reading of responses by PTX."""
+
+    name = "tlx-lower-clc"
+
+    native: bool = False
+    """Keep the operations that Triton has from 3.8 on."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the operations of the module.
+
+        Raises CompilationError for a response that is used otherwise than by asking what it says.
+        """
+        for inner in list(op.walk()):
+            match inner:
+                case tlx.CLCTryCancelOp():
+                    _request(inner, inner.result, inner.barrier, ".multicast::cluster::all", inner.pred)
+                case ttng.CLCTryCancelOp() if not self.native:
+                    _request(inner, inner.result, inner.mbarrier, "", None)
+                case ttng.CLCLoadResultOp() if not self.native:
+                    _take_apart(inner)
+                case _:
+                    pass
+
+
+def _request(op: Operation, response: SSAValue, barrier: SSAValue, to: str, predicate: SSAValue | None) -> None:
+    addresses = [shared_address(op, response), shared_address(op, barrier)]
+    wait_for_region(op)
+    run_in_one_thread(op, _TRY.format(to=to), addresses, predicate=predicate)
+    Rewriter.erase_op(op)
+
+
+def _take_apart(op: ttng.CLCLoadResultOp) -> None:
+    warps = num_warps_of(op)
+    if warps is None:
+        raise error_at(op, "the number of warps that run this is not known ('ttg.num-warps')")
+    both = layout_attr(BlockedLayout((2,), (WARP_SIZE,), (warps,), (0,)))
+    load = ttg.LocalLoadOp(operands=[op.src, None], result_types=[TensorType(i64, [2], both)])
+    words = registers_of(op, insert_before(op, load).result)
+    for user in [use.operation for use in op.clc_result.uses]:
+        match user:
+            case ttng.CLCIsCanceledOp():
+                answer = insert_before(user, inline_ptx(_IS_CANCELED, words, [i32]))
+                zero = Integers(user).value(0)
+                replace(user, CmpiOp("ne", answer.results[0], zero))
+            case ttng.CLCGetProgramIdOp():
+                replace(user, inline_ptx(_FIRST % ProgramIDDim(user.dim.value.data).keyword, words, [i32]))
+            case _:
+                raise error_at(user, f"a response of the cluster launch control can't be the operand of '{user.name}'")
+    Rewriter.erase_op(op)

@@ -1,0 +1,108 @@
+"""`tlx-lower-dynamic-subslices`: parts of buffers whose places are known at run time.
+
+Stock Triton takes a part of a buffer at constant places only, and one of an array of buffers at any index. Where the
+parts lie in shared memory one behind the other, each as a buffer of its own would (`layouts/tiles.py`), the buffer is
+an array of them. Otherwise the part has no type in Triton, and is refused.
+
+Before, with rows of 128 bytes:
+```mlir
+%p = tlx.memdesc_dynamic_subslice %b[%i, %c0] : !ttg.memdesc<128x64xf16, ...> -> !ttg.memdesc<64x64xf16, ..., 128x64>
+```
+After:
+```mlir
+%tiles = ttg.memdesc_reinterpret %b : !ttg.memdesc<128x64xf16, ...> -> !ttg.memdesc<2x64x64xf16, ...>
+%n = arith.divsi %i, %c64 : i32
+%p = ttg.memdesc_index %tiles[%n] : !ttg.memdesc<2x64x64xf16, ...> -> !ttg.memdesc<64x64xf16, ...>
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.context import Context
+from xdsl.dialects.arith import AddiOp, DivSIOp, MuliOp
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.dialects import tlx, ttg
+from tlx_xdsl.dialects.ttg.attrs import layout_of
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.layouts.encodings import SharedLayout
+from tlx_xdsl.layouts.tiles import tile_strides
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.integers import Integers
+from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+
+
+@dataclass(frozen=True)
+class LowerDynamicSubslicesPass(ModulePass):
+    """Replace parts at run-time places by tiles of an array."""
+
+    name = "tlx-lower-dynamic-subslices"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every such part of the module.
+
+        Raises CompilationError for parts that do not lie behind each other.
+        """
+        for inner in list(op.walk()):
+            if isinstance(inner, tlx.MemDescDynamicSubsliceOp):
+                _lower(inner)
+
+
+def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:
+    if not op.result.uses:
+        Rewriter.erase_op(op)
+        return
+    source, part = memdesc_type(op.src.type), op.result.type
+    strides = _strides(op, source, part)
+    count = prod(source.shape) // prod(part.shape)
+    tiles_type = part.with_shape((count, *part.shape))
+    tiles = insert_before(op, ttg.MemDescReinterpretOp(operands=[op.src], result_types=[tiles_type]))
+    integers = Integers(op)
+    number: SSAValue | None = None
+    for offset, size, stride in zip(op.offsets, part.shape, strides, strict=True):
+        if stride == 0:
+            # The part fills the dimension, so it begins at 0.
+            continue
+        step = insert_before(op, DivSIOp(offset, integers.value(size))).result
+        if stride != 1:
+            step = insert_before(op, MuliOp(step, integers.value(stride))).result
+        number = step if number is None else insert_before(op, AddiOp(number, step)).result
+    index = integers.value(0) if number is None else number
+    new = replace(op, ttg.MemDescIndexOp(operands=[tiles.result, index], result_types=[part.with_shape(part.shape)]))
+    _retype_views(new.result)
+
+
+def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDescType) -> tuple[int, ...]:
+    layout = layout_of(source.encoding)
+    if source.alloc_shape[-len(source.shape) :] != source.shape:
+        raise error_at(op, f"a part of a part can't be taken at a place that is known at run time only: {source}")
+    if not isinstance(layout, SharedLayout):
+        raise error_at(op, f"a buffer in shared memory with a layout is needed here, found {source}")
+    try:
+        return tile_strides(layout, source.shape, part.shape, source.element_bits)
+    except ValueError as error:
+        wanted, whole = ("x".join(map(str, type_.shape)) for type_ in (part, source))
+        raise error_at(
+            op,
+            f"{wanted} elements of {whole} can't be taken at a place that is known at run time only: {error}",
+            ("Triton takes such parts where each lies in shared memory as a buffer of its own",),
+        ) from error
+
+
+def _retype_views(value: SSAValue) -> None:
+    """Let what views a part know that it is no part of a larger buffer any more."""
+    for user in [use.operation for use in value.uses]:
+        views = [result for result in user.results if isinstance(result.type, MemDescType)]
+        if not views:
+            continue
+        if not isinstance(user, ttg.MemDescTransOp):
+            raise error_at(user, f"'{user.name}' can't view a part at a place that is known at run time only")
+        type_ = memdesc_type(user.result.type)
+        retype(user.result, type_.with_shape(type_.shape))
+        _retype_views(user.result)

@@ -1,0 +1,132 @@
+"""`tlx-lower-multicast-loads`: TMA loads for several CTAs of a cluster as PTX.
+
+Stock Triton knows multicast only for tensors that span the cluster. One thread issues a copy for each box of the tile
+(PTX ISA, "cp.async.bulk.tensor"); the coordinates come from the fastest dimension to the slowest. With `two_ctas` the
+bytes complete on the barrier of the even CTA of the pair, which `.cta_group::2` allows.
+
+Before:
+```mlir
+tlx.async_tma_load %d[%i, %j] %b, %bar, %pred multicast %mask : ...
+```
+After:
+```mlir
+nvvm.inline_ptx "{ ... @p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+  .multicast::cluster [$2], [$3, {$5, $4}], [$6], m; }" ro(%thread, %leader, %b_address, %d_address, %i, %j, ...)
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
+from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
+from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
+from tlx_xdsl.dialects.tt.enums import EvictionPolicy
+from tlx_xdsl.dialects.tt.types import TensorDescType
+from tlx_xdsl.dialects.ttg.attrs import layout_of
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
+from tlx_xdsl.layouts.offset_terms import offset_of
+from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.integers import Integers
+from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.remote_address import address_in, remote_address
+from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of, descriptor_address, shared_base
+from tlx_xdsl.transforms.nvidia.shared_address import shared_address as local_address
+from tlx_xdsl.transforms.rewriting import insert_before
+
+_EVICTIONS = {EvictionPolicy.EVICT_FIRST: "evict_first", EvictionPolicy.EVICT_LAST: "evict_last"}
+"""The policies that a copy can be given (PTX ISA, "createpolicy"); the others are the default."""
+
+
+@dataclass(frozen=True)
+class LowerMulticastLoadsPass(ModulePass):
+    """Replace TMA loads for several CTAs by PTX."""
+
+    name = "tlx-lower-multicast-loads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Lower each such load of the module.
+
+        Raises CompilationError for a tile that TMA can't write.
+        """
+        for inner in list(op.walk()):
+            if isinstance(inner, tlx.AsyncTMALoadOp):
+                _lower(inner)
+
+
+def _lower(op: tlx.AsyncTMALoadOp) -> None:
+    box, corners = _boxes(op)
+    integers = Integers(op)
+    base, start = shared_base(op, op.result)
+    terms = address_terms(op, op.result)
+    first = byte_of(integers, terms, start)
+    descriptor, barrier = descriptor_address(op, op.desc), _barrier(op)
+    wait_for_region(op)
+    for corner in corners:
+        place = integers.value(integers.add(base, integers.xor(first, offset_of(terms, corner))))
+        coordinates = [integers.value(integers.add(at, step)) for at, step in zip(op.coord, corner, strict=True)]
+        code, operands = _instruction(op, len(box)), [place, descriptor, barrier, *reversed(coordinates)]
+        if op.multicast is not None:
+            operands.append(op.multicast)
+        run_in_one_thread(op, code, operands, predicate=op.pred)
+    view = op.result.owner
+    Rewriter.erase_op(op)
+    if isinstance(view, MemDescDynamicSubsliceOp) and not view.result.uses:
+        Rewriter.erase_op(view)
+
+
+def _boxes(op: tlx.AsyncTMALoadOp) -> tuple[Ints, list[Ints]]:
+    type_, descriptor = memdesc_type(op.result.type), op.desc.type
+    layout = layout_of(type_.encoding)
+    assert isinstance(descriptor, TensorDescType)
+    assert isinstance(layout, SharedLayout)
+    if isinstance(layout, NvmmaSharedLayout) and (layout.transposed or layout.fp4_padded):
+        raise error_at(op, f"a load for several CTAs can't write a tile that is transposed or padded: {type_}")
+    if descriptor.encoding != type_.encoding:
+        raise error_at(op, f"the descriptor's layout {descriptor.encoding} is not that of the buffer {type_}")
+    box = tma_box(layout, type_.shape, type_.element_bits)
+    return box, tma_corners(type_.shape, box)
+
+
+def _barrier(op: tlx.AsyncTMALoadOp) -> SSAValue:
+    """The address of the barrier: of the pair's even CTA, another CTA's, or the own one that each target CTA has."""
+    if isinstance(op.barrier.owner, tlx.MapToRemoteOp):
+        return remote_address(op, op.barrier)
+    address = local_address(op, op.barrier)
+    if op.two_ctas is None:
+        return address
+    rank = insert_before(op, SPECIAL_REGISTERS["cluster.ctarank"]()).results[0]
+    return address_in(op, address, Integers(op).both(rank, ~1 & 0xF))
+
+
+def _instruction(op: tlx.AsyncTMALoadOp, rank: int) -> str:
+    """Operands 0 to 2 are target, descriptor and barrier, then the coordinates, then the mask."""
+    coordinates = ", ".join(f"{{{3 + dim}}}" for dim in range(rank))
+    name = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    setup, arguments = "", f"[{{0}}], [{{1}}, {{{{{coordinates}}}}}], [{{2}}]"
+    if op.two_ctas is not None:
+        name += ".cta_group::2"
+    if op.multicast is not None:
+        name += ".multicast::cluster"
+        setup += f".reg .b16 m; cvt.u16.u32 m, {{{3 + rank}}}; "
+        arguments += ", m"
+    if (eviction := _eviction(op)) is not None:
+        name += ".L2::cache_hint"
+        setup += f".reg .b64 c; createpolicy.fractional.L2::{eviction}.b64 c, 1.0; "
+        arguments += ", c"
+    return f"{setup}@p {name} {arguments};"
+
+
+def _eviction(op: Operation) -> str | None:
+    policy = op.properties.get("cachePolicy")
+    return _EVICTIONS.get(policy.eviction_policy) if isinstance(policy, CachePolicyAttr) else None

@@ -1,0 +1,43 @@
+"""`tlx-insert-proxy-fences`: let TMA and the tensor cores see what threads have written to shared memory.
+
+Threads write through one proxy, TMA and the tensor cores access shared memory through another one, and what one task
+writes for another one is ordered by a barrier, which is no fence between the proxies (PTX ISA, "Async proxy"). Where
+the user has put no fence, one is put in front of what tells others of the write, or of the task's own asynchronous
+operation (`analysis/proxy_hazards.py`). Where the user has, nothing changes.
+
+Before:
+```mlir
+ttg.local_store %values, %tile : ...
+ttng.arrive_barrier %full, 1 : ...
+```
+After, where another task copies `%tile` by TMA:
+```mlir
+ttg.local_store %values, %tile : ...
+ttng.fence_async_shared {bCluster = false}
+ttng.arrive_barrier %full, 1 : ...
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import BoolAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.analysis.proxy_hazards import missing_fences
+from tlx_xdsl.dialects.ttng import FenceAsyncSharedOp
+from tlx_xdsl.transforms.rewriting import insert_before
+
+
+@dataclass(frozen=True)
+class InsertProxyFencesPass(ModulePass):
+    """Put the fences that are missing."""
+
+    name = "tlx-insert-proxy-fences"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Handle all functions of the module."""
+        for place in missing_fences(op):
+            insert_before(place, FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))

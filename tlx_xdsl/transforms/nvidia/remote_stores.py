@@ -1,0 +1,239 @@
+"""Stores of tensors to the shared memory of another CTA, element by element from the registers of the threads.
+
+The place of an element is linear over the bits of the number of the thread and of its register, so a thread computes
+one address, and its registers lie at fixed distances from it. What lies side by side is stored at once, up to 16 bytes;
+of several threads that hold an element one stores it, since an asynchronous store counts its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.tlx.cluster import AsyncRemoteStoreOp, RemoteStoreOp
+from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.ttg.types import element_bits, tensor_type
+from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
+from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
+from tlx_xdsl.layouts.distributed import default_blocked_layout
+from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout
+from tlx_xdsl.layouts.linear_layout import log2
+from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.integers import Integers
+from tlx_xdsl.transforms.nvidia.one_thread import run
+from tlx_xdsl.transforms.nvidia.remote_address import remote_address, remote_tile
+from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of
+from tlx_xdsl.transforms.nvidia.threads import registers_of, thread_number
+from tlx_xdsl.transforms.rewriting import insert_before
+
+WORD = 4
+"""Bytes of the smallest asynchronous store (PTX ISA, "st.async", `.type`)."""
+WIDEST = 16
+"""Bytes that a thread stores at once (PTX ISA, "Vectors")."""
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """Where the registers of a thread go."""
+
+    thread: tuple[OffsetTerm, ...]
+    """The byte of register 0, as a function of the number of the thread."""
+    chunks: tuple[tuple[int, tuple[int, ...]], ...]
+    """Distances from there (by exclusive or), and the registers that lie side by side from each on."""
+    owners: int
+    """The bits of the number of the thread that choose between copies: those with zeros store."""
+    reach: int
+    """The bits that the byte of register 0 can have."""
+
+
+def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
+    """Have the threads store their registers, in front of `op`.
+
+    Raises CompilationError where the buffer's elements have no linear addresses.
+    """
+    is_async = isinstance(op, AsyncRemoteStoreOp)
+    terms = address_terms(op, op.dst)
+    value = _as_integers(op, op.src)
+    size = element_bits(tensor_type(value.type).element_type) // 8
+    least = max(size, WORD) if is_async else size
+    value, plan = _settled(op, value, terms, size, least)
+    integers = Integers(op)
+    base, start = remote_tile(op, op.dst)
+    here = integers.xor(byte_of(integers, plan.thread, [thread_number(op)]), byte_of(integers, terms, start))
+    # The distance of a chunk is in the instruction where no carry and no cancellation is possible.
+    reach = plan.reach | (0 if all(at == 0 for at in start) else _reach(terms))
+    address = integers.value(integers.add(base, here))
+    registers = registers_of(op, value)
+    owner = integers.value(integers.both(thread_number(op), plan.owners)) if plan.owners else None
+    barrier = remote_address(op, op.barrier) if is_async else None
+    for distance, members in plan.chunks:
+        place, text = address, f"+{distance}" if distance else ""
+        if distance & reach:
+            place, text = integers.value(integers.add(base, integers.xor(here, distance))), ""
+        words = _words(integers, [registers[member] for member in members], size)
+        _store(op, place, text, words, len(members) * size, owner, barrier)
+
+
+def _as_integers(op: Operation, value: SSAValue) -> SSAValue:
+    """The bits of a tensor's elements: PTX has no registers for every type."""
+    type_ = tensor_type(value.type)
+    if isinstance(type_.element_type, IntegerType):
+        return value
+    integer = TensorType(IntegerType(element_bits(type_.element_type)), type_.get_shape(), type_.encoding)
+    make = tt.PtrToIntOp if isinstance(type_.element_type, PointerType) else tt.BitcastOp
+    return insert_before(op, make(operands=[value], result_types=[integer])).result
+
+
+def _settled(
+    op: Operation, value: SSAValue, terms: Sequence[OffsetTerm], size: int, least: int
+) -> tuple[SSAValue, StorePlan]:
+    """The tensor in a layout in which threads hold `least` bytes side by side, and the plan for that."""
+    type_ = tensor_type(value.type)
+    shape, layout = type_.get_shape(), type_.encoding
+    if not isinstance(layout, LayoutAttr) or not isinstance(layout.data, DistributedLayout):
+        raise error_at(op, f"the threads that hold {type_} are not known: it has no layout")
+    plan = plan_stores(layout.data, shape, terms, size)
+    if _width(plan) * size >= least:
+        return value, plan
+    warps, count = num_warps_of(op) or 1, least // size
+    for dim in reversed(range(len(shape))):
+        if shape[dim] < count:
+            continue
+        other = _along(shape, dim, count, warps)
+        plan = plan_stores(other, shape, terms, size)
+        if _width(plan) * size >= least:
+            converted = TensorType(type_.element_type, shape, layout_attr(other))
+            return insert_before(op, ttg.ConvertLayoutOp(operands=[value], result_types=[converted])).result, plan
+    raise error_at(
+        op,
+        f"an asynchronous remote store writes {least} bytes or more at once, but no two of the {size}-byte elements of "
+        "the buffer lie side by side",
+    )
+
+
+def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedLayout:
+    """A layout in which a thread holds `count` neighbours along `dim`, and its own neighbours continue along it."""
+    # From the slowest dimension to the fastest, which is `dim`.
+    dims = [*(other for other in range(len(shape)) if other != dim), dim]
+    tile = default_blocked_layout(tuple(shape[d] // (count if d == dim else 1) for d in dims), warps)
+    at = {d: place for place, d in enumerate(dims)}
+    return BlockedLayout(
+        tuple(count if d == dim else 1 for d in range(len(shape))),
+        tuple(tile.threads_per_warp[at[d]] for d in range(len(shape))),
+        tuple(tile.warps_per_cta[at[d]] for d in range(len(shape))),
+        tuple(reversed(dims)),
+    )
+
+
+def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequence[OffsetTerm], size: int) -> StorePlan:
+    """The stores of a tensor of `shape` whose elements have `size` bytes, to a buffer with these terms."""
+    linear = distributed_to_linear(layout, shape)
+    names = dim_names(len(shape))
+
+    def byte(name: str, bit: int) -> int:
+        place = linear.apply(dict.fromkeys(linear.in_names, 0) | {name: 1 << bit})
+        return offset_of(terms, tuple(place[dim] for dim in names))
+
+    images = {
+        name: [byte(name, bit) for bit in range(log2(linear.in_sizes.get(name, 1)))] for name in (REGISTER, LANE, WARP)
+    }
+    free = linear.free_variables()
+    lanes = len(images[LANE])
+    threads = [*images[LANE], *images[WARP]]
+    reach = _union(threads)
+    # Registers that lie side by side, as long as nothing else reaches between them.
+    moving = [bit for bit in range(len(images[REGISTER])) if not free.get(REGISTER, 0) >> bit & 1]
+    inside: list[int] = []
+    while size << (len(inside) + 1) <= WIDEST:
+        step = next((bit for bit in moving if images[REGISTER][bit] == size << len(inside)), None)
+        others = [images[REGISTER][bit] for bit in moving if bit != step and bit not in inside]
+        if step is None or _union([*threads, *others]) & ((size << (len(inside) + 1)) - 1):
+            break
+        inside.append(step)
+    chunks: list[tuple[int, tuple[int, ...]]] = []
+    for first in _combinations([bit for bit in moving if bit not in inside]):
+        distance = _image(first, images[REGISTER])
+        chunks.append((distance, tuple(first | member for member in _combinations(inside))))
+    owners = free.get(LANE, 0) | free.get(WARP, 0) << lanes
+    return StorePlan(terms_of([threads]), tuple(chunks), owners, reach)
+
+
+def _combinations(bits: Sequence[int]) -> list[int]:
+    """The numbers that have no other bits than these, in the order of their bits."""
+    numbers = [0]
+    for bit in bits:
+        numbers += [number | 1 << bit for number in numbers]
+    return numbers
+
+
+def _image(number: int, images: Sequence[int]) -> int:
+    result = 0
+    for bit, image in enumerate(images):
+        result ^= image if number >> bit & 1 else 0
+    return result
+
+
+def _union(images: Sequence[int]) -> int:
+    result = 0
+    for image in images:
+        result |= image
+    return result
+
+
+def _reach(terms: Sequence[OffsetTerm]) -> int:
+    """The bits that the byte of an element can have."""
+    return _union([term.value(term.mask) for term in terms])
+
+
+def _width(plan: StorePlan) -> int:
+    """Elements of a chunk."""
+    return len(plan.chunks[0][1])
+
+
+def _words(integers: Integers, elements: Sequence[SSAValue], size: int) -> list[SSAValue]:
+    """The registers of 32 or 64 bits that hold elements side by side, the first one lowest."""
+    if size >= WORD:
+        return list(elements)
+    per_word = WORD // size
+    words: list[SSAValue] = []
+    for first in range(0, len(elements), per_word):
+        parts = [integers.unsigned(element) for element in elements[first : first + per_word]]
+        word = parts[0]
+        for place, part in enumerate(parts[1:], 1):
+            word = integers.value(integers.either(word, integers.shifted(part, 8 * size * place)))
+        words.append(word)
+    return words
+
+
+def _store(
+    op: Operation,
+    place: SSAValue,
+    text: str,
+    words: Sequence[SSAValue],
+    total: int,
+    owner: SSAValue | None,
+    barrier: SSAValue | None,
+) -> None:
+    """One instruction for `total` bytes (PTX ISA, "st", "st.async")."""
+    operands = [place, *words]
+    names = [f"${1 + number}" for number in range(len(words))]
+    bits = 8 * min(total // len(words), 8)
+    kind = f".v{len(words)}.b{bits}" if len(words) > 1 else f".b{bits}"
+    data = f"{{{', '.join(names)}}}" if len(names) > 1 else names[0]
+    if barrier is None:
+        code = f"st.shared::cluster{kind} [$0{text}], {data};"
+    else:
+        code = f"st.async.shared::cluster.mbarrier::complete_tx::bytes{kind} [$0{text}], {data}, [${len(operands)}];"
+        operands.append(barrier)
+    if owner is not None:
+        code = f"{{ .reg .pred p; setp.eq.s32 p, ${len(operands)}, 0; @p {code} }}"
+        operands.append(owner)
+    run(op, code, operands)

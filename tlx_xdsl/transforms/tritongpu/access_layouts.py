@@ -1,0 +1,157 @@
+"""The layouts in which global memory is accessed, in modules with matrix instructions.
+
+Two rules, in this order:
+
+- A load whose value meets a matrix instruction's result element by element has the layout of that result. A layout of
+  its own would make Triton's `remove-layout-conversions`, for which loads are fixed points, compute what lies between
+  the two twice, once in each layout: the whole softmax, for a bias that is added to the scores.
+- Any other access is *coalesced*: a thread has as many elements side by side as one instruction takes (16 bytes), if
+  the pointers are contiguous and aligned for so many; the threads of a warp lie side by side along the axis along
+  which the pointers are most contiguous.
+
+Stock Triton's pass `coalesce` knows the second rule only, and applies it to each access whatever layout it has. So for
+these modules the backend leaves it out, and for all others this file leaves the accesses to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.analysis.axis_info import axis_infos
+from tlx_xdsl.analysis.axis_rules import AxisInfo
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
+from tlx_xdsl.dialects.base.pointer import PointerType
+from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
+from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
+from tlx_xdsl.transforms.tritongpu.accumulators import regions_with_warps
+
+_MATRIX_INSTRUCTIONS = (ttng.WarpGroupDotOp, ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
+
+_BITS_PER_ACCESS = 128
+"""The most that a thread loads or stores by one instruction (PTX ISA, "ld", `.v4.b32`)."""
+
+_Access: TypeAlias = (
+    tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicCASOp | tt.AtomicLoadOp | tt.AtomicStoreOp
+    | ttg.AsyncCopyGlobalToLocalOp
+)  # fmt: skip
+
+
+def has_matrix_instructions(module: ModuleOp) -> bool:
+    """Whether the accesses of `module` are coalesced here, and not by stock Triton."""
+    return any(isinstance(op, _MATRIX_INSTRUCTIONS) for op in module.walk())
+
+
+def access_layouts(
+    func: tt.FuncOp, num_warps: int, accumulators: Mapping[SSAValue, NvidiaMmaLayout]
+) -> dict[Operation, DistributedLayout]:
+    """The layout of each access to global memory through pointers that have none yet.
+
+    `num_warps` warps run the function; `accumulators` are the values that wgmma writes.
+    """
+    layouts: dict[Operation, DistributedLayout] = {}
+    infos, warps = axis_infos(func), dict(warps_of_ops(func, num_warps))
+    meeting = _Meeting(func, accumulators, warps)
+    for op, its_warps in warps.items():
+        if not isinstance(op, _Access) or (type_ := as_tensor(_pointers(op).type)) is None:
+            continue
+        if isinstance(type_.encoding, NoneAttr):
+            near = meeting.layout_of(op.result) if isinstance(op, tt.LoadOp) else None
+            layouts[op] = near or coalesced_layout(op, infos[_pointers(op)], its_warps)
+    return layouts
+
+
+def coalesced_layout(access: _Access, pointers: AxisInfo, num_warps: int) -> DistributedLayout:
+    """The layout of an access through pointers of which `pointers` is known, by `num_warps` warps."""
+    type_ = as_tensor(_pointers(access).type)
+    assert type_ is not None
+    shape = type_.get_shape()
+    # Of equally contiguous axes the last one is the fastest, as in memory.
+    order = tuple(sorted(reversed(range(len(shape))), key=lambda d: -pointers.contiguity[d]))
+    fastest = order[0]
+    bits = max(8, element_bits(cast(PointerType, type_.element_type).pointee))
+    aligned = max(1, pointers.divisibility[fastest] * 8 // bits)
+    most = (
+        min(pointers.contiguity[fastest], shape[fastest]),
+        aligned,
+        _BITS_PER_ACCESS // bits,
+        # All threads have something to do before one has more.
+        max(1, prod(shape) // (num_warps * WARP_SIZE)),
+    )
+    sizes = tuple(min(most) if d == fastest else 1 for d in range(len(shape)))
+    return blocked_layout(shape, sizes, order, num_warps)
+
+
+def _pointers(access: _Access) -> SSAValue:
+    return access.src if isinstance(access, ttg.AsyncCopyGlobalToLocalOp) else access.ptr
+
+
+def warps_of_ops(op: Operation, num_warps: int) -> Iterator[tuple[Operation, int]]:
+    """The operations inside of `op`, with the warps that run each."""
+    for region, warps in regions_with_warps(op, num_warps):
+        for block in region.blocks:
+            for inner in block.ops:
+                yield inner, warps
+                yield from warps_of_ops(inner, warps)
+
+
+class _Meeting:
+    """Which values meet element by element, and so are best computed in one layout."""
+
+    def __init__(
+        self, func: tt.FuncOp, accumulators: Mapping[SSAValue, NvidiaMmaLayout], warps: Mapping[Operation, int]
+    ):
+        self._carried = CarriedValues.of(func, TensorType)
+        self._parent: dict[SSAValue, SSAValue] = {}
+        for op in warps:
+            if _is_elementwise(op):
+                self._join(op)
+        self._layouts: dict[SSAValue, DistributedLayout] = {}
+        for op, its_warps in warps.items():
+            for result in op.results:
+                if (layout := accumulators.get(result) or _tensor_memory(op, its_warps)) is not None:
+                    self._layouts.setdefault(self._root(result), layout)
+
+    def layout_of(self, value: SSAValue) -> DistributedLayout | None:
+        """The layout of the matrix instructions' results that `value` meets, if it does."""
+        return self._layouts.get(self._root(value))
+
+    def _root(self, value: SSAValue) -> SSAValue:
+        value = self._carried.representative(value)
+        while (parent := self._parent.setdefault(value, value)) is not value:
+            # Path halving keeps the trees flat, so that all of this stays near linear.
+            self._parent[value] = grandparent = self._parent[parent]
+            value = grandparent
+        return value
+
+    def _join(self, op: Operation) -> None:
+        tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
+        for value in tensors[1:]:
+            self._parent[self._root(tensors[0])] = self._root(value)
+
+
+def _is_elementwise(op: Operation) -> bool:
+    in_tt = op.has_trait(Elementwise) or op.has_trait(SameShapeAndLayout)
+    return not op.regions and (in_tt or op.name.split(".")[0] in ("arith", "math"))
+
+
+def _tensor_memory(op: Operation, warps: int) -> DistributedLayout | None:
+    """The layout in which `op` loads from tensor memory, if it does and its layout is free."""
+    if not isinstance(op, ttng.TMEMLoadOp):
+        return None
+    buffer = memdesc_type(op.src.type)
+    layout = tensor_memory_layout(buffer)
+    try:
+        return layout and tensor_memory_register_layout(layout, buffer.shape, warps)
+    except ValueError:
+        # The conversion of this load tells it, at its own line.
+        return None
