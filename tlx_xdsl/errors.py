@@ -43,7 +43,8 @@ class CompilationError(Exception):
         self.location = location
         self.source_line = source_line
         self.notes = notes
-        super().__init__(message)
+        # Not the next class in line: with Triton, that is its error of the same name, which wants its own arguments.
+        Exception.__init__(self, message)
 
     def __str__(self) -> str:
         """Return the rendered error."""
