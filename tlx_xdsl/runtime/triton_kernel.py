@@ -66,8 +66,8 @@ class TritonKernel(Kernel, JITFunction[Any]):
     def cache_key(self) -> str:
         """The hash of the kernel's source and all that it reaches."""
         with self._hash_lock:
-            digest = cast("str | None", self.hash)
-            if digest is None:
+            digest: str | None = self.hash
+            if not digest:
                 found = kernel_fingerprint(self.source)
                 digest = found.digest
                 self.hash, self.used_global_vals = digest, found.global_values
