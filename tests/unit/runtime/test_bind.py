@@ -77,6 +77,15 @@ def test_descriptors_and_tuples(cuda):
     assert cuda.launches[-1].parameters[:3] == [struct.pack("<Q", 64), struct.pack("<Q", 128), struct.pack("<f", 2.5)]
 
 
+def test_ctas_that_share_tensors_are_a_cluster(cuda):
+    cuda.parameter_sizes = [8, 8, 8, 4, 8, 8]
+    tensors = [FakeTensor(1024) for _ in range(3)]
+    add.bind((4,), *tensors, 1024, BLOCK=256, num_ctas=2)()
+    (launch,) = cuda.launches
+    assert (launch.grid, launch.block) == ((8, 1, 1), (128, 1, 1))
+    assert launch.attributes == [(4, (2, 1, 1))]
+
+
 def test_what_is_wrong_is_told_at_once(cuda):
     cuda.parameter_sizes = [8, 8, 8]
     with pytest.raises(ValueError, match="multiple of the cluster's 2 CTAs in x, got 3"):
