@@ -154,14 +154,16 @@ def _read(path: Path) -> tuple[Manifest, bytes]:
     """The manifest and the binary of the kernel in the folder `path`, checked."""
     where = path / MANIFEST
     while True:
-        content = where.read_bytes()
+        try:
+            content = where.read_bytes()
+        except FileNotFoundError as error:
+            raise bundle_error(where, "the bundle's manifest is missing") from error
         try:
             return _read_files(path, read_manifest(where, content))
         except BundleError:
             # The bundle may have been replaced between two files.
-            if where.is_file() and where.read_bytes() != content:
-                continue
-            raise
+            if not where.is_file() or where.read_bytes() == content:
+                raise
 
 
 def _read_files(path: Path, manifest: Manifest) -> tuple[Manifest, bytes]:

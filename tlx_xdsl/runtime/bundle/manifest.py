@@ -171,9 +171,9 @@ def _read(type_: Any, value: object, what: str, path: Path) -> Any:
     if isinstance(value, dict) and hasattr(type_, "__dataclass_fields__"):
         return _read_record(type_, cast(dict[str, object], value), what, path)
     if origin is None and type(value) is type_:
-        return value
+        return cast(Any, value)
     name = type_.__name__ if origin is None else str(type_)
-    raise bundle_error(path, f"the manifest does not fit: expected {what} to be {name}, found {json.dumps(value)}")
+    raise bundle_error(path, f"the manifest does not fit: expected {what} to be {name}, found {json.dumps(cast(Any, value))}")
 
 
 def _read_record(type_: Any, data: dict[str, object], what: str, path: Path) -> Any:
