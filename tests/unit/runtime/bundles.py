@@ -8,6 +8,7 @@ import atexit
 import ctypes
 import functools
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -108,6 +109,32 @@ def write_bundles(folder):
     if has_c_compiler() and cuda_include() is not None:
         for name in ("add", "transposed", "matmul"):
             compile_c([folder / name / f"{name}.c"], folder / f"{name}.so")
+        _write_page(folder)
+
+
+def _write_page(folder):
+    """Write the bundle and the C program of docs/ship-a-kernel.md, linked with a library that stands for libcuda."""
+    from tlx_xdsl.tools.tlx import main
+
+    (folder / "axpy.py").write_text(page_blocks("python")[0])
+    assert main(["compile", f"{folder / 'axpy.py'}:axpy", "--bundle", str(folder), "-q"]) == 0
+    with tempfile.TemporaryDirectory() as elsewhere:
+        compile_page_s_program(folder / "axpy", Path(elsewhere)).rename(folder / "ship_a_kernel")
+
+
+def compile_page_s_program(bundle, folder):
+    """Compile the C program of the page in `folder`, with a `libcuda.so.1` there that stands for the driver."""
+    (folder / "main.c").write_text(page_blocks("c")[0])
+    library = folder / "libcuda.so.1"
+    compile_c([HERE / "fake_gpu.c"], library, "-std=c11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+    linked = (f"-I{bundle}", "-x", "none", str(library))
+    return compile_c([folder / "main.c", bundle / "axpy.c"], folder / "main", *linked)
+
+
+def page_blocks(language):
+    """The texts between fences of docs/ship-a-kernel.md."""
+    page = (HERE.parents[2] / "docs" / "ship-a-kernel.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
 
 
 # --- their C code ---------------------------------------------------------------------------------------------
@@ -120,7 +147,9 @@ def has_c_compiler():
 def cuda_include():
     """The folder of a `cuda.h`: stock Triton's wheel carries one."""
     spec = importlib.util.find_spec("triton")
-    candidates = [Path(place) / "backends/nvidia/include" for place in (spec.submodule_search_locations if spec else ())]
+    candidates = [
+        Path(place) / "backends/nvidia/include" for place in (spec.submodule_search_locations if spec else ())
+    ]
     candidates.append(Path("/usr/local/cuda/include"))
     return next((each for each in candidates if (each / "cuda.h").is_file()), None)
 

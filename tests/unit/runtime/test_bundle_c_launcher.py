@@ -29,7 +29,8 @@ def both(make_cuda, tmp_path):
         described = manifest(*arguments, **changes)
         write_files(tmp_path / "sample", described, {"cubin": CUBIN})
         fakes = [
-            make_cuda(parameter_sizes=sizes_of(described), context=0xC0, **(cuda_options or {})) for _ in ("Python", "C")
+            make_cuda(parameter_sizes=sizes_of(described), context=0xC0, **(cuda_options or {}))
+            for _ in ("Python", "C")
         ]
         python = load(tmp_path, driver=CudaDriver(fakes[0].library))
         return Both(*fakes, python, CProgram(tmp_path / "sample", fakes[1], described, language=language))
@@ -153,7 +154,9 @@ def test_scratch_memory_is_allocated_in_the_stream(both, make_cuda):
     assert calls == [("allocate", 3 * 2 * 128, 0xBEEF), ("free", 0x5000_0000, 0xBEEF)]
     assert cuda.launches[0].parameters[1:] == [struct.pack("<Q", 0x5000_0000), bytes(8)]
     launchers.python((3, 2), 7)
-    assert launchers.python_cuda.memory == {launchers.python_cuda.counts["cuMemAlloc_v2"] * 0x10_0000 + 0x5000_0000: 768}
+    assert launchers.python_cuda.memory == {
+        launchers.python_cuda.counts["cuMemAlloc_v2"] * 0x10_0000 + 0x5000_0000: 768
+    }
 
 
 def test_an_empty_grid_launches_nothing(both):
@@ -170,7 +173,7 @@ def refused(launchers, *args, grid=(1, 1, 1)):
     """The message of a launch that C and Python refuse, without a launch."""
     launchers.c.load()
     assert launchers.c.launch(grid, *args) == INVALID_VALUE
-    with pytest.raises(BundleError, match="expected|compiled for"):
+    with pytest.raises(BundleError, match=r"expected|compiled for"):
         launchers.python(grid, *args)
     assert not launchers.c_cuda.launches
     assert not launchers.python_cuda.launches

@@ -184,7 +184,7 @@ def test_a_damaged_file(tmp_path, file):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    with pytest.raises(BundleError, match="is damaged: expected the SHA-256 .*, found") as caught:
+    with pytest.raises(BundleError, match=r"is damaged: expected the SHA-256 .*, found") as caught:
         load(tmp_path)
     assert caught.value.location is not None
     assert caught.value.location.filename == str(path)
@@ -253,9 +253,15 @@ def test_a_newer_form(tmp_path):
         ({"entry": None}, "the manifest does not fit: the manifest lacks entry 'entry'"),
         ({"more": 1}, "the manifest does not fit: the manifest has the unknown entry 'more'"),
         ({"files": {}}, "the manifest does not fit: it names no cubin"),
-        ({"files": {"cubin": {"name": "../x", "sha256": ""}}}, "the manifest does not fit: '../x' is no name of a file"),
+        (
+            {"files": {"cubin": {"name": "../x", "sha256": ""}}},
+            "the manifest does not fit: '../x' is no name of a file",
+        ),
         ({"num_warps": 64}, "kernel 'kernel': expected num_warps of 1 to 32, got 64"),
-        ({"arguments": [{"name": "x", "type": "t", "descriptor": None}]}, "argument 1, 'x' of kernel 'kernel': expected"),
+        (
+            {"arguments": [{"name": "x", "type": "t", "descriptor": None}]},
+            "argument 1, 'x' of kernel 'kernel': expected",
+        ),
         ({"profile_scratch_size": 8}, "kernel 'kernel' needs 8 bytes of profile scratch memory per CTA"),
     ],
 )
@@ -294,7 +300,7 @@ def test_the_gpu_of_each_context_is_looked_at(on, cuda):
     cuda._cuDeviceGetAttribute = lambda out, attribute, device: out.__setitem__(0, 8 if attribute == 75 else 9)
     bundle(1, 16, 1, 1.0)
     cuda.context = 0xAAA
-    with pytest.raises(BundleError, match="is for sm_90a, .* found 8.9"):
+    with pytest.raises(BundleError, match=r"is for sm_90a, .* found 8\.9"):
         bundle(1, 16, 1, 1.0)
     assert len(cuda.launches) == 2
 

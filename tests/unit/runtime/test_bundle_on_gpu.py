@@ -57,3 +57,4 @@ def test_the_c_launchers(bundles, printed):
     if not (bundles / "add.so").is_file():
         pytest.skip("there was no C compiler where the bundles were written")
     assert "c_launchers: passed\n" in printed
+    assert "the_page_s_program: passed\n" in printed

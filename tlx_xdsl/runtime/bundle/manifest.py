@@ -170,10 +170,11 @@ def _read(type_: Any, value: object, what: str, path: Path) -> Any:
         return {name: _read(arguments[1], entry, f"{what}['{name}']", path) for name, entry in entries}
     if isinstance(value, dict) and hasattr(type_, "__dataclass_fields__"):
         return _read_record(type_, cast(dict[str, object], value), what, path)
-    if origin is None and type(value) is type_:
+    if origin is None and type(cast(Any, value)) is type_:
         return cast(Any, value)
     name = type_.__name__ if origin is None else str(type_)
-    raise bundle_error(path, f"the manifest does not fit: expected {what} to be {name}, found {json.dumps(cast(Any, value))}")
+    found = json.dumps(cast(Any, value))
+    raise bundle_error(path, f"the manifest does not fit: expected {what} to be {name}, found {found}")
 
 
 def _read_record(type_: Any, data: dict[str, object], what: str, path: Path) -> Any:
