@@ -59,3 +59,32 @@ def deadly(x, NUMBER: tl.constexpr, HOME: tl.constexpr):
     """Configuration 0 ends any process that compiles it but HOME."""
     at = tl.arange(0, end_process(NUMBER, HOME)) + NUMBER
     tl.store(x + at, NUMBER)
+
+
+@tlx_xdsl.jit
+def captured(x, ROWS: tl.constexpr, ARRAYS: tl.constexpr, WARPS: tl.constexpr):
+    """Arrays of shared memory, each of ROWS * 256 bytes, that two tasks have at the same time."""
+    first = tlx.local_alloc((ROWS, 64), tl.int32, 2)
+    last = tlx.local_alloc((ROWS, 64), tl.int32, ARRAYS)
+    full = tlx.alloc_barriers(1)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            at = tl.arange(0, ROWS)[:, None] * 64 + tl.arange(0, 64)[None, :]
+            tlx.local_store(first[1], tl.load(x + at))
+            tlx.local_store(last[0], tl.load(x + at))
+            tlx.barrier_arrive(full[0])
+        with tlx.async_task(num_warps=WARPS):
+            tlx.barrier_wait(full[0], 0)
+            at = tl.arange(0, ROWS)[:, None] * 64 + tl.arange(0, 64)[None, :]
+            tl.store(x + at, tlx.local_load(first[1]) + tlx.local_load(last[0]))
+
+
+@tlx_xdsl.jit
+def in_tensor_memory(x, COLUMNS: tl.constexpr, ARRAYS: tl.constexpr):
+    """Arrays of COLUMNS columns of tensor memory."""
+    at = tl.arange(0, 128)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    first = tlx.local_alloc((128, COLUMNS), tl.float32, 1, tlx.storage_kind.tmem)
+    last = tlx.local_alloc((128, COLUMNS), tl.float32, ARRAYS, tlx.storage_kind.tmem)
+    tlx.local_store(first[0], tl.load(x + at))
+    tlx.local_store(last[0], tl.load(x + at))
+    tl.store(x + at, tlx.local_load(first[0]) + tlx.local_load(last[0]))
