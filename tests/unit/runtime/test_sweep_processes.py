@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import sweep_kernels as kernels
 
+from tests.unit.volume import is_full
 from tlx_xdsl.runtime import compile_many, sweep_jobs
 from tlx_xdsl.runtime.compilation import Specialization
 
@@ -61,7 +62,7 @@ def test_a_script_sweeps_its_own_kernel(tmp_path):
     script = started(tmp_path / "tune.py", blocks="(32, 100, 64)", progress=True, call=guarded)
     out, err = script.communicate(timeout=PATIENCE_S)
     assert out == "['fits', 'error', 'fits'] ()\n"
-    assert err.endswith("3/3 2 fits, 1 error\n") or err.endswith("3/3 1 error, 2 fits\n") or "3/3" in err
+    assert err.endswith(("3/3 2 fits, 1 error\n", "3/3 1 error, 2 fits\n"))
     assert script.returncode == 0
 
 
@@ -86,7 +87,7 @@ def children_of(session: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, *([signal.SIGKILL] if is_full() else [])])
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
 def test_nothing_is_left_of_an_interrupted_sweep(tmp_path, how):
     # The mark is inherited by all processes, those in sessions of their own, too.
