@@ -27,7 +27,7 @@ def random_job(seed: int) -> Job:
     match seed % 4:
         case 0:
             kernel, target = kernels.in_tensor_memory, "sm_100a"
-            columns = source.choice((32, 64, 128))
+            columns = source.choice((32, 64))
             constexprs = {"COLUMNS": columns, "ARRAYS": source.randint(256 // columns, 640 // columns)}
             return Job(kernel, Specialization({"x": "*fp32"}, constexprs, target, 4))
         case 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -76,10 +75,10 @@ def _job(kernel: Any, base: Specialization, chosen: Mapping[str, Any], num_stage
 
 _HOLE = re.compile(r"\{([^{}]*)\}")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+    ast.FloorDiv: int.__floordiv__,
 }
 
 
@@ -90,9 +89,7 @@ def expanded(type_: Signature, values: Mapping[str, Any]) -> Signature:
     """
     if isinstance(type_, str):
         return _HOLE.sub(lambda match: str(_number(match[1], values)), type_)
-    if isinstance(type_, tuple):
-        return tuple(expanded(part, values) for part in type_)
-    return type_
+    return tuple(expanded(part, values) for part in type_)
 
 
 def _number(text: str, values: Mapping[str, Any]) -> int:

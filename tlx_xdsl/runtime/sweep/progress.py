@@ -42,8 +42,7 @@ def silent(done: int, total: int, result: JobResult) -> None:
 
 def teller(progress: Progress | bool | None) -> Progress:
     """The function to call: a bar for True, and for None where standard error is a terminal."""
-    if progress is None:
-        progress = sys.stderr.isatty()
-    if isinstance(progress, bool):
-        return Bar(sys.stderr) if progress else silent
+    if progress is None or isinstance(progress, bool):
+        wanted = sys.stderr.isatty() if progress is None else progress
+        return Bar(sys.stderr) if wanted else silent
     return progress

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tlx_xdsl.backend import BackendError, installed_triton_version
 from tlx_xdsl.backend.client import default_limit
@@ -88,10 +88,6 @@ def compile_many(
     results = tuple(result for result in sweep.results if result is not None)
     seconds = time.perf_counter() - start
     return SweepReport(results, seconds, None if pool is None else pool.workers, tuple(sweep.notes))
-
-
-class _Submitter(Protocol):
-    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]: ...
 
 
 @dataclass(frozen=True)
