@@ -9,8 +9,9 @@ from html import escape
 from typing import Any, Literal, TypeAlias, overload
 
 from tlx_xdsl.backend import BackendError, BackendResult, BackendTimeoutError, KernelMetadata, KernelResources
-from tlx_xdsl.backend.limits import check_resources
+from tlx_xdsl.backend.limits import REGISTERS, check_resources
 from tlx_xdsl.errors import CompilationError, OverBudgetError
+from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.steps import Compiled, Failed, Lowered
 
@@ -76,11 +77,23 @@ def judged(
     assert lowered is not None, "what was compiled has a text"
     try:
         check_resources(result.metadata, lowered.options, "")
+        _check_registers(result)
     except OverBudgetError as error:
         text = f"does not fit: {error.message}"
         return JobResult(job, "does not fit", text, seconds, result, error, warnings, same_as)
     kind, text = _success(result, seconds, same_as)
     return JobResult(job, kind, text, seconds, result, None, warnings, same_as)
+
+
+def _check_registers(result: BackendResult) -> None:
+    """Refuse a binary whose threads have more registers than there are: ptxas gives tasks all that `maxnreg` says."""
+    threads = result.metadata.num_warps * WARP_SIZE
+    needed = threads * result.resources.registers
+    if needed > REGISTERS:
+        message = (
+            f"{threads:,} threads of {result.resources.registers} registers are {needed:,}, an SM has {REGISTERS:,}"
+        )
+        raise OverBudgetError(message, resource="registers", required=needed, limit=REGISTERS)
 
 
 def _failure(error: CompilationError) -> tuple[Kind, str]:
