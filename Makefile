@@ -82,6 +82,7 @@ setup-triton-%:
 bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/parallel_compile.py
+	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py
