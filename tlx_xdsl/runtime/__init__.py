@@ -2,8 +2,8 @@
 
 `TensorDescriptor` describes a tensor for TMA; `Launcher` launches a cubin through the CUDA driver alone.
 `write_bundle` compiles a kernel to a folder of files, and `load` launches it from there, without a compiler.
-`compile_many` compiles many configurations (docs/sweeps.md). `assume_target` has Triton's runtime compile where there is
-no GPU. Importing this package needs neither torch, Triton nor a GPU; `available()` says whether kernels can be
+`compile_many` compiles many configurations (docs/sweeps.md). `assume_target` has Triton's runtime compile where there
+is no GPU. Importing this package needs neither torch, Triton nor a GPU; `available()` says whether kernels can be
 launched here.
 """
 
