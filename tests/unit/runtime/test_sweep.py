@@ -120,7 +120,7 @@ class TestVerdicts:
         )
         assert [result.job for result in report] == jobs
         expected = [
-            ("fits", r"fits \(\d+ registers, 0 spills, 0 B shared, \d+ ms\)"),
+            ("fits", r"fits \(\d+ registers, 0 spills, 0 B shared, [\d,]+ ms\)"),
             ("error", r"error: .*sweep_kernels.py:12:\d+: tl.arange: .* power of two of elements, found 100"),
             ("died", r"died: .*sweep_kernels.py:\d+:1: the stock Triton process .*Invalid \$ operand number"),
             ("fits", r"fits \(.*"),
