@@ -1,0 +1,156 @@
+"""Scripts on a machine without a GPU: launches are interpreted, or compile and run nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+
+from tlx_xdsl.targets import target_named
+
+_WARP_SIZE = 32
+
+
+def compiling(jit: Callable[..., Any]) -> Callable[..., Any]:
+    """`jit`, whose kernels compile when they are launched and do not run: their launches are warm-ups."""
+
+    def decorate(fn: Any = None, **options: Any) -> Any:
+        if fn is None:
+            return lambda fn: decorate(fn, **options)
+        kernel = jit(fn, **options)
+        launch = kernel.run
+
+        def run(*args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            return launch(*args, grid=grid, warmup=True, **kwargs)
+
+        vars(kernel)["run"] = run
+        return kernel
+
+    return decorate
+
+
+def interpreting(our_jit: Callable[..., Any], target: str) -> Callable[..., Any]:
+    """`our_jit`, whose kernels run in the interpreter when they are launched."""
+
+    def decorate(fn: Any = None, **options: Any) -> Any:
+        if fn is None:
+            return lambda fn: decorate(fn, **options)
+        kernel = our_jit(fn, **options)
+        vars(kernel)["run"] = functools.partial(_interpret, kernel, target)
+        return kernel
+
+    return decorate
+
+
+def _interpret(kernel: Any, target: str, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+    """Run all programs on the CPU, as `kernel[grid](...)` does on a GPU.
+
+    Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
+    `tlx_xdsl.interpret` raises.
+    """
+    if warmup:
+        return None
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **kwargs)
+    named = {name: value for name, value in kwargs.items() if name in kernel.arg_names}
+    launch = {name: value for name, value in kwargs.items() if name not in named}
+    unknown = sorted(launch.keys() - _launch_options())
+    if unknown:
+        raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
+    options: dict[str, Any] = {"target": target}
+    options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
+    cluster = launch.get("ctas_per_cga")
+    if cluster is not None:
+        options["cluster"] = tuple(cluster)
+    return kernel.interpret(grid, *args, options=options, **named)
+
+
+@functools.cache
+def _launch_options() -> frozenset[str]:
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {"ctas_per_cga", "warmup"}
+
+
+class NoGpu:
+    """What Triton's runtime and scripts ask of Triton's driver, answered for a GPU that is not there."""
+
+    def __init__(self, target: str):
+        self._capability = target_named(target).capability
+
+    def get_current_target(self) -> GPUTarget:
+        """The GPU that scripts see."""
+        return GPUTarget("cuda", self._capability, _WARP_SIZE)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        """Major and minor number of its capability."""
+        return divmod(self._capability, 10)
+
+    def get_current_device(self) -> int:
+        """The number of the only device."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """Keep the only device."""
+
+    def get_current_stream(self, device: int = 0) -> int:
+        """The default stream."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """Where scripts are to put their tensors: into the CPU's memory."""
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """What scripts use of `torch.cuda` to wait for kernels."""
+        return SimpleNamespace(synchronize=lambda *_: None, current_device=self.get_current_device, Event=_Event)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """How an autotuner measures."""
+        return once
+
+    def get_empty_cache_for_benchmark(self) -> None:
+        """Nothing: there is no L2 cache to be cleared."""
+
+    def clear_cache(self, cache: None) -> None:
+        """Nothing."""
+
+
+class _Event:
+    """The CPU's clock, asked as a CUDA event is."""
+
+    def __init__(self, enable_timing: bool = False, **_: Any):
+        self._at = 0.0
+
+    def record(self, stream: Any = None) -> None:
+        self._at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, end: _Event) -> float:
+        return (end._at - self._at) * 1e3
+
+
+def once(
+    fn: Callable[[], Any],
+    warmup: Any = None,
+    rep: Any = None,
+    grad_to_none: Any = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """`triton.testing.do_bench` that runs `fn` once: its time on the CPU in ms, in the form that is asked for."""
+    before = time.perf_counter()
+    fn()
+    elapsed = (time.perf_counter() - before) * 1e3
+    if quantiles is not None:
+        return [elapsed] * len(quantiles)
+    return [elapsed] if return_mode == "all" else elapsed
