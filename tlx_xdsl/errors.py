@@ -43,7 +43,8 @@ class CompilationError(Exception):
         self.location = location
         self.source_line = source_line
         self.notes = notes
-        super().__init__(message)
+        # Not super(): classes that are Triton's exceptions as well follow here, whose arguments are others.
+        Exception.__init__(self, message)
 
     def __str__(self) -> str:
         """Return the rendered error."""
