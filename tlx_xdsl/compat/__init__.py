@@ -12,18 +12,24 @@ Importing this module changes nothing and imports neither Triton nor torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Literal
 
-from tlx_xdsl.compat.installation import Installation
+from tlx_xdsl.compat.installation import Installation, Mode
 
-__all__ = ["install", "installed", "is_installed", "uninstall"]
+NEEDS_TRITON = "it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)"
+"""What to tell somebody whose script imports Triton where there is none."""
 
-_current: Installation | None = None
+__all__ = ["NEEDS_TRITON", "install", "installed", "is_installed", "reading", "uninstall"]
 
 
-def install(*, mode: Literal["launch", "interpret", "compile"] = "launch", target: str = "sm_90a") -> None:
+class _State:
+    """What is in place in this process."""
+
+    current: Installation | None = None
+
+
+def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
     """Let scripts find tlx, and `@triton.jit` hand kernels that use it to tlx_xdsl. Installing twice changes nothing.
 
     `mode` says what a launch does: `launch` runs on the GPU; `interpret` runs every kernel, plain ones too, in our
@@ -33,45 +39,54 @@ def install(*, mode: Literal["launch", "interpret", "compile"] = "launch", targe
     Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where
     another mode or target is installed already.
     """
-    _install(Installation(mode, target), lazily=False)
+    wanted = Installation(mode, target)
+    current = _State.current
+    if current is None:
+        wanted.begin()
+        _State.current = wanted
+    elif (mode, target) != (current.mode, current.target):
+        raise RuntimeError(
+            f"tlx_xdsl.compat is installed with mode='{current.mode}', target='{current.target}': uninstall it first"
+        )
 
 
 def uninstall() -> None:
     """Take back all that `install` has changed; without it, nothing happens. Kernels remain what they are."""
-    global _current
-    if _current is not None:
-        _current.revert()
-        _current = None
+    if _State.current is not None:
+        _State.current.revert()
+        _State.current = None
 
 
 def is_installed() -> bool:
     """Whether the drop-in is in place."""
-    return _current is not None
+    return _State.current is not None
 
 
 @contextmanager
-def installed(
-    *, mode: Literal["launch", "interpret", "compile"] = "launch", target: str = "sm_90a", lazily: bool = False
-) -> Iterator[None]:
-    """`install` for the body of a `with` statement. What is installed already stays so at its end.
-
-    `lazily` waits for the first import of tlx: nothing is imported or changed where there is none.
-    """
-    before = _current
-    _install(Installation(mode, target), lazily)
+def installed(*, mode: Mode = "launch", target: str = "sm_90a") -> Generator[None]:
+    """`install` for the body of a `with` statement. What is installed already stays so at its end."""
+    before = is_installed()
+    install(mode=mode, target=target)
     try:
         yield
     finally:
-        if before is None:
+        if not before:
             uninstall()
 
 
-def _install(wanted: Installation, lazily: bool) -> None:
-    global _current
-    if _current is None:
-        wanted.begin(lazily)
-        _current = wanted
-    elif not lazily and (wanted.mode, wanted.target) != (_current.mode, _current.target):
-        raise RuntimeError(
-            f"tlx_xdsl.compat is installed for the mode '{_current.mode}' and {_current.target}: uninstall it first"
-        )
+@contextmanager
+def reading(target: str = "sm_90a") -> Generator[None]:
+    """Within, a file that is written for Meta's TLX can be imported for its kernels to be looked at.
+
+    Nothing is changed, nor Triton imported, before a file imports tlx. From then on Triton knows clusters in `Config`,
+    and a GPU of the kind `target`; its `jit` stays stock's. Where the drop-in is installed, nothing happens.
+    """
+    if is_installed():
+        yield
+        return
+    here = Installation("read", target)
+    here.begin_lazily()
+    try:
+        yield
+    finally:
+        here.revert()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, get_args, Literal
+from types import ModuleType
+from typing import Any, Literal, get_args
 
 from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
 from tlx_xdsl.targets import target_named
 
 Mode = Literal["launch", "interpret", "compile"]
+"""What a launch does."""
 
 _MISSING = object()
 
@@ -20,34 +22,34 @@ class Installation:
     Raises ValueError for an unknown mode or target.
     """
 
-    def __init__(self, mode: Mode, target: str):
-        if mode not in get_args(Mode):
+    def __init__(self, mode: Mode | Literal["read"], target: str):
+        if mode not in (*get_args(Mode), "read"):
             raise ValueError(f"unknown mode '{mode}', expected one of {', '.join(get_args(Mode))}")
         target_named(target)
         self.mode = mode
         self.target = target
         self._finder = Finder(self._change_triton)
         self._replaced: list[tuple[Any, str, Any]] = []
-        self._theirs: dict[str, Any] = {}
-        self._driver: Any = _MISSING
+        self._theirs: dict[str, ModuleType] = {}
         self._changed = False
 
-    def begin(self, lazily: bool) -> None:
-        """Change Triton now, or `lazily` when a script imports tlx.
+    def begin(self) -> None:
+        """Change Triton.
 
-        Raises ModuleNotFoundError where there is no Triton to be changed.
+        Raises ModuleNotFoundError where there is none.
         """
-        if not lazily:
-            import_module("triton")
-        self._theirs = forget_modules()
-        sys.meta_path.insert(0, self._finder)
-        if lazily:
-            return
+        import_module("triton")
+        self.begin_lazily()
         try:
             self._change_triton()
         except BaseException:
             self.revert()
             raise
+
+    def begin_lazily(self) -> None:
+        """Change Triton as soon as tlx is imported."""
+        self._theirs = forget_modules()
+        sys.meta_path.insert(0, self._finder)
 
     def revert(self) -> None:
         """Take all changes back."""
@@ -63,10 +65,6 @@ class Installation:
         recall_modules(self._theirs)
         self._changed = False
 
-    def _replace(self, owner: Any, name: str, value: Any) -> None:
-        self._replaced.append((owner, name, vars(owner).get(name, _MISSING)))
-        setattr(owner, name, value)
-
     def _change_triton(self) -> None:
         if self._changed:
             return
@@ -74,4 +72,5 @@ class Installation:
         from tlx_xdsl.compat.replacements import replacements
 
         for owner, name, value in replacements(self.mode, self.target):
-            self._replace(owner, name, value)
+            self._replaced.append((owner, name, vars(owner).get(name, _MISSING)))
+            setattr(owner, name, value)

@@ -90,9 +90,9 @@ class Finder(MetaPathFinder, Loader):
             module.__dict__["__getattr__"] = fallback
 
 
-def forget_modules() -> dict[str, Any]:
+def forget_modules() -> dict[str, ModuleType]:
     """Take the modules above out of `sys.modules` and off their packages; returns what `recall_modules` needs."""
-    taken: dict[str, Any] = {}
+    taken: dict[str, ModuleType] = {}
     for name in sorted([*MODULES, *(name for name in sys.modules if name.startswith(TLX + "."))], reverse=True):
         package, _, last = name.rpartition(".")
         owner = sys.modules.get(package)
@@ -104,7 +104,7 @@ def forget_modules() -> dict[str, Any]:
     return taken
 
 
-def recall_modules(taken: dict[str, Any]) -> None:
+def recall_modules(taken: dict[str, ModuleType]) -> None:
     """Put modules back that `forget_modules` has taken: those of a Triton that has them itself."""
     for name in sorted(taken):
         sys.modules[name] = taken[name]

@@ -4,35 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import triton
+import triton.testing
 from triton import knobs
+from triton.backends.compiler import GPUTarget
 
-import tlx_xdsl
 from tlx_xdsl.compat.decorator import drop_in
 from tlx_xdsl.compat.without_gpu import NoGpu, compiling, interpreting, once
+from tlx_xdsl.runtime.autotune import Config
+from tlx_xdsl.runtime.jit import jit as our_jit
 
-if TYPE_CHECKING:
-    from tlx_xdsl.compat.installation import Mode
 
-
-def replacements(mode: Mode, target: str) -> Iterator[tuple[Any, str, Any]]:
+def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     """Each name that is replaced: what has it, the name, and what it stands for from now on.
 
-    Scripts reach `jit` and `Config` by several ways, and Triton itself by others.
+    `mode` is one of `installation.Mode`, or `read`. Scripts reach `jit` and `Config` by several ways, Triton itself by
+    others.
     """
-    # `triton.runtime.jit` is a module; as an attribute it would be hidden by a function of that name.
+    # `triton.runtime.jit` is a module, and both hold a `jit`.
     stock = import_module("triton.runtime.jit")
     autotuner = import_module("triton.runtime.autotuner")
     if mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
-        jit = interpreting(tlx_xdsl.jit, target)
+        jit = interpreting(our_jit, target)
+    elif mode == "read":
+        jit = stock.jit
     else:
-        jit = drop_in(stock.jit, tlx_xdsl.jit)
+        jit = drop_in(stock.jit, our_jit)
         if mode == "compile":
             jit = compiling(jit)
     yield from ((owner, "jit", jit) for owner in (triton, stock))
-    yield from ((owner, "Config", tlx_xdsl.Config) for owner in (triton, triton.runtime, autotuner))
+    yield from ((owner, "Config", Config) for owner in (triton, triton.runtime, autotuner))
+    if not hasattr(GPUTarget, "is_cuda_backend"):
+        # Meta's Triton has this method, by which scripts see where they are.
+        yield GPUTarget, "is_cuda_backend", lambda self: self.backend == "cuda"
     if mode != "launch":
         yield import_module("triton.runtime.driver").driver, "_active", NoGpu(target)
         yield from ((triton.testing, name, once) for name in ("do_bench", "do_bench_cudagraph"))
