@@ -5,12 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
 
+from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.interpret import TTGIR
+from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.targets import target_named
 
 _WARP_SIZE = 32
@@ -62,12 +67,41 @@ def _interpret(kernel: Any, target: str, *args: Any, grid: Any, warmup: bool, **
     unknown = sorted(launch.keys() - _launch_options())
     if unknown:
         raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
-    options: dict[str, Any] = {"target": target}
+    # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
+    options: dict[str, Any] = {"target": target, "stage": TTGIR}
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get("ctas_per_cga")
     if cluster is not None:
         options["cluster"] = tuple(cluster)
-    return kernel.interpret(grid, *args, options=options, **named)
+    named |= dict(zip(kernel.arg_names, args, strict=False))
+    for parameter in kernel.params:
+        if parameter.name in named and _is_specialized(parameter):
+            named[parameter.name] = _constant_one(named[parameter.name])
+    try:
+        result = kernel.interpret(grid, options=options, **named)
+    except OverBudgetError as error:
+        # What autotuners skip.
+        raise with_triton_face(error) from error
+    for each in result.warnings:
+        place = each.location
+        warnings.warn_explicit(
+            each.message, InterpreterWarning, place.filename if place else kernel.__name__, place.line if place else 0
+        )
+    return result
+
+
+class InterpreterWarning(UserWarning):
+    """What a kernel has left behind when its programs ended, or what our passes had to say of it."""
+
+
+def _is_specialized(parameter: Any) -> bool:
+    """Whether a parameter's value may become a part of the kernel."""
+    return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
+
+
+def _constant_one(value: Any) -> Any:
+    """An integer that is 1 as a constant: Triton compiles kernels for that, and strides are 1 by it."""
+    return constexpr(1) if type(value) is int and value == 1 else value
 
 
 @functools.cache
