@@ -12,7 +12,7 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 
 from tlx_xdsl.compat.decorator import drop_in
-from tlx_xdsl.compat.without_gpu import NoGpu, compiling, interpreting, once
+from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
 from tlx_xdsl.runtime.autotune import Config
 from tlx_xdsl.runtime.jit import jit as our_jit
 
@@ -27,13 +27,13 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     stock = import_module("triton.runtime.jit")
     autotuner = import_module("triton.runtime.autotuner")
     if mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
-        jit = interpreting(our_jit, target)
+        jit = interpreted(target)
     elif mode == "read":
         jit = stock.jit
+    elif mode == "compile":
+        jit = drop_in(CompiledStockKernel, CompiledKernel)
     else:
         jit = drop_in(stock.jit, our_jit)
-        if mode == "compile":
-            jit = compiling(jit)
     yield from ((owner, "jit", jit) for owner in (triton, stock))
     yield from ((owner, "Config", Config) for owner in (triton, triton.runtime, autotuner))
     if not hasattr(GPUTarget, "is_cuda_backend"):

@@ -95,7 +95,9 @@ class _Search:
 
     def _in_class(self, cls: type) -> bool:
         return any(
-            self.in_function(member) if isinstance(member, FunctionType) else is_jitted(member) and self.in_value(member)
+            self.in_function(member)
+            if isinstance(member, FunctionType)
+            else is_jitted(member) and self.in_value(member)
             for base in cls.__mro__
             for member in vars(base).values()
         )

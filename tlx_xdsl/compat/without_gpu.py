@@ -11,55 +11,66 @@ from types import SimpleNamespace
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import TTGIR
 from tlx_xdsl.runtime.triton_errors import with_triton_face
+from tlx_xdsl.runtime.triton_kernel import TritonKernel
 from tlx_xdsl.targets import target_named
 
 _WARP_SIZE = 32
 
 
-def compiling(jit: Callable[..., Any]) -> Callable[..., Any]:
-    """`jit`, whose kernels compile when they are launched and do not run: their launches are warm-ups."""
+class CompiledStockKernel(JITFunction[Any]):
+    """A kernel of stock Triton's that compiles when it is launched and does not run: its launches are warm-ups."""
 
-    def decorate(fn: Any = None, **options: Any) -> Any:
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Compile."""
+        return super().run(*args, grid=grid, warmup=True, **kwargs)
+
+
+class CompiledKernel(TritonKernel):
+    """A kernel of ours that compiles when it is launched and does not run: its launches are warm-ups."""
+
+    __getitem__ = KernelInterface.__getitem__
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Compile."""
+        return super().run(*args, grid=grid, warmup=True, **kwargs)
+
+
+class InterpretedKernel(TritonKernel):
+    """A kernel that runs in the interpreter when it is launched."""
+
+    __getitem__ = KernelInterface.__getitem__
+    target = "sm_90a"
+    """The GPU that it is written for."""
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Run all programs on the CPU; a warm-up does nothing.
+
+        Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
+        `tlx_xdsl.interpret` raises.
+        """
+        return None if warmup else _interpret(self, grid, *args, **kwargs)
+
+
+def interpreted(target: str) -> Callable[..., Any]:
+    """A decorator with the arguments of `triton.jit` that makes kernels for the interpreter."""
+
+    def jit(fn: Any = None, **options: Any) -> Any:
         if fn is None:
-            return lambda fn: decorate(fn, **options)
-        kernel = jit(fn, **options)
-        launch = kernel.run
-
-        def run(*args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-            return launch(*args, grid=grid, warmup=True, **kwargs)
-
-        vars(kernel)["run"] = run
+            return lambda fn: jit(fn, **options)
+        kernel = InterpretedKernel(fn, **options)
+        kernel.target = target
         return kernel
 
-    return decorate
+    return jit
 
 
-def interpreting(our_jit: Callable[..., Any], target: str) -> Callable[..., Any]:
-    """`our_jit`, whose kernels run in the interpreter when they are launched."""
-
-    def decorate(fn: Any = None, **options: Any) -> Any:
-        if fn is None:
-            return lambda fn: decorate(fn, **options)
-        kernel = our_jit(fn, **options)
-        vars(kernel)["run"] = functools.partial(_interpret, kernel, target)
-        return kernel
-
-    return decorate
-
-
-def _interpret(kernel: Any, target: str, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-    """Run all programs on the CPU, as `kernel[grid](...)` does on a GPU.
-
-    Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
-    `tlx_xdsl.interpret` raises.
-    """
-    if warmup:
-        return None
+def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Any:
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     named = {name: value for name, value in kwargs.items() if name in kernel.arg_names}
@@ -68,7 +79,7 @@ def _interpret(kernel: Any, target: str, *args: Any, grid: Any, warmup: bool, **
     if unknown:
         raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
-    options: dict[str, Any] = {"target": target, "stage": TTGIR}
+    options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR}
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get("ctas_per_cga")
     if cluster is not None:

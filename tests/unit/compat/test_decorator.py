@@ -11,6 +11,7 @@ import triton
 from triton.runtime.jit import JITFunction
 
 import tlx_xdsl.compat as compat
+from tlx_xdsl.runtime import triton_kernel
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
 
 pytestmark = pytest.mark.backend
@@ -22,8 +23,12 @@ KERNELS = "tests.unit.compat.drop_in_kernels"
 def launches(monkeypatch: pytest.MonkeyPatch):
     """Install, and let launches only say who launched what."""
     made = []
-    for cls in (JITFunction, TritonKernel):
-        monkeypatch.setattr(cls, "run", lambda self, *args, **kwargs: made.append((type(self), args)))
+
+    def launch(self, *args, grid, warmup, **kwargs):
+        made.append((type(self), args))
+
+    monkeypatch.setattr(JITFunction, "run", launch)
+    monkeypatch.setattr(triton_kernel, "_launch", launch)
     with compat.installed():
         yield made
 
