@@ -77,7 +77,8 @@ _switching = threading.RLock()
 @contextmanager
 def no_launches() -> Iterator[None]:
     """Within, launches of this thread do nothing: `kernel[grid](...)` of any kernel, tuned or not, `bind` and
-    `interpret` of ours. Other threads' launches run."""
+    `interpret` of ours. Other threads' launches run.
+    """
     me = threading.get_ident()
 
     def unless_mine(original: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +102,7 @@ def no_launches() -> Iterator[None]:
 
 
 def _launches() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """What launches: who has it, its name, and what does nothing in its place."""
+    """What launches: what has it, its name, and what does nothing in its place."""
 
     def nothing(*args: Any, **kwargs: Any) -> None:
         """The launch that does not take place."""
@@ -120,6 +121,9 @@ def _launches() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         for name in ("__getitem__", "bind"):
             if name in vars(cls):
                 yield cls, name, launch_nothing
+    from tlx_xdsl.runtime.bound import BoundLaunch
+
+    yield BoundLaunch, "__call__", nothing
 
 
 def _subclasses(cls: type) -> Iterator[type]:

@@ -18,19 +18,19 @@ __all__ = ["_fma_f32x2", "_mul_f32x2", "_reduce_fadd2", "_sub_f32x2", "tanh_appr
 
 @library()
 def _mul_f32x2(a: Any, b: Any) -> Any:
-    """a * b of fp32."""
+    """The product a * b of fp32."""
     return a * b
 
 
 @library()
 def _sub_f32x2(a: Any, b: Any) -> Any:
-    """a - b of fp32."""
+    """The difference a - b of fp32."""
     return a - b
 
 
 @library()
 def _fma_f32x2(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c of fp32, rounded once."""
+    """The sum a * b + c of fp32, rounded once."""
     return fma(a, b, c)
 
 
