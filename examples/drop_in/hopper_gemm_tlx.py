@@ -9,7 +9,6 @@ tasks multiply half of the rows each, and a plain Triton kernel adds the bias.
 """
 
 import argparse
-from typing import Optional
 
 import torch
 import triton
@@ -107,7 +106,7 @@ def bias_relu_kernel(c_ptr, bias_ptr, N, BLOCK: tl.constexpr):
         tl.store(c_ptr + row * N + columns, tl.maximum(value, 0.0), mask=inside)
 
 
-def linear_relu(a, b, bias: Optional[torch.Tensor] = None):
+def linear_relu(a, b, bias=None):
     """relu(a @ b + bias) for row-major fp16 or bf16 matrices."""
     (M, K), N = a.shape, b.shape[1]
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)

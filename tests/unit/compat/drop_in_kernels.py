@@ -29,7 +29,7 @@ def by_imported_name(x_ptr):
 
 
 def by_constant(x_ptr):
-    storage: tl.constexpr = KIND
+    tl.static_assert(KIND is not None)
 
 
 def by_tuple(x_ptr):
@@ -45,7 +45,7 @@ def by_annotation(x: tlx.mbarrier):
 
 
 def by_lambda(x_ptr):
-    tl.store(x_ptr, [tlx.thread_id(each) for each in (0,)][0])
+    tl.store(x_ptr, tl.cat(*[tlx.thread_id(each) for each in (0, 1)]))
 
 
 def through_helper(x_ptr):

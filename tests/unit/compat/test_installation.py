@@ -63,9 +63,13 @@ def test_twice_is_once():
 
 
 def test_within_a_with_statement_that_fails():
-    with pytest.raises(ZeroDivisionError), compat.installed():
-        importlib.import_module(TLX)
-        raise ZeroDivisionError
+    def fails():
+        with compat.installed():
+            importlib.import_module(TLX)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
     assert TLX not in sys.modules
 
 
