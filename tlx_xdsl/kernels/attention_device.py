@@ -70,15 +70,16 @@ def as_matrix(buffer):
 
 
 @tlx_xdsl.jit
-def hide_keys(scores, first_row, first_column, KV_LENGTH, CAUSAL: tl.constexpr, EVEN: tl.constexpr):
-    """Minus infinity for the keys that a row does not see: those behind its position, and behind the last key."""
-    columns = first_column + tl.arange(0, scores.shape[1])[None, :]
-    if CAUSAL:
-        rows = first_row + tl.arange(0, scores.shape[0])[:, None]
-        scores = tl.where(rows >= columns, scores, float("-inf"))
+def hide_keys(scores, last_key, first_column, KV_LENGTH, EVEN: tl.constexpr):
+    """Minus infinity for the keys that a row does not see: those behind its last one, and behind the end of the keys.
+
+    `last_key` is that of the first row; each further row sees one more.
+    """
+    last = last_key + tl.arange(0, scores.shape[0])
     if not EVEN:
-        scores = tl.where(columns < KV_LENGTH, scores, float("-inf"))
-    return scores
+        last = tl.minimum(last, KV_LENGTH - 1)
+    columns = first_column + tl.arange(0, scores.shape[1])
+    return tl.where(columns[None, :] <= last[:, None], scores, float("-inf"))
 
 
 @tlx_xdsl.jit
@@ -126,10 +127,10 @@ def tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M: tl.constexpr, CAUSAL: tl.co
 
 
 @tlx_xdsl.jit
-def blocks_until(last_row, KV_LENGTH, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
-    """Blocks of keys that rows up to `last_row` see."""
+def blocks_until(last_key, KV_LENGTH, BLOCK_N: tl.constexpr, MASKED: tl.constexpr):
+    """Blocks of keys up to the one with `last_key`, or all of them where nothing is masked."""
     blocks = tl.cdiv(KV_LENGTH, BLOCK_N)
-    return min(last_row // BLOCK_N + 1, blocks) if CAUSAL else blocks
+    return min(last_key // BLOCK_N + 1, blocks) if MASKED else blocks
 
 
 @tlx_xdsl.jit
@@ -144,6 +145,7 @@ def attention(
     tl.static_assert(NUM_STAGES >= 2, "a consumer holds K of a block and V of the block before")
     BLOCK_M: tl.constexpr = CONSUMERS * ROWS
     ENDS_DIFFER: tl.constexpr = CAUSAL and BLOCK_N % BLOCK_M != 0
+    MASKED: tl.constexpr = CAUSAL or not EVEN
     dtype: tl.constexpr = tlx.dtype_of(q_desc)
     Q_BYTES: tl.constexpr = ROWS * HEAD_DIM * tlx.size_of(dtype)
     KV_BYTES: tl.constexpr = BLOCK_N * HEAD_DIM * tlx.size_of(dtype)
@@ -201,7 +203,10 @@ def attention(
             for turn in range(num_tiles):
                 head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, CAUSAL)
                 first_row = row + c * ROWS
-                num_blocks = blocks_until(first_row + ROWS - 1, KV_LENGTH, BLOCK_N, CAUSAL)
+                # Without a causal mask the diagonal lies behind all keys, and their end counts. That it is the same for
+                # all tiles stays hidden: LLVM would compute the mask in front of them, and hold it in registers.
+                last_key = first_row if CAUSAL else first_row + KV_LENGTH
+                num_blocks = blocks_until(last_key + ROWS - 1, KV_LENGTH, BLOCK_N, MASKED)
                 if ENDS_DIFFER:
                     for _ in range(num_blocks, blocks_until(row + BLOCK_M - 1, KV_LENGTH, BLOCK_N, CAUSAL)):
                         # An arrival before the block is there would count for the block before.
@@ -218,8 +223,8 @@ def attention(
                 first = tlx.async_dot(as_matrix(q[c]), tlx.local_trans(as_matrix(k[stage])))
                 first = tlx.async_dot_wait(0, first)
                 tlx.barrier_arrive(k_empty[stage])
-                if CAUSAL or not EVEN:
-                    first = hide_keys(first, first_row, (num_blocks - 1) * BLOCK_N, KV_LENGTH, CAUSAL, EVEN)
+                if MASKED:
+                    first = hide_keys(first, last_key, (num_blocks - 1) * BLOCK_N, KV_LENGTH, EVEN)
                 weights, m, total = first_softmax(first, scale)
                 p = weights.to(dtype)
                 acc = tl.zeros((ROWS, HEAD_DIM), tl.float32)
