@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from torch.library import CustomOpDef
+from importlib import import_module
+from typing import Any
 
 __all__ = ["op"]
 
 
 def op(
     name: str, *, mutates_args: str | Iterable[str] = (), fake: Callable[..., Any] | None = None, **options: Any
-) -> Callable[[Callable[..., Any]], CustomOpDef]:
+) -> Callable[[Callable[..., Any]], Any]:
     """Make an operator of torch of a function that launches kernels.
 
     name: `namespace::operator`.
@@ -41,9 +39,9 @@ def op(
 
     Raises ModuleNotFoundError without torch, and what torch raises for a bad name or signature.
     """
-    import torch
+    torch: Any = import_module("torch")
 
-    def make(fn: Callable[..., Any]) -> CustomOpDef:
+    def make(fn: Callable[..., Any]) -> Any:
         made = torch.library.custom_op(name, fn, mutates_args=mutates_args, **options)
         made.register_fake(fake if fake is not None else _derived_fake(name, fn))
         return made
@@ -75,7 +73,7 @@ _switching = threading.RLock()
 
 
 @contextmanager
-def no_launches() -> Iterator[None]:
+def no_launches() -> Generator[None]:
     """Within, launches of this thread do nothing: `kernel[grid](...)` of any kernel, tuned or not, `bind` and
     `interpret` of ours. Other threads' launches run.
     """
@@ -92,7 +90,7 @@ def no_launches() -> Iterator[None]:
         replaced: list[tuple[Any, str, Any]] = []
         try:
             for owner, name, instead in _launches():
-                original = vars(owner)[name]
+                original: Any = owner.__dict__[name]
                 replaced.append((owner, name, original))
                 setattr(owner, name, unless_mine(original, instead))
             yield
@@ -110,11 +108,9 @@ def _launches() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     def launch_nothing(*args: Any, **kwargs: Any) -> Callable[..., None]:
         return nothing
 
-    from tlx_xdsl.runtime import interpret
-
-    yield interpret, "interpret_source", nothing
+    yield import_module("tlx_xdsl.runtime.interpret"), "interpret_source", nothing
     try:
-        from triton.runtime.jit import KernelInterface
+        KernelInterface: Any = import_module("triton.runtime.jit").KernelInterface
     except ModuleNotFoundError:
         return
     for cls in (KernelInterface, *_subclasses(KernelInterface)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -20,13 +21,13 @@ def drop_in(stock_jit: Decorator, our_jit: Decorator) -> Decorator:
 
     def jit(fn: Any = None, **options: Any) -> Any:
         if fn is None:
-            return lambda fn: jit(fn, **options)
+            return functools.partial(jit, **options)
         if not isinstance(fn, FunctionType):
             return stock_jit(fn, **options)
         if uses_tlx(fn):
             return our_jit(fn, **options)
         kernel = stock_jit(fn, **options)
-        vars(kernel)["run"] = _FirstLaunch(kernel, our_jit, options)
+        kernel.__dict__["run"] = _FirstLaunch(kernel, our_jit, options)
         return kernel
 
     jit.__doc__ = stock_jit.__doc__
@@ -40,20 +41,21 @@ class _FirstLaunch:
         self._kernel = kernel
         self._our_jit = our_jit
         self._options = options
-        self._may_be_given_functions: bool | None = None
+        self._is_first = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Decide, and launch."""
         kernel = self._kernel
-        if uses_tlx(kernel.fn) or any(value_uses_tlx(value) for value in (*args, *kwargs.values()) if is_jitted(value)):
+        given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
+        if any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
             become_ours(kernel, self._our_jit, self._options)
+        elif self._is_first and not takes_functions(kernel.fn):
+            kernel.__dict__.pop("run", None)
         else:
-            if self._may_be_given_functions is None:
-                self._may_be_given_functions = takes_functions(kernel.fn)
-            if self._may_be_given_functions:
-                # The next launch may bring another function, which uses tlx.
-                return type(kernel).run(kernel, *args, **kwargs)
-            vars(kernel).pop("run", None)
+            # The next launch may bring another function, one that uses tlx.
+            self._is_first = False
+            launch: Callable[..., Any] = kernel.__class__.run
+            return launch(kernel, *args, **kwargs)
         return kernel.run(*args, **kwargs)
 
 
@@ -61,7 +63,7 @@ def become_ours(kernel: Any, our_jit: Decorator, options: dict[str, Any]) -> Non
     """Make a kernel of ours of a stock one in place: autotuners and callers hold the object already."""
     hooks = kernel.pre_run_hooks
     made = our_jit(kernel.fn, **options)
-    vars(kernel).clear()
+    kernel.__dict__.clear()
     kernel.__class__ = type(made)
     kernel.__init__(made.fn, **options)
     kernel.pre_run_hooks = hooks

@@ -72,5 +72,5 @@ class Installation:
         from tlx_xdsl.compat.replacements import replacements
 
         for owner, name, value in replacements(self.mode, self.target):
-            self._replaced.append((owner, name, vars(owner).get(name, _MISSING)))
+            self._replaced.append((owner, name, owner.__dict__.get(name, _MISSING)))
             setattr(owner, name, value)

@@ -17,6 +17,10 @@ from tlx_xdsl.runtime.autotune import Config
 from tlx_xdsl.runtime.jit import jit as our_jit
 
 
+def _is_cuda_backend(self: GPUTarget) -> bool:
+    return self.backend == "cuda"
+
+
 def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     """Each name that is replaced: what has it, the name, and what it stands for from now on.
 
@@ -38,7 +42,7 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     yield from ((owner, "Config", Config) for owner in (triton, triton.runtime, autotuner))
     if not hasattr(GPUTarget, "is_cuda_backend"):
         # Meta's Triton has this method, by which scripts see where they are.
-        yield GPUTarget, "is_cuda_backend", lambda self: self.backend == "cuda"
+        yield GPUTarget, "is_cuda_backend", _is_cuda_backend
     if mode != "launch":
         yield import_module("triton.runtime.driver").driver, "_active", NoGpu(target)
         yield from ((triton.testing, name, once) for name in ("do_bench", "do_bench_cudagraph"))

@@ -84,11 +84,11 @@ class _Search:
             return any(self.in_value(item) for item in cast("list[Any]", value))
         if isinstance(value, type):
             return "__triton_aggregate__" in vars(value) and self._in_class(value)
-        if _is_triton_s(type(value)) or is_jitted(value):
+        if _is_triton_s(value) or is_jitted(value):
             # A jitted, tuned or compile-time function holds what it decorates; a constexpr holds its value.
             return any(
                 self.in_function(inner) if isinstance(inner, FunctionType) else self.in_value(inner)
-                for inner in (vars(value).get(name) for name in ("fn", "value"))
+                for inner in (value.__dict__.get(name) for name in ("fn", "value"))
                 if inner is not None
             )
         return False
@@ -103,8 +103,8 @@ class _Search:
         )
 
 
-def _is_triton_s(cls: type) -> bool:
-    return cls.__module__.split(".")[0] in ("triton", "tlx_xdsl")
+def _is_triton_s(value: object) -> bool:
+    return type(value).__module__.split(".")[0] in ("triton", "tlx_xdsl")
 
 
 def _mentioned(source: KernelSource) -> Iterator[Any]:

@@ -1,5 +1,9 @@
 """Scripts on a machine without a GPU: launches are interpreted, or compile and run nothing."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import dataclasses
@@ -7,6 +11,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,7 +67,7 @@ def interpreted(target: str) -> Callable[..., Any]:
 
     def jit(fn: Any = None, **options: Any) -> Any:
         if fn is None:
-            return lambda fn: jit(fn, **options)
+            return functools.partial(jit, **options)
         kernel = InterpretedKernel(fn, **options)
         kernel.target = target
         return kernel
@@ -149,9 +154,7 @@ class NoGpu:
 
     def get_active_torch_device(self) -> Any:
         """Where scripts are to put their tensors: into the CPU's memory."""
-        import torch
-
-        return torch.device("cpu")
+        return import_module("torch").device("cpu")
 
     def get_device_interface(self) -> Any:
         """What scripts use of `torch.cuda` to wait for kernels."""

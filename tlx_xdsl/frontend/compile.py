@@ -41,9 +41,9 @@ def build_module(
     """The module of one kernel, every operation located in its source.
 
     `signature` gives the type of each runtime argument in Triton's spelling (of a tuple, a tuple of types),
-    `constexprs` the value of each compile-time one; defaults of the kernel's parameters fill gaps. `clustered` says that
-    clusters have several CTAs. `capability` is the target's compute capability, such as 90 for sm_90a; with `debug`,
-    `tl.device_assert` has an effect.
+    `constexprs` the value of each compile-time one; defaults of the kernel's parameters fill gaps. `clustered` says
+    that clusters have several CTAs. `capability` is the target's compute capability, such as 90 for sm_90a; with
+    `debug`, `tl.device_assert` has an effect.
 
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
     every error in the kernel itself; also, as an internal error, for what is our fault.

@@ -1,4 +1,4 @@
-"""`tlx_xdsl.torch.op`: with the real torch on the CPU where it is installed, and what needs no torch with a stand-in."""
+"""`tlx_xdsl.torch.op`: on the CPU with torch where it is installed, and with a stand-in for what needs little of it."""
 
 from __future__ import annotations
 

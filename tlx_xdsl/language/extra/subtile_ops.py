@@ -22,9 +22,9 @@ def _split_n_2D(x: Any, SPLIT_FACTOR: constexpr) -> Any:
     """The columns of a block in SPLIT_FACTOR equal parts, a power of two, as a tuple from left to right."""
     assert SPLIT_FACTOR > 0, f"'SPLIT_FACTOR' must be a power of two, found {SPLIT_FACTOR}"
     assert SPLIT_FACTOR & (SPLIT_FACTOR - 1) == 0, f"'SPLIT_FACTOR' must be a power of two, found {SPLIT_FACTOR}"
-    parts = (x,)
+    parts: Any = (x,)
     for _ in static_range(SPLIT_FACTOR.bit_length() - 1):
-        halved = ()
+        halved: Any = ()
         for i in static_range(len(parts)):
             whole = parts[i]
             # Which half a column is in goes to the end, where `split` takes it apart.
@@ -37,10 +37,10 @@ def _split_n_2D(x: Any, SPLIT_FACTOR: constexpr) -> Any:
 @library()
 def _join_n_2D(xs: Any) -> Any:
     """One block of the columns of a tuple of blocks, from left to right: the reverse of `_split_n_2D`."""
-    parts = xs
+    parts: Any = xs
     assert len(parts) & (len(parts) - 1) == 0, f"'xs' must have a power of two of blocks, found {len(parts)}"
     for _ in static_range(len(xs).bit_length() - 1):
-        paired = ()
+        paired: Any = ()
         for i in static_range(len(parts) // 2):
             left = parts[2 * i]
             both = permute(join(left, parts[2 * i + 1]), (0, 2, 1))
