@@ -1,0 +1,58 @@
+"""The reference of the Python interface: the names of `tlx_xdsl`, and what they give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tlx_xdsl
+
+BEYOND = {
+    "Compiling and launching": (
+        "tlx_xdsl.runtime.build.build",
+        "tlx_xdsl.runtime.launcher.Launcher",
+        "tlx_xdsl.runtime.compilation.CompiledText",
+        "tlx_xdsl.backend.compile_ttgir",
+        "tlx_xdsl.backend.BackendOptions",
+        "tlx_xdsl.backend.BackendResult",
+    ),
+    "What the interpreter raises": (
+        "tlx_xdsl.interpreter.faults.Fault",
+        "tlx_xdsl.interpreter.faults.Race",
+        "tlx_xdsl.interpreter.faults.Deadlock",
+    ),
+}
+"""What is worth knowing of the rooms below."""
+
+
+def public_names() -> list[str]:
+    """The names that `import tlx_xdsl` gives, in the order of the page."""
+    return sorted((name for name in tlx_xdsl.__all__ if not name.startswith("_")), key=str.lower)
+
+
+def home_of(name: str) -> str:
+    """The dotted name under which an object of `tlx_xdsl` is defined."""
+    value = getattr(tlx_xdsl, name)
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    return "\n".join(_sections())
+
+
+def _sections() -> Iterator[str]:
+    yield "# Python\n"
+    yield "`import tlx_xdsl` works without Triton, torch or a GPU; each name is loaded when it is first used.\n"
+    yield "## `tlx_xdsl`\n"
+    for name in public_names():
+        yield _entry(home_of(name), f"tlx_xdsl.{name}")
+    for title, paths in BEYOND.items():
+        yield f"## {title}\n"
+        for path in paths:
+            yield _entry(path, path)
+
+
+def _entry(path: str, shown: str) -> str:
+    options = {"heading": f'"{shown}"', "toc_label": f'"{shown.rpartition(".")[2]}"', "heading_level": "3"}
+    lines = [f"::: {path}", "    options:", *(f"      {name}: {value}" for name, value in options.items())]
+    return "\n".join(lines) + "\n"
