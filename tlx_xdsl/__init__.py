@@ -12,6 +12,7 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
+    from tlx_xdsl.runtime.autotune import Config, autotune
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import Kernel, jit
     from tlx_xdsl.runtime.show.pages import show
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompilationError",
+    "Config",
     "Interpretation",
     "Kernel",
     "Step",
     "TensorDescriptor",
     "__version__",
+    "autotune",
     "constexpr_function",
     "first_step",
     "interpret",
@@ -34,10 +37,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Config": "tlx_xdsl.runtime.autotune",
     "Interpretation": "tlx_xdsl.runtime.interpret",
     "Kernel": "tlx_xdsl.runtime.jit",
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.tensor_descriptor",
+    "autotune": "tlx_xdsl.runtime.autotune",
     "constexpr_function": "tlx_xdsl.language.core",
     "first_step": "tlx_xdsl.runtime.steps",
     "interpret": "tlx_xdsl.runtime.interpret",

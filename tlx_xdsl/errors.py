@@ -43,11 +43,49 @@ class CompilationError(Exception):
         self.location = location
         self.source_line = source_line
         self.notes = notes
-        super().__init__(message)
+        # Not the next class in line: with Triton, that is its error of the same name, which wants its own arguments.
+        Exception.__init__(self, message)
 
     def __str__(self) -> str:
         """Return the rendered error."""
         return render("error", self.message, self.location, self.source_line, self.notes)
+
+
+class OverBudgetError(CompilationError):
+    """The kernel needs more of a resource than a thread block can have on the target: it can never launch.
+
+    `resource`, `required` and `limit` are what Triton's own OutOfResources carries: `shared memory` in bytes,
+    `tensor memory` in columns, `threads` and `registers` in numbers.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        location: SourceLocation | None = None,
+        *,
+        source_line: str | None = None,
+        notes: tuple[str, ...] = (),
+        resource: str = "",
+        required: int = 0,
+        limit: int = 0,
+    ):
+        super().__init__(message, location, source_line=source_line, notes=notes)
+        self.resource = resource
+        self.required = required
+        self.limit = limit
+
+    @staticmethod
+    def of(error: CompilationError, resource: str, required: int, limit: int) -> OverBudgetError:
+        """The same error, with what there is too little of."""
+        return OverBudgetError(
+            error.message,
+            error.location,
+            source_line=error.source_line,
+            notes=error.notes,
+            resource=resource,
+            required=required,
+            limit=limit,
+        )
 
 
 def render(

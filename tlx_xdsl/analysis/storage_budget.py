@@ -8,6 +8,7 @@ from typing import get_args
 from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Memory, Region, StorageMap
+from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.text.diagnostics import error_at, report_warning
 
 TOP = 5
@@ -36,6 +37,12 @@ class Excess:
     message: str
     notes: tuple[str, ...]
     """The top contributors, largest first."""
+    resource: str
+    """What there is too little of, in words."""
+    required: int
+    """Bytes or columns that must exist at the same time."""
+    limit: int
+    """Bytes or columns that the target has."""
 
 
 def excesses(map_: StorageMap) -> list[Excess]:
@@ -56,17 +63,18 @@ def _excess(map_: StorageMap, memory: Memory) -> Excess:
             f"'{map_.kernel}' allocates {map_.used(memory):,} {unit} of {NAMES[memory]}, {has}: "
             "it fits only where stock Triton lays allocations over each other"
         )
-    return Excess(regions[0].op, needed > limit, message, tuple(notes))
+    return Excess(regions[0].op, needed > limit, message, tuple(notes), NAMES[memory], needed, limit)
 
 
 def check_budget(map_: StorageMap) -> None:
     """Say so when the regions of a kernel are larger than its target's memory.
 
-    Raises CompilationError, located at the largest region, when they can't fit; reports a warning there when they may.
+    Raises OverBudgetError, located at the largest region, when they can't fit; reports a warning there when they may.
     """
     for excess in excesses(map_):
         if excess.is_certain:
-            raise error_at(excess.op, excess.message, excess.notes)
+            located = error_at(excess.op, excess.message, excess.notes)
+            raise OverBudgetError.of(located, excess.resource, excess.required, excess.limit)
         report_warning(excess.op, excess.message, excess.notes)
 
 

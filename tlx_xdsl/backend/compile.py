@@ -37,6 +37,7 @@ def compile_ttgir(
     stages: UpTo = "cubin",
     source_name: str = "<kernel>",
     timeout_s: float | None = 600.0,
+    locate: bool = True,
 ) -> BackendResult:
     """Compile a module in TTGIR text with the installed stock Triton, up to and including `stages`.
 
@@ -47,6 +48,9 @@ def compile_ttgir(
     With `isolation="process"` a worker process compiles; it is started by the first compile (about 0.2 s),
     kept, and killed after `timeout_s` seconds. With `"none"` Triton is imported and run here: an assertion in
     Triton ends this process, standard output is redirected meanwhile, and there is no time limit.
+
+    Where Triton names no place for a failure, it is looked for by compiling variants of the text, for up to a minute;
+    without `locate` such a failure has the place of the kernel.
 
     Raises BackendError where Triton or ptxas refuse or die, OutOfResourcesError if the kernel could never
     launch on the target, BackendTimeoutError.
@@ -61,7 +65,7 @@ def compile_ttgir(
             result = _compile_here(text, options, stages, source_name)
     except BackendError as error:
         if error.location is None and error.stage in _ABOUT_THE_MODULE and not isinstance(error, BackendTimeoutError):
-            _locate(error, text, options, source_name, may_try=isolation == "process")
+            _locate(error, text, options, source_name, may_try=locate and isolation == "process")
         error.source_line = _source_line(error.location, text, source_name)
         raise
     return _with_source_lines(result, text, source_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.errors import CompilationError, OverBudgetError, SourceLocation
 
 
 class BackendError(CompilationError):
@@ -34,12 +34,8 @@ class BackendTimeoutError(BackendError):
     """The compile ran past its time limit; its worker was killed."""
 
 
-class OutOfResourcesError(BackendError):
-    """The kernel needs more of a resource than a CTA can have on the target.
-
-    `resource`, `required` and `limit` are what Triton's own OutOfResources carries: `shared memory` in bytes,
-    `tensor memory` in columns, `threads` and `registers` in numbers.
-    """
+class OutOfResourcesError(BackendError, OverBudgetError):
+    """The kernel needs more of a resource than a CTA can have on the target, as stock Triton counts it."""
 
     # The defaults let the base class's pickling rebuild the error from its message; the state follows.
     def __init__(self, message: str, *, resource: str = "", required: int = 0, limit: int = 0, stage: str = ""):

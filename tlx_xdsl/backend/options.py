@@ -31,6 +31,9 @@ class BackendOptions:
     `maxnreg` caps the 32-bit registers per thread; None leaves what the module says. `enable_fp_fusion` lets
     LLVM and ptxas contract `a * b + c` to a fused multiply-add. `num_stages` is the depth of the software pipeline
     that stock Triton makes of the loops of a plain kernel; a kernel with explicit buffers has its own.
+
+    `check_resources` refuses a kernel that can never launch on the target, before LLVM and ptxas work on it. Without
+    it such a kernel is compiled all the same: its PTX can be read, but no driver loads it.
     """
 
     target: str = "sm_90a"
@@ -39,6 +42,7 @@ class BackendOptions:
     maxnreg: int | None = None
     enable_fp_fusion: bool = True
     num_stages: int = 3
+    check_resources: bool = True
 
     def __post_init__(self):
         """Refuse what stock Triton would only stumble over later."""

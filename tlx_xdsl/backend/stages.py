@@ -27,6 +27,7 @@ Report = Callable[[str], None]
 
 _TARGET_ATTRIBUTE = re.compile(r'\bttg\.target"?\s*=\s*"cuda:(\d+)"')
 _KERNEL = re.compile(r"^\s*tt\.func\s+(?:public\s+)?@(?P<name>[\w$.]+)", re.MULTILINE)
+_COPY_NAME = "measured.ttgir"
 _CLUSTER = re.compile(r"^\s*\.reqnctapercluster\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
 
 
@@ -126,11 +127,16 @@ class _Compilation:
     def _lower(self, module: StockModule, facts: dict[str, object], result: BackendResult) -> BackendResult:
         options, upto = self._request.options, self._request.upto
         with self._timed("llir"):
+            if options.check_resources:
+                # LLVM and ptxas take most of the time of a compile: not for a kernel that can never launch.
+                measured = module.measure(self._request.directory / _COPY_NAME, self._version)
+                early = {"num_warps": options.num_warps, **facts, **measured}
+                check_resources(_metadata(early, options), options, result.ttgir)
             llir = _rename_debug_file(module.to_llir(facts), self._request)
             self._refuse_printed_error()
         result = replace(result, llir=llir, metadata=_metadata(facts, options))
-        # Before the expensive rest, for a kernel that can never launch.
-        check_resources(result.metadata, options, result.ttgir)
+        if options.check_resources:
+            check_resources(result.metadata, options, result.ttgir)
         if upto == "llir":
             return result
         with self._timed("ptx"):

@@ -104,6 +104,23 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
     return tuple(p for p in passes if capability >= p.from_capability)
 
 
+def allocating_passes(capability: int, ptx_version: int, triton_version: str) -> tuple[StockPass, ...]:
+    """Return the passes with which stock Triton's own lowering begins, up to those that allocate memory and warps.
+
+    All supported versions begin alike, but for a flag of the sanitizer that 3.8 brought.
+    """
+    major, minor = map(int, triton_version.split(".")[:2])
+    sanitizer = ((False,),) if (major, minor) >= (3, 8) else ((),)
+    return (
+        StockPass("ttgpuir", "combine_tensor_select_and_if", "a tensor select beside an scf.if joins it"),
+        StockPass("ttgpuir", "allocate_warp_groups", "the warps of all partitions, filled up to groups", *sanitizer),
+        StockPass("convert", "scf_to_cf", "lives of buffers are counted in branches"),
+        StockPass("gluon", "inliner", "buffers of called functions count where they are called"),
+        StockPass("nvidia.ttgpuir", "allocate_shared_memory_nv", "bytes, with scratch", (capability, ptx_version)),
+        StockPass("nvidia.ttnvgpuir", "allocate_tensor_memory", "columns"),
+    )
+
+
 _MATRIX_INSTRUCTION = re.compile(r"\bttng\.(?:warp_group_dot|tc_gen5_mma|tc_gen5_mma_scaled)\b")
 
 _COALESCE = (StockPass("ttgpuir", "coalesce", "global loads and stores in vectors along the contiguous axis"),)

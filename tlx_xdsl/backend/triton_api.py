@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.backend.options import BackendOptions
-from tlx_xdsl.backend.stock_passes import StockPass
+from tlx_xdsl.backend.stock_passes import StockPass, allocating_passes
 
 
 def import_triton() -> str:
@@ -30,6 +30,14 @@ def printing_ptxas_log() -> Generator[None]:
     with knobs.nvidia.scope():
         knobs.nvidia.dump_ptxas_log = True
         yield
+
+
+_NOTED = {
+    "shared": "ttg.shared",
+    "tmem_size": "ttg.tensor_memory_size",
+    "num_warps": "ttg.total-num-warps",
+}
+"""Where the passes that allocate leave what a launcher must know: metadata and the module attribute."""
 
 
 class StockModule:
@@ -48,6 +56,7 @@ class StockModule:
         # Stock's stages ask the module for its context, but the binding does not set it.
         self._module.context = self._context
         self._stages: dict[str, Any] = {}
+        self._capability = options.capability
         stock_options = backend.parse_options(
             {
                 "num_warps": options.num_warps,
@@ -58,6 +67,7 @@ class StockModule:
                 "enable_fp_fusion": options.enable_fp_fusion,
             }
         )
+        self._ptx_version: int = nvidia.get_ptx_version_from_options(stock_options, options.capability)
         backend.add_stages(self._stages, stock_options, compiler.Language.TRITON)
 
     def text(self) -> str:
@@ -83,13 +93,16 @@ class StockModule:
 
     def run_passes(self, passes: Sequence[StockPass]) -> None:
         """Run passes in place; raises RuntimeError, with the reason on standard error."""
+        self._run(self._module, passes)
+
+    def _run(self, module: Any, passes: Sequence[StockPass]) -> None:
         manager: Any = self._ir.pass_manager(self._context)
         manager.enable_debug()
         for stock_pass in passes:
             add = _binding(stock_pass)
             if add is not None:
                 add(manager, *stock_pass.arguments)
-        manager.run(self._module, "tlx_xdsl")
+        manager.run(module, "tlx_xdsl")
 
     def operations(self) -> set[str]:
         """Return the names of the operations in the module."""
@@ -105,6 +118,23 @@ class StockModule:
         """Run stock Triton's own way from TTIR to TTGIR, in place, filling `metadata`."""
         for stage in ("ttir", "ttgir"):
             self._module = self._stages[stage](self._module, metadata)
+
+    def measure(self, scratch: Path, version: str) -> dict[str, int]:
+        """Return what Triton `version` will need of the target's resources, by the names of the metadata.
+
+        The passes that allocate run on a copy, for which the file `scratch` is written: the module itself stays as
+        it is. Empty where they fail, which the lowering will do again, with a better reason.
+        """
+        scratch.write_text(self.text())
+        passes = allocating_passes(self._capability, self._ptx_version, version)
+        try:
+            copy: Any = self._ir.parse_mlir_module(str(scratch), self._context)
+            copy.context = self._context
+            self._run(copy, passes)
+        except RuntimeError:
+            return {}
+        noted = {name: copy.get_int_attr(attribute) for name, attribute in _NOTED.items()}
+        return {name: cast(int, value) for name, value in noted.items() if value is not None}
 
     def to_llir(self, metadata: dict[str, object]) -> str:
         """Lower the module to LLVM IR text, filling `metadata`; the module is of no further use."""

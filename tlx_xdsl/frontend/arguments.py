@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i32
@@ -16,7 +17,15 @@ from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, TupleV
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import dtype, int32, int64
 
-Signature: TypeAlias = "str | tuple[Signature, ...]"
+
+@dataclass(frozen=True)
+class Fixed:
+    """A compile-time value within a tuple of runtime arguments."""
+
+    value: Any
+
+
+Signature: TypeAlias = "str | Fixed | tuple[Signature, ...]"
 """The type of an argument: a text such as `*fp16`, or a tuple of types (which `"(*fp16, i32)"` is too)."""
 
 
@@ -50,6 +59,8 @@ class Arguments:
 
     def _value(self, name: str, spelled: Signature) -> Value:
         items = split_tuple(spelled) if isinstance(spelled, str) else spelled
+        if isinstance(items, Fixed):
+            return _constant(items.value)
         if items is not None:
             cls = type(spelled) if hasattr(type(spelled), "_fields") else None
             return TupleValue(tuple(self._value(name, item) for item in items), cls)

@@ -96,6 +96,12 @@ class KernelSource:
             raise self.error(node, f"a kernel must be a plain function, '{self.name}' is an 'async def'")
         return node
 
+    @cached_property
+    def text(self) -> str:
+        """The function as it is written, without its decorators."""
+        lines, first_line = self._lines
+        return "".join(lines[self.tree.lineno - first_line :])
+
     def _not_a_function(self) -> CompilationError:
         lines, first_line = self._lines
         line = lines[0].rstrip("\n")

@@ -82,13 +82,15 @@ def compile_text(
     verify: bool = True,
     verify_each: bool = False,
     keep_ttir: bool = True,
+    check_budget: bool = True,
     on_stage: StageCallback | None = None,
 ) -> CompiledText:
     """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
     `verify` checks the module behind the frontend and behind the last pass; with `verify_each`, and where `on_stage`
     looks, behind every pass. `on_stage` receives the text behind the frontend and each pass, which `tlx-opt` reads.
-    Without `keep_ttir` the result's `ttir` is empty.
+    Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target has
+    is no error.
 
     `conversion` says who gives tensors their layouts. With `own`, the loops of a plain kernel are not pipelined: its
     loads are waited for where they stand.
@@ -116,7 +118,7 @@ def compile_text(
     ttir = print_module(module) if keep_ttir else ""
     clock.lap("print")
     plain = _goes_to_stock(module, conversion)
-    passes = passes_for(profile, plain=plain)
+    passes = passes_for(profile, plain=plain, check_budget=check_budget)
     run_pipeline(
         module, passes, make_context(), lambda done, module: finish(done.name, module, is_end=done is passes[-1])
     )
@@ -139,21 +141,23 @@ def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
     return beyond is None
 
 
-def passes_for(profile: Profile | None = None, *, plain: bool) -> tuple[ModulePass, ...]:
+def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: bool = True) -> tuple[ModulePass, ...]:
     """The passes that a module of the frontend goes through on its way to a Triton version (none in particular).
 
-    `plain` says whether the module is plain Triton, which stock Triton's own passes give layouts.
+    `plain` says whether the module is plain Triton, which stock Triton's own passes give layouts. `check_budget` is as
+    for `compile_text`.
     """
     if plain:
         return plain_pipeline()
     if profile is None:
-        return ttgir_pipeline()
+        return ttgir_pipeline(check_budget=check_budget)
     return ttgir_pipeline(
         whole_views=profile.views_fill_allocations,
         native_clc=profile.has_clc,
         native_gathers=profile.has_local_gathers,
         buffer_selects=profile.selects_buffers,
         calls_beside_tasks=profile.calls_beside_tasks,
+        check_budget=check_budget,
     )
 
 

@@ -17,7 +17,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
-from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.runtime.jit import Kernel, without_launching
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
@@ -75,7 +75,8 @@ def _run(path: str) -> ModuleType:
     sys.path.insert(0, str(Path(path).resolve().parent))
     sys.modules[module.__name__] = module
     try:
-        spec.loader.exec_module(module)
+        with without_launching():
+            spec.loader.exec_module(module)
     except CompilationError:
         raise
     except SyntaxError as error:

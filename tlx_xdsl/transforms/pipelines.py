@@ -54,12 +54,14 @@ def ttgir_pipeline(
     native_gathers: bool = True,
     buffer_selects: bool = True,
     calls_beside_tasks: bool = True,
+    check_budget: bool = True,
 ) -> tuple[ModulePass, ...]:
     """The passes from the frontend's module to TTGIR for stock Triton, in order.
 
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
     `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `calls_beside_tasks` for those of that name.
+    Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
         # Refuse what the target lacks while the user's names for it are still there.
@@ -84,7 +86,7 @@ def ttgir_pipeline(
         # Stock Triton drops requests for registers that do not add up, and knows no wishes of ours.
         DonateRegistersPass(),
         # What can't fit the target is told with who takes how much, while the user's buffers are still there.
-        StorageBudgetPass(),
+        *((StorageBudgetPass(),) if check_budget else ()),
         # Buffers that share a region become views of one allocation; sizes and offsets are settled here.
         StorageAliasLoweringPass(),
         # Stock Triton knows no tlx.local_alias.

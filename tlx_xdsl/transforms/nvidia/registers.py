@@ -34,6 +34,7 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
+from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, WARPS_PER_WARP_GROUP
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
@@ -58,7 +59,7 @@ class DonateRegistersPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle the tasks of the module.
 
-        Raises CompilationError, located at the tasks, where they ask for more registers than there are.
+        Raises OverBudgetError, located at the tasks, where they ask for more registers than there are.
         """
         for inner in op.walk():
             if isinstance(inner, WarpSpecializeOp):
@@ -130,15 +131,18 @@ def _donate(op: WarpSpecializeOp, budget: _Budget, wanted: int | None) -> None:
     elif wanted is not None:
         rest = (budget.total - wanted * budget.default_threads) // sum(budget.group_threads) // STEP * STEP
         if rest < MIN_REGISTERS:
-            raise error_at(op, f"{_sum(budget, wanted, None)}: {max(rest, 0)} per thread remain for the other tasks")
+            needed = wanted * budget.default_threads + MIN_REGISTERS * sum(budget.group_threads)
+            message = f"{_sum(budget, wanted, None)}: {max(rest, 0)} per thread remain for the other tasks"
+            raise OverBudgetError.of(error_at(op, message), "registers", needed, budget.total)
         requested = [min(rest, MAX_REGISTERS)] * len(op.num_warps)
         op.properties["requestedRegisters"] = DenseArrayBase.from_list(i32, requested)
     assert requested is not None
     left = budget.left(requested)
     if left < (wanted or MIN_REGISTERS):
         least = "" if wanted else f", which needs {MIN_REGISTERS}"
-        asked = _sum(budget, wanted, requested)
-        raise error_at(op, f"{asked}: {max(left, 0)} per thread remain for the default task{least}")
+        needed = (wanted or MIN_REGISTERS) * budget.default_threads + sum(budget.taken(requested))
+        message = f"{_sum(budget, wanted, requested)}: {max(left, 0)} per thread remain for the default task{least}"
+        raise OverBudgetError.of(error_at(op, message), "registers", needed, budget.total)
 
 
 def _sum(budget: _Budget, wanted: int | None, requested: Sequence[int] | None) -> str:

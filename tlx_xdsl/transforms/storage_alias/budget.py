@@ -1,4 +1,4 @@
-"""`tlx-storage-budget`: refuse kernels whose buffers can't fit the memory of their target. Changes nothing.
+"""`tlx-storage-budget`: refuse kernels whose buffers, threads or registers can't fit their target. Changes nothing.
 
 Without it the driver would refuse the launch, and say neither why nor where. An allocation is counted as the storage
 map does; clusters whose blocks share tensors are left to the driver.
@@ -15,6 +15,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.analysis.storage_budget import check_budget
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.base.operation import module_integer
@@ -28,6 +29,9 @@ class StorageBudgetPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Check the functions of a module that says for which target it is."""
-        if "ttg.target" in op.attributes and (module_integer(op, "ttg.num-ctas") or 1) == 1:
+        if "ttg.target" not in op.attributes:
+            return
+        check_launch(op)
+        if (module_integer(op, "ttg.num-ctas") or 1) == 1:
             for map_ in storage_maps(op):
                 check_budget(map_)

@@ -1,0 +1,23 @@
+"""The launch options of a kernel that stock Triton does not have."""
+
+from __future__ import annotations
+
+CLUSTER_OPTION = "ctas_per_cga"
+"""CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs."""
+
+
+def cluster_option(value: object) -> tuple[int, int, int] | None:
+    """What `ctas_per_cga=` means: CTAs along x, y and z; None for no cluster.
+
+    Raises ValueError for anything but one to three positive whole numbers.
+    """
+    if value is None:
+        return None
+    extents: tuple[object, ...] = (
+        tuple(value) if isinstance(value, tuple | list) else (value,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    )
+    numbers = [extent for extent in extents if isinstance(extent, int) and not isinstance(extent, bool) and extent > 0]
+    if not 1 <= len(extents) <= 3 or len(numbers) != len(extents):
+        raise ValueError(f"{CLUSTER_OPTION}: expected CTAs along x, y and z as in (2, 1, 1), got {value!r}")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,51 @@
+"""Compiling through Triton's runtime where there is no GPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from tlx_xdsl.runtime.launcher import WARP_SIZE
+from tlx_xdsl.targets import target_named
+
+
+class _StandIn:
+    """What `warmup` asks of Triton's driver."""
+
+    def __init__(self, capability: int):
+        self._target = GPUTarget("cuda", capability, WARP_SIZE)
+
+    def get_current_target(self) -> GPUTarget:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        pass
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"there is no GPU to ask for '{name}': only the target is assumed (assume_target)")
+
+
+@contextlib.contextmanager
+def assume_target(name: str) -> Generator[None]:
+    """Have Triton's runtime compile for a target, such as `sm_90a`, whether or not such a GPU is there.
+
+    Within, `kernel.warmup(...)` and `kernel.bind(...)` work with tensors on the CPU, and `triton.autotune` picks
+    nothing, for nothing can be launched. What kernels compiled before stays cached. Raises ValueError for an unknown
+    target.
+    """
+    before = driver._active  # pyright: ignore[reportPrivateUsage]
+    driver.set_active(_StandIn(target_named(name).capability))  # pyright: ignore[reportArgumentType]
+    try:
+        yield
+    finally:
+        driver._active = before  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,150 @@
+"""`@tlx_xdsl.jit` with Triton: a kernel that Triton's own runtime launches and our compiler compiles.
+
+Triton's `JITFunction` specialises on arguments, keeps compiled kernels, calls hooks and launches; autotuners,
+heuristics and `do_bench` know it. Two places are ours: what a kernel's cache key covers, and what compiles it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
+
+from tlx_xdsl.runtime.bound import BoundLaunch
+from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
+from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, cluster_option
+from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.triton_compile import compile_cached
+from tlx_xdsl.runtime.triton_errors import DoesNotFitError
+
+
+class TritonKernel(Kernel, JITFunction[Any]):
+    """A kernel of ours as a `triton.runtime.jit.JITFunction`.
+
+    `kernel[grid](*args, **constexprs_and_options)` launches; `warmup` compiles; `bind` prepares a fast launch. Launch
+    options are Triton's (`num_warps`, `num_stages`, `num_ctas`, `maxnreg`, ...) and `ctas_per_cga`.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        version: Any = None,
+        repr: Callable[..., str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+        do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+    ):
+        Kernel.__init__(self, fn, noinline=bool(noinline))
+        self.refusal: DoesNotFitError | None = None
+        """Why the last configuration that could never launch could not."""
+        JITFunction.__init__(
+            self,
+            self.source.fn,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    @property
+    def cache_key(self) -> str:
+        """The hash of the kernel's source and all that it reaches."""
+        with self._hash_lock:
+            if self.hash is None:
+                found = kernel_fingerprint(self.source)
+                self.hash, self.used_global_vals = found.digest, found.global_values
+        return self.hash
+
+    def create_binder(self) -> Any:
+        """What Triton's runtime keeps for a device."""
+        binder = super().create_binder()
+        # It has put its own compiler over our method.
+        vars(self).pop("compile", None)
+        return binder
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile to text, as `Kernel.compile`; asked by Triton's runtime, to a binary through its cache."""
+        if args and isinstance(args[0], ASTSource):
+            return compile_cached(*args, **kwargs)
+        return Kernel.compile(self, *args, **kwargs)
+
+    def _pack_args(
+        self, backend: Any, kwargs: dict[str, Any], bound_args: Any, specialization: Any, options: Any
+    ) -> tuple[Any, ...]:
+        # Triton refuses options that it does not know.
+        cluster = cluster_option(kwargs.get(CLUSTER_OPTION))
+        known = {name: value for name, value in kwargs.items() if name != CLUSTER_OPTION}
+        parsed, *rest = super()._pack_args(backend, known, bound_args, specialization, options)
+        if cluster is not None:
+            # Frozen against users, but what the compiler gets is its dictionary.
+            vars(parsed)[CLUSTER_OPTION] = cluster
+        return parsed, *rest
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Launch on `grid`, or only compile; see Triton's `JITFunction`."""
+        if TensorDescriptor in map(type, args):
+            args = tuple(map(_as_stock, args))
+        if TensorDescriptor in map(type, kwargs.values()):
+            kwargs = {name: _as_stock(value) for name, value in kwargs.items()}
+        try:
+            return JITFunction.run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        except DoesNotFitError as error:
+            self.refusal = error
+            raise
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The kernel on a grid of CTAs: one to three numbers, or a function of the arguments by name."""
+        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+    def bind(
+        self, grid: int | Sequence[int] | Callable[[Mapping[str, Any]], Any], *args: Any, **kwargs: Any
+    ) -> BoundLaunch:
+        """Compile, read the arguments, and return a launch that repeats with almost no host work.
+
+        Takes what `kernel[grid](...)` takes. Tensors are read by address, descriptors by their tensor map, numbers by
+        value, all of them now. The launch goes to the stream that is current when it is called, unless `stream=`
+        names one. Launch hooks and pre-run hooks are not called.
+
+        Raises as `kernel[grid](...)` does, CudaDriverError where there is no GPU.
+        """
+        stream = kwargs.pop("stream", None)
+        given = dict(kwargs)
+        compiled = self.run(*args, grid=None, warmup=True, **kwargs)
+        _, _, _, _, binder = self.device_caches[_current_device()]
+        values, _, _ = binder(*map(_as_stock, args), **{name: _as_stock(value) for name, value in given.items()})
+        values = cast("dict[str, Any]", values)
+        dims = cast(Any, grid(values) if callable(grid) else grid)
+        return BoundLaunch(compiled, dims, compiled.runtime_arguments(list(values.values())), stream)
+
+    warmup = JITFunction.warmup
+    __call__ = Kernel.__call__
+    __repr__ = Kernel.__repr__
+    # Triton's own hashes the source, which it must read for that.
+    __hash__ = object.__hash__
+
+
+def _current_device() -> int:
+    from triton.runtime.driver import driver
+
+    return driver.active.get_current_device()
+
+
+def _as_stock(value: Any) -> Any:
+    """Triton's runtime recognises descriptors by their class."""
+    if type(value) is not TensorDescriptor:
+        return value
+    fields = [value.base, value.shape, value.strides, value.block_shape, value.padding]
+    if value.round_f32_to_tf32:
+        # Since Triton 3.8; before, its class has no such field.
+        fields.append(True)
+    return StockTensorDescriptor(*fields)
