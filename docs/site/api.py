@@ -8,6 +8,8 @@ import tlx_xdsl
 
 BEYOND = {
     "Compiling and launching": (
+        "tlx_xdsl.runtime.triton_kernel.TritonKernel",
+        "tlx_xdsl.runtime.bound.BoundLaunch",
         "tlx_xdsl.runtime.build.build",
         "tlx_xdsl.runtime.launcher.Launcher",
         "tlx_xdsl.runtime.compilation.CompiledText",
@@ -30,9 +32,11 @@ def public_names() -> list[str]:
 
 
 def home_of(name: str) -> str:
-    """The dotted name under which an object of `tlx_xdsl` is defined."""
-    value = getattr(tlx_xdsl, name)
-    return f"{value.__module__}.{value.__qualname__}"
+    """The dotted name under which an object of `tlx_xdsl` is defined, or where it comes from.
+
+    Nothing is imported: some of them need Triton.
+    """
+    return f"{tlx_xdsl._HOMES.get(name, 'tlx_xdsl.errors')}.{name}"
 
 
 def page() -> str:

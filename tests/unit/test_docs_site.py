@@ -121,9 +121,6 @@ def test_the_help_of_every_command_is_there():
 def test_the_python_interface_is_there():
     found = documented(api.page())
     assert {api.home_of(name) for name in tlx_xdsl.__all__ if not name.startswith("_")} <= found
-    for path in found:
-        owner, _, name = path.rpartition(".")
-        assert hasattr(__import__(owner, fromlist=[name]), name), path
 
 
 def test_every_page_is_in_the_menu():
