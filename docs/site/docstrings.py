@@ -28,21 +28,36 @@ def module_of(thing: Any) -> str:
     return doc_of(module)
 
 
+_FIELD = re.compile(r"^([a-z_]\w*): +(?=\S)")
+"""A line of a docstring that begins to explain a field: `shape:   extents in elements`."""
+
+
 def as_markdown(doc: str) -> str:
-    """A docstring as Markdown: an example has a paragraph of its own, and a fence an empty line in front of it."""
+    """A docstring as Markdown.
+
+    An example has a paragraph of its own, a fence an empty line in front of it; what explains fields becomes a list.
+    """
+    doc = "\n\n".join(map(_fields_as_list, doc.split("\n\n")))
     lines: list[str] = []
     fenced = False
     for line in doc.splitlines():
-        is_fence = line.startswith("```")
-        starts_paragraph = (is_fence and not fenced) or (not fenced and line.startswith(("Example", "Syntax", "- ")))
-        if starts_paragraph and lines and lines[-1] and not (line.startswith("- ") and lines[-1].startswith("- ")):
+        goes_on = line.startswith("- ") and lines and lines[-1].startswith(("- ", "  "))
+        if not fenced and not goes_on and line.startswith(("```", "- ", "Example", "Syntax")):
             lines.append("")
         lines.append(line)
-        if is_fence:
+        if line.startswith("```"):
             fenced = not fenced
             if not fenced:
                 lines.append("")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _fields_as_list(paragraph: str) -> str:
+    """A paragraph; if it explains fields, one in each line or several that are indented, as a list."""
+    lines = paragraph.split("\n")
+    if not _FIELD.match(lines[0]) or not all(_FIELD.match(line) or line.startswith("  ") for line in lines):
+        return paragraph
+    return "\n".join(_FIELD.sub(r"- `\1`: ", line) if _FIELD.match(line) else f"  {line.strip()}" for line in lines)
 
 
 def without_own_name(doc: str, name: str) -> str:

@@ -154,6 +154,13 @@ def test_examples_and_fences_of_a_docstring_are_paragraphs():
     assert as_markdown(doc) == "Text\n\nExample: `x`\nmore:\n\n```mlir\n- y\n```\n\nafter"
 
 
+def test_the_fields_that_a_docstring_explains_are_a_list():
+    doc = "Summary: not a field.\n\nbase:   where it\n        starts.\nshape: sizes.\n\nshape: as\nabove."
+    assert as_markdown(doc) == (
+        "Summary: not a field.\n\n- `base`: where it\n  starts.\n- `shape`: sizes.\n\nshape: as\nabove."
+    )
+
+
 def test_the_docstrings_of_fields_are_found():
     docs = field_docs(passes.passes_by_group()["storage_alias"]["tlx-storage-alias-lowering"])
     assert docs == {"strict": "Keep the declared order of distinct members, and refuse to pad."}
