@@ -60,7 +60,7 @@ def inputs(m, n, k, dtype):
 def check(example, label, kernel, dtype):
     for m, n, k in CORRECTNESS:
         a, b, c = inputs(m, n, k, DTYPES[dtype])
-        launch = example.bound_matmul(kernel, a, b, c)
+        launch = kernel(*example.launch_arguments(a, b, c))
         measure.watchdog_first_launch(launch, name=f"{label} {m}x{n}x{k}")
         error = measure.relative_error(c, a.float() @ b.float())
         print(f"  {label:<18} {m:5d} x {n:5d} x {k:5d}  relative error {error:.2e}", flush=True)
@@ -74,7 +74,7 @@ def time_kernels(example, kernels, dtype, rounds):
         out = torch.empty_like(c)
         candidates = {"cuBLAS": lambda a=a, b=b, out=out: torch.mm(a, b, out=out)}
         for label, kernel in kernels.items():
-            candidates[label] = example.bound_matmul(kernel, a, b, c)
+            candidates[label] = kernel(*example.launch_arguments(a, b, c))
         times = measure.cool_rounds(candidates, rounds=rounds)
         clock = measure.sm_clock_mhz()
         measure.print_table(
@@ -96,11 +96,14 @@ def main():
     for dtype in DTYPES:
         for stages in args.stages:
             label = f"{stages} stages, {installed_triton_version()}"
-            kernels[dtype][label] = example.launcher(dtype, num_stages=stages)
+            constants = example.TLX_COMPILE["matmul"]["constexprs"] | {"NUM_STAGES": stages}
+            kernels[dtype][label] = lambda grid, arguments, constants=constants: example.matmul.bind(
+                grid, *arguments, **constants
+            )
     for entry in args.prebuilt:
         label, _, folder = entry.partition("=")
         dtype, launcher = prebuilt(folder)
-        kernels[dtype][label] = launcher
+        kernels[dtype][label] = lambda grid, arguments, launcher=launcher: launcher.bind(grid, *arguments)
     print(torch.cuda.get_device_name(), "torch", torch.__version__, "Triton", installed_triton_version())
     for dtype, by_label in kernels.items():
         print(dtype)

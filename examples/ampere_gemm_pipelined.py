@@ -105,32 +105,20 @@ TLX_COMPILE = {
 }
 
 
-def launcher(dtype="fp16", target="sm_80"):
-    """The compiled kernel for GPUs of `target`. Needs Triton, but no GPU."""
-    from tlx_xdsl.runtime.build import build
-
-    settings = TLX_COMPILE["matmul"]
-    signature = {name: text.replace("fp16", dtype) for name, text in settings["signature"].items()}
-    return build(matmul, signature, settings["constexprs"], target=target, num_warps=settings["num_warps"])
-
-
-def bound_matmul(kernel, a, b, c):
-    """`kernel` bound to torch tensors: calling the result computes c = a @ b. N and K are multiples of 16."""
+def launch_arguments(a, b, c):
+    """The grid and the arguments for c = a @ b on torch tensors. N and K are multiples of 16."""
     (m, k), n = a.shape, b.shape[1]
     tile = TLX_COMPILE["matmul"]["constexprs"]
     grid = -(-m // tile["BLOCK_M"]) * -(-n // tile["BLOCK_N"])
-    return kernel.bind(grid, a, b, c, m, n, k, a.stride(0), b.stride(0), c.stride(0))
+    return (grid,), (a, b, c, m, n, k, a.stride(0), b.stride(0), c.stride(0))
 
 
 def main():
-    from functools import partial
-
-    import torch
     from check_on_gpu import check_matmul
 
-    major, minor = torch.cuda.get_device_capability()
+    constants, num_warps = TLX_COMPILE["matmul"]["constexprs"], TLX_COMPILE["matmul"]["num_warps"]
     shapes = (512, 512, 512), (1000, 1296, 720), (4096, 4096, 4096)
-    check_matmul(partial(launcher, target=f"sm_{major}{minor}"), bound_matmul, shapes)
+    check_matmul(matmul, launch_arguments, constants | {"num_warps": num_warps}, shapes)
 
 
 if __name__ == "__main__":

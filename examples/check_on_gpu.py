@@ -14,23 +14,26 @@ def relative_error(result, expected):
     return ((result.float() - expected).norm() / expected.norm()).item()
 
 
-def built(launcher, *arguments):
-    """The compiled kernel; where it can't be compiled, the program ends with the compiler's message."""
+def launch(kernel, launch_arguments, tensors, options):
+    """Launch a kernel; where it can't be compiled, the program ends with the compiler's message."""
+    grid, arguments = launch_arguments(*tensors)
     try:
-        return launcher(*arguments)
+        kernel[grid](*arguments, **options)
     except tlx_xdsl.CompilationError as error:
         raise SystemExit(f"not run, since it can't be compiled:\n{error}") from None
 
 
-def check_matmul(launcher, bound_matmul, shapes):
-    """Compare c = a @ b for each (m, n, k) of `shapes`, in fp16 and bf16. The output is NaN before."""
+def check_matmul(kernel, launch_arguments, options, shapes):
+    """Compare c = a @ b for each (m, n, k) of `shapes`, in fp16 and bf16. The output is NaN before.
+
+    `options` are the kernel's constants and how it is launched.
+    """
     for name, dtype in DTYPES.items():
-        kernel = built(launcher, name)
         for m, n, k in shapes:
             a = torch.randn((m, k), device="cuda", dtype=dtype)
             b = torch.randn((k, n), device="cuda", dtype=dtype)
             c = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
-            bound_matmul(kernel, a, b, c)()
+            launch(kernel, launch_arguments, (a, b, c), options)
             error = relative_error(c, a.float() @ b.float())
             print(f"{name} {m} x {n} x {k}: relative error {error:.1e}")
             assert error < 1e-2
@@ -45,19 +48,19 @@ def attention_in_float32(q, k, v, scale, causal):
     return scores.softmax(-1) @ v.float(), scores.logsumexp(-1)
 
 
-def check_attention(launcher, bound_attention, shapes=((2, 3, 512), (1, 4, 2048))):
+def check_attention(kernel, launch_arguments, options, shapes=((2, 3, 512), (1, 4, 2048))):
     """Compare forward attention for each (batch, heads, length), both head dims and types, with and without a mask."""
     for name, dtype in DTYPES.items():
         for head_dim in (64, 128):
             for causal in (False, True):
-                kernel = built(launcher, name, head_dim, causal)
+                variant = options | {"HEAD_DIM": head_dim, "CAUSAL": causal}
                 for batch, heads, length in shapes:
                     shape = (batch, heads, length, head_dim)
                     q, k, v = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(3))
                     out = torch.full(shape, float("nan"), device="cuda", dtype=dtype)
                     lse = torch.full(shape[:3], float("nan"), device="cuda")
                     scale = head_dim**-0.5
-                    bound_attention(kernel, q, k, v, out, lse, scale)()
+                    launch(kernel, launch_arguments, (q, k, v, out, lse, scale), variant)
                     expected, expected_lse = attention_in_float32(q, k, v, scale, causal)
                     errors = relative_error(out, expected), relative_error(lse, expected_lse)
                     mask = "causal" if causal else "full"

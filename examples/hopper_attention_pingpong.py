@@ -222,20 +222,8 @@ TLX_COMPILE = {
 }
 
 
-def launcher(dtype="fp16", head_dim=128, causal=False):
-    """The compiled kernel. Needs Triton, but no GPU."""
-    from tlx_xdsl.runtime.build import build
-
-    settings = TLX_COMPILE["attention"]
-    signature = {
-        name: text.replace("fp16", dtype).replace(", 128]", f", {head_dim}]")
-        for name, text in settings["signature"].items()
-    }
-    return build(attention, signature, settings["constexprs"] | {"HEAD_DIM": head_dim, "CAUSAL": causal})
-
-
-def bound_attention(kernel, q, k, v, out, lse, scale):
-    """`kernel` bound to contiguous torch tensors (batch, heads, length, head_dim), and `lse` (batch, heads, length)."""
+def launch_arguments(q, k, v, out, lse, scale):
+    """The grid and the arguments for contiguous torch tensors (batch, heads, length, head_dim); `lse` has no last one."""
     import torch
 
     batch, heads, length, head_dim = q.shape
@@ -249,13 +237,13 @@ def bound_attention(kernel, q, k, v, out, lse, scale):
     ]
     programs = torch.cuda.get_device_properties(q.device).multi_processor_count
     grid = min(length // block_m * batch * heads, programs)
-    return kernel.bind(grid, *descriptors, lse, scale, batch * heads, length)
+    return (grid,), (*descriptors, lse, scale, batch * heads, length)
 
 
 def main():
     from check_on_gpu import check_attention
 
-    check_attention(launcher, bound_attention)
+    check_attention(attention, launch_arguments, TLX_COMPILE["attention"]["constexprs"])
 
 
 if __name__ == "__main__":

@@ -121,17 +121,8 @@ TLX_COMPILE = {
 }
 
 
-def launcher(dtype="fp16"):
-    """The compiled kernel: `launcher(grid, a_desc, b_desc, c_desc, M, N, K)`. Needs Triton, but no GPU."""
-    from tlx_xdsl.runtime.build import build
-
-    settings = TLX_COMPILE["matmul"]
-    signature = {name: text.replace("fp16", dtype) for name, text in settings["signature"].items()}
-    return build(matmul, signature, settings["constexprs"])
-
-
-def bound_matmul(kernel, a, b, c):
-    """`kernel` bound to torch tensors: calling the result computes c = a @ b."""
+def launch_arguments(a, b, c):
+    """The grid and the arguments for c = a @ b on torch tensors."""
     import torch
 
     (m, k), n = a.shape, b.shape[1]
@@ -144,13 +135,14 @@ def bound_matmul(kernel, a, b, c):
     )
     tiles = -(-m // block_m) * -(-n // block_n)
     grid = min(tiles, torch.cuda.get_device_properties(a.device).multi_processor_count)
-    return kernel.bind(grid, *descriptors, m, n, k)
+    return (grid,), (*descriptors, m, n, k)
 
 
 def main():
     from check_on_gpu import check_matmul
 
-    check_matmul(launcher, bound_matmul, ((512, 512, 512), (1000, 1304, 712), (4096, 4096, 4096)))
+    shapes = (512, 512, 512), (1000, 1304, 712), (4096, 4096, 4096)
+    check_matmul(matmul, launch_arguments, TLX_COMPILE["matmul"]["constexprs"], shapes)
 
 
 if __name__ == "__main__":

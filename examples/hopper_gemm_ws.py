@@ -101,17 +101,8 @@ TLX_COMPILE = {
 }
 
 
-def launcher(dtype="fp16", num_stages=4):
-    """The compiled kernel: `launcher(grid, a_desc, b_desc, c_desc, M, N, K)`. Needs Triton, but no GPU."""
-    from tlx_xdsl.runtime.build import build
-
-    settings = TLX_COMPILE["matmul"]
-    signature = {name: text.replace("fp16", dtype) for name, text in settings["signature"].items()}
-    return build(matmul, signature, settings["constexprs"] | {"NUM_STAGES": num_stages})
-
-
-def bound_matmul(kernel, a, b, c):
-    """`kernel` bound to torch tensors: calling the result computes c = a @ b."""
+def launch_arguments(a, b, c):
+    """The grid and the arguments for c = a @ b on torch tensors."""
     (m, k), n = a.shape, b.shape[1]
     tile = TLX_COMPILE["matmul"]["constexprs"]
     half_m, block_n, block_k = tile["BLOCK_M"] // 2, tile["BLOCK_N"], tile["BLOCK_K"]
@@ -121,23 +112,14 @@ def bound_matmul(kernel, a, b, c):
         tlx_xdsl.TensorDescriptor.from_tensor(c, [half_m, block_n]),
     )
     grid = -(-m // tile["BLOCK_M"]) * -(-n // block_n)
-    return kernel.bind(grid, *descriptors, m, n, k)
+    return (grid,), (*descriptors, m, n, k)
 
 
 def main():
-    import torch
+    from check_on_gpu import check_matmul
 
-    for dtype, name in ((torch.float16, "fp16"), (torch.bfloat16, "bf16")):
-        kernel = launcher(name)
-        for m, n, k in ((512, 512, 512), (1000, 1304, 712), (4096, 4096, 4096)):
-            a = torch.randn((m, k), device="cuda", dtype=dtype)
-            b = torch.randn((k, n), device="cuda", dtype=dtype)
-            c = torch.full((m, n), float("nan"), device="cuda", dtype=dtype)
-            bound_matmul(kernel, a, b, c)()
-            expected = a.float() @ b.float()
-            error = ((c.float() - expected).norm() / expected.norm()).item()
-            print(f"{name} {m} x {n} x {k}: relative error {error:.1e}")
-            assert error < 1e-2
+    shapes = (512, 512, 512), (1000, 1304, 712), (4096, 4096, 4096)
+    check_matmul(matmul, launch_arguments, TLX_COMPILE["matmul"]["constexprs"], shapes)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ def check_launch(module: ModuleOp) -> None:
     """Refuse a kernel whose tasks are more threads, or want more registers, than a CTA can have.
 
     Each task counts with the warps that it names: stock Triton fills them up to groups of four, so that a kernel that
-    passes may still be refused. A bound on the registers counts beside tasks only: ptxas lowers that of any other kernel.
+    passes may still be refused. A bound on the registers counts beside tasks only: ptxas lowers that of any other
+    kernel.
 
     Raises OverBudgetError, located at the tasks.
     """

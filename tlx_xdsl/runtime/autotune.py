@@ -1,5 +1,10 @@
 """Autotuning: configurations with clusters, and an account of those that could never launch."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 import logging
@@ -34,7 +39,7 @@ class Config(triton.Config):
         cluster = {} if self.ctas_per_cga is None else {CLUSTER_OPTION: self.ctas_per_cga}
         return {**super().all_kwargs(), **cluster}
 
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return all settings."""
         text = super().__str__()
         return text if self.ctas_per_cga is None else f"{text}, {CLUSTER_OPTION}: {self.ctas_per_cga}"
@@ -91,7 +96,7 @@ class TLXAutotuner(Autotuner):
         compiled: list[Any] = []
         for config in self.prune_configs(kwargs):
             try:
-                compiled.append(self.fn.warmup(*args, **kwargs, **config.all_kwargs()))
+                compiled.append(self.fn.warmup(*args, **kwargs, **cast("dict[str, Any]", config.all_kwargs())))
             except DoesNotFitError as error:
                 self.pruned[config] = error.message
         self.nargs = None

@@ -1,5 +1,10 @@
 """Launches with their arguments read ahead: what `kernel.bind` returns."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -38,6 +43,11 @@ class BoundLaunch:
         launch()
 
     def _prepare(self, stream: Any) -> Callable[[], None]:
-        launch = self.kernel.launcher.bind(self.grid, *self._arguments, stream=stream)
+        launch = self.kernel.launcher.bind(self._in_ctas(), *self._arguments, stream=stream)
         self._launches[stream] = launch
         return launch
+
+    def _in_ctas(self) -> tuple[int, ...]:
+        """The grid in CTAs: those that share tensors (`num_ctas`) stand side by side."""
+        x, *rest = (self.grid,) if isinstance(self.grid, int) else self.grid
+        return (x * self.kernel.metadata.num_ctas, *rest)

@@ -89,8 +89,8 @@ def compile_text(
 
     `verify` checks the module behind the frontend and behind the last pass; with `verify_each`, and where `on_stage`
     looks, behind every pass. `on_stage` receives the text behind the frontend and each pass, which `tlx-opt` reads.
-    Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target has
-    is no error.
+    Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target
+    has is no error.
 
     `conversion` says who gives tensors their layouts. With `own`, the loops of a plain kernel are not pipelined: its
     loads are waited for where they stand.

@@ -1,5 +1,10 @@
 """A compiled kernel as Triton's runtime knows it, with the stages of our compiler and a launcher of our own."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 from functools import cached_property

@@ -142,7 +142,7 @@ class _Walk:
     def _object(self, name: str, value: Any) -> None:
         if isinstance(value, tuple | list):
             items = cast("tuple[Any, ...] | list[Any]", value)
-            self.parts.add(f"{name} is {type(value).__qualname__} of {len(items)}")
+            self.parts.add(f"{name} is {type(items).__qualname__} of {len(items)}")
             for index, item in enumerate(items):
                 self.value(f"{name}[{index}]", item)
         elif isinstance(value, dict):
@@ -151,8 +151,10 @@ class _Walk:
         elif _is_plain(value) or not hasattr(value, "__dict__"):
             self.parts.add(f"{name} is {type(value).__qualname__} {_ADDRESS.sub('', repr(value))}")
         elif not self._met(value):
-            self.parts.add(f"{name} is {type(value).__qualname__} {_ADDRESS.sub('', repr(value))}")
-            for key, item in vars(value).items():
+            # Python's own text of an object says where it is, not what it holds.
+            text = "" if type(value).__repr__ is object.__repr__ else _ADDRESS.sub("", repr(value))
+            self.parts.add(f"{name} is {type(value).__qualname__} {text}")
+            for key, item in cast("dict[str, Any]", vars(value)).items():
                 self.value(f"{name}.{key}", item)
 
     def _met(self, thing: object) -> bool:

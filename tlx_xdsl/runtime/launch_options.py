@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 CLUSTER_OPTION = "ctas_per_cga"
 """CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs."""
 
@@ -13,9 +15,7 @@ def cluster_option(value: object) -> tuple[int, int, int] | None:
     """
     if value is None:
         return None
-    extents: tuple[object, ...] = (
-        tuple(value) if isinstance(value, tuple | list) else (value,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    )
+    extents = tuple(cast("tuple[object, ...]", value)) if isinstance(value, tuple | list) else (value,)
     numbers = [extent for extent in extents if isinstance(extent, int) and not isinstance(extent, bool) and extent > 0]
     if not 1 <= len(extents) <= 3 or len(numbers) != len(extents):
         raise ValueError(f"{CLUSTER_OPTION}: expected CTAs along x, y and z as in (2, 1, 1), got {value!r}")

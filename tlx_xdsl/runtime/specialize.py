@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.backend import BackendOptions
 from tlx_xdsl.frontend.arguments import Fixed, Signature
@@ -40,13 +40,14 @@ def specialization_of(
             constexprs[name] = constants[path]
         else:
             types[name] = _typed(signature[name], path, constants, attributes)
+    x, y, z = options.get(CLUSTER_OPTION) or (1, 1, 1)
     return Specialization(
         types,
         constexprs,
         target_of(capability).name,
         options["num_warps"],
         options["num_ctas"],
-        tuple(options.get(CLUSTER_OPTION) or (1, 1, 1)),
+        (x, y, z),
         bool(options.get("debug")),
         options.get("maxnreg"),
     )
@@ -56,8 +57,10 @@ def _typed(
     spelled: Any, path: Path, constants: Mapping[Path, Any], attributes: Mapping[Path, Sequence[Sequence[Any]]]
 ) -> Signature:
     if isinstance(spelled, tuple):
-        items = tuple(_typed(item, (*path, index), constants, attributes) for index, item in enumerate(spelled))
-        return type(spelled)(*items) if hasattr(spelled, "_fields") else items
+        spelled_items = cast("tuple[Any, ...]", spelled)
+        items = tuple(_typed(item, (*path, index), constants, attributes) for index, item in enumerate(spelled_items))
+        cls: Any = type(spelled_items)
+        return cls(*items) if hasattr(cls, "_fields") else items
     if spelled == "constexpr":
         return Fixed(constants[path])
     known = {str(name): value for name, value in attributes.get(path, ())}

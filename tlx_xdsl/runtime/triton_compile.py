@@ -5,6 +5,11 @@ for its key. Here the key comes from files alone (`fingerprint.py`); a hit reads
 MLIR; a miss compiles in a worker and writes the files that a hit will find.
 """
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 import functools

@@ -1,12 +1,19 @@
 """Our errors with the face that Triton's users and autotuners look for: both are one exception."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
 from __future__ import annotations
+
+from typing import Any
 
 from triton.compiler.errors import CompilationError as StockCompilationError
 from triton.runtime.errors import OutOfResources
 
-from tlx_xdsl.backend.errors import BackendError, OutOfResourcesError
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.backend.errors import BackendError
+from tlx_xdsl.errors import CompilationError, OverBudgetError
 
 
 class TritonCompilationError(CompilationError, StockCompilationError):
@@ -21,26 +28,26 @@ class TritonCompilationError(CompilationError, StockCompilationError):
 
     __str__ = CompilationError.__str__
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _rebuilt, (TritonCompilationError, _plain(self))
 
 
-class DoesNotFitError(OutOfResourcesError, OutOfResources):
+class DoesNotFitError(OverBudgetError, OutOfResources):
     """The kernel needs more shared memory, tensor memory, threads or registers than a CTA can have.
 
     Triton's autotuners skip the configuration.
     """
 
-    def __init__(self, error: OutOfResourcesError):
+    def __init__(self, error: OverBudgetError):
         CompilationError.__init__(self, error.message, error.location, source_line=error.source_line, notes=error.notes)
-        self.stage, self.log, self.death = error.stage, error.log, error.death
+        self.log = error.log if isinstance(error, BackendError) else ""
         self.resource = self.name = error.resource
         self.required = error.required
         self.limit = error.limit
 
     __str__ = CompilationError.__str__
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _rebuilt, (DoesNotFitError, _plain(self))
 
 
@@ -57,6 +64,6 @@ def _rebuilt(cls: type[CompilationError], state: dict[str, object]) -> Compilati
 
 def with_triton_face(error: CompilationError) -> CompilationError:
     """The same error as one that Triton's users can catch as theirs."""
-    if isinstance(error, OutOfResourcesError):
+    if isinstance(error, OverBudgetError):
         return DoesNotFitError(error)
     return TritonCompilationError(error)

@@ -4,12 +4,18 @@ Triton's `JITFunction` specialises on arguments, keeps compiled kernels, calls h
 heuristics and `do_bench` know it. Two places are ours: what a kernel's cache key covers, and what compiles it.
 """
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from triton.compiler import ASTSource
+from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
 
@@ -60,10 +66,12 @@ class TritonKernel(Kernel, JITFunction[Any]):
     def cache_key(self) -> str:
         """The hash of the kernel's source and all that it reaches."""
         with self._hash_lock:
-            if self.hash is None:
+            digest: str | None = self.hash
+            if not digest:
                 found = kernel_fingerprint(self.source)
-                self.hash, self.used_global_vals = found.digest, found.global_values
-        return self.hash
+                digest = found.digest
+                self.hash, self.used_global_vals = digest, found.global_values
+        return digest
 
     def create_binder(self) -> Any:
         """What Triton's runtime keeps for a device."""
@@ -97,14 +105,26 @@ class TritonKernel(Kernel, JITFunction[Any]):
         if TensorDescriptor in map(type, kwargs.values()):
             kwargs = {name: _as_stock(value) for name, value in kwargs.items()}
         try:
-            return JITFunction.run(self, *args, grid=grid, warmup=warmup, **kwargs)
+            return _launch(self, *args, grid=grid, warmup=warmup, **kwargs)
         except DoesNotFitError as error:
             self.refusal = error
             raise
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The kernel on a grid of CTAs: one to three numbers, or a function of the arguments by name."""
-        return lambda *args, **kwargs: self.run(*args, grid=grid, warmup=False, **kwargs)
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            # `run` looks through the arguments first, which takes a microsecond: here, only once Triton has refused
+            # them. A hook would be called twice then.
+            if not self.pre_run_hooks:
+                try:
+                    return _launch(self, *args, grid=grid, warmup=False, **kwargs)
+                except TypeError:
+                    if TensorDescriptor not in map(type, (*args, *kwargs.values())):
+                        raise
+            return self.run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch
 
     def bind(
         self, grid: int | Sequence[int] | Callable[[Mapping[str, Any]], Any], *args: Any, **kwargs: Any
@@ -126,16 +146,17 @@ class TritonKernel(Kernel, JITFunction[Any]):
         dims = cast(Any, grid(values) if callable(grid) else grid)
         return BoundLaunch(compiled, dims, compiled.runtime_arguments(list(values.values())), stream)
 
-    warmup = JITFunction.warmup
+    warmup = cast(Any, JITFunction.warmup)
     __call__ = Kernel.__call__
     __repr__ = Kernel.__repr__
     # Triton's own hashes the source, which it must read for that.
     __hash__ = object.__hash__
 
 
-def _current_device() -> int:
-    from triton.runtime.driver import driver
+_launch = JITFunction.run
 
+
+def _current_device() -> int:
     return driver.active.get_current_device()
 
 
@@ -143,8 +164,6 @@ def _as_stock(value: Any) -> Any:
     """Triton's runtime recognises descriptors by their class."""
     if type(value) is not TensorDescriptor:
         return value
-    fields = [value.base, value.shape, value.strides, value.block_shape, value.padding]
-    if value.round_f32_to_tf32:
-        # Since Triton 3.8; before, its class has no such field.
-        fields.append(True)
-    return StockTensorDescriptor(*fields)
+    # Since Triton 3.8; before, its class has no such field.
+    rounding = {"round_f32_to_tf32": True} if value.round_f32_to_tf32 else {}
+    return StockTensorDescriptor(value.base, value.shape, value.strides, value.block_shape, value.padding, **rounding)

@@ -39,9 +39,9 @@ def compare(m: int, n: int, k: int) -> tuple[float, int, float]:
     a, b, c = (argument.base for argument in case.arguments[:3])
     case.run(stage="ttgir")
     on_gpu = torch.full((m, n), float("nan"), dtype=torch.float16, device="cuda")
-    example_module.bound_matmul(
-        example_module.launcher(), torch.from_numpy(a).cuda(), torch.from_numpy(b).cuda(), on_gpu
-    )()
+    grid, arguments = example_module.launch_arguments(torch.from_numpy(a).cuda(), torch.from_numpy(b).cuda(), on_gpu)
+    constants = example_module.TLX_COMPILE["matmul"]["constexprs"] | {"NUM_STAGES": 4}
+    example_module.matmul[grid](*arguments, **constants)
     result = on_gpu.cpu().numpy()
     difference = ulps(c, result)
     size = np.abs(a.astype(np.float32)) @ np.abs(b.astype(np.float32))

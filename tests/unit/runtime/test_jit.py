@@ -48,7 +48,8 @@ def tensors(count, **options):
 
 
 def test_a_kernel_is_one_of_ours_and_one_of_tritons():
-    assert isinstance(add, Kernel) and isinstance(add, JITFunction)
+    assert isinstance(add, Kernel)
+    assert isinstance(add, JITFunction)
     assert add.arg_names == ["x", "y", "z", "n", "BLOCK"]
     assert add.__name__ == "add"
 
@@ -57,15 +58,17 @@ def test_warmup_compiles_to_a_binary_with_every_stage():
     kernel = add.warmup(*tensors(3), 1000, BLOCK=256, grid=(4,))
     assert list(kernel.asm) == ["ttir", "handoff", "ttgir", "llir", "ptx", "cubin"]
     assert kernel.asm["cubin"].startswith(b"\x7fELF")
-    assert kernel.name == "add" and kernel.metadata.registers > 0
+    assert kernel.name == "add"
+    assert kernel.metadata.registers > 0
     assert add.warmup(*tensors(3), 1000, BLOCK=256, grid=(4,)) is kernel
 
 
 def test_stages_of_passes_are_made_when_they_are_asked_for():
     tiles = [tlx_xdsl.TensorDescriptor.from_tensor(FakeTensor(128, 64), [64, 64]) for _ in range(2)]
     kernel = copy_tile.warmup(*tiles, ROWS=64, COLUMNS=64, grid=(2,))
-    before = kernel.asm["tlx-storage-alias-allocation"]
-    assert "tlx.local_alloc" in kernel.asm["frontend"] or "ttg.local_alloc" in kernel.asm["frontend"]
+    before = kernel.asm["tlx-storage-alias-lowering"]
+    assert "tensor<64x64xf16>" not in before
+    assert kernel.asm["frontend"] == kernel.asm["ttir"]
     assert before != kernel.asm["convert-triton-to-tritongpu"]
     with pytest.raises(KeyError, match="no stage 'nothing': expected one of ttir, handoff"):
         kernel.asm["nothing"]
@@ -77,7 +80,8 @@ def test_arguments_are_specialised_on_divisibility_and_one():
     one = add.warmup(*tensors(3), 1, BLOCK=256, grid=(4,)).asm["ttir"]
     assert divisible.count("tt.divisibility = 16") == 4
     assert odd.count("tt.divisibility = 16") == 2
-    assert "%n" not in one and "%n" in odd
+    assert "%n" not in one
+    assert "%n" in odd
 
 
 def test_an_argument_can_be_left_unspecialised():
@@ -97,8 +101,8 @@ def test_tuples_with_constants_within():
     out = FakeTensor(4)
     kernel = of_a_tuple.warmup(out, Pair(FakeTensor(4), 1), (2.5,), grid=(1,))
     assert kernel.src.signature == {"out": "*fp16", "pair": Pair("*fp16", "constexpr"), "rest": ("fp32",)}
-    # A factor of one is a constant, so that nothing is left of the product.
-    assert "mulf" not in kernel.asm["ttir"] and "addf" in kernel.asm["ttir"]
+    # The factor of one is no argument.
+    assert re.findall(r"%([\w.]+): ", kernel.asm["ttir"]) == ["out", "pair", "rest"]
 
 
 def test_launch_options():
@@ -127,7 +131,8 @@ def test_a_cluster_of_another_form_is_refused(cluster):
 
 def test_configs_differ_by_their_clusters_and_can_be_pickled():
     one, other = (tlx_xdsl.Config({"BLOCK": 64}, num_stages=2, ctas_per_cga=(2, extent, 1)) for extent in (1, 2))
-    assert one != other and hash(one) != hash(other)
+    assert one != other
+    assert hash(one) != hash(other)
     assert pickle.loads(pickle.dumps(other)) == other
     assert str(other).endswith("ctas_per_cga: (2, 2, 1)")
     assert tlx_xdsl.Config({"BLOCK": 64}) == triton.Config({"BLOCK": 64})
@@ -138,7 +143,7 @@ def test_unknown_options_are_refused():
         add.warmup(*tensors(3), 1024, BLOCK=256, grid=(4,), num_wraps=4)
     with pytest.raises(KeyError, match="kernel 'add': tlx_xdsl does not have the launch option ptx_options='-O1'"):
         add.warmup(*tensors(3), 1024, BLOCK=256, grid=(4,), ptx_options="-O1")
-    with pytest.raises(TypeError, match="tlx_xdsl.jit has no option 'num_warps': expected one of version"):
+    with pytest.raises(TypeError, match=r"tlx_xdsl\.jit has no option 'num_warps': expected one of version"):
         tlx_xdsl.jit(num_warps=4)
 
 
@@ -155,18 +160,22 @@ def test_a_fault_is_one_of_ours_and_one_of_tritons():
         adds_a_pointer.warmup(FakeTensor(4), FakeTensor(4), grid=(1,))
     error = raised.value
     assert isinstance(error, triton.CompilationError)
-    assert error.location.filename == __file__ and "tl.store(x, y + x)" in str(error) and "^" in str(error)
+    assert error.location.filename == __file__
+    assert "tl.store(x, y + x)" in str(error)
+    assert "^" in str(error)
     again = pickle.loads(pickle.dumps(error))
-    assert type(again) is type(error) and str(again) == str(error)
+    assert type(again) is type(error)
+    assert str(again) == str(error)
 
 
 def test_what_can_not_fit_is_out_of_resources():
     tiles = [tlx_xdsl.TensorDescriptor.from_tensor(FakeTensor(128, 64), [64, 64]) for _ in range(2)]
-    with pytest.raises(tlx_xdsl.CompilationError, match="bytes of shared memory") as raised:
+    with pytest.raises(tlx_xdsl.CompilationError, match="needs 524,288 B of shared memory") as raised:
         copy_tile.warmup(*tiles, ROWS=64, COLUMNS=64, BUFFERS=64, grid=(2,))
     error = raised.value
     assert isinstance(error, OutOfResources)
-    assert (error.name, error.limit) == ("shared memory", 227 * 1024) and error.required > error.limit
+    assert (error.name, error.limit) == ("shared memory", 227 * 1024)
+    assert error.required > error.limit
     assert "jit_kernels.py" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 

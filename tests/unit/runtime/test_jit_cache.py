@@ -1,0 +1,114 @@
+"""Triton's cache with our compiler behind it: processes side by side, a dying worker, an edited pass."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+
+from triton import knobs
+
+import tlx_xdsl
+from tests.unit.backend.backend_kernels import ABORTING
+from tests.unit.runtime.jit_kernels import FakeTensor, add
+from tlx_xdsl.runtime import triton_compile
+from tlx_xdsl.runtime.stand_in_driver import assume_target
+
+pytestmark = pytest.mark.backend
+
+ROOT = Path(__file__).parents[3]
+
+SCRIPT = """
+import sys
+from tests.unit.backend.backend_kernels import ABORTING
+from tests.unit.runtime.jit_kernels import FakeTensor, add
+from tlx_xdsl.runtime.stand_in_driver import assume_target
+with assume_target("sm_90a"):
+    kernel = add.warmup(*[FakeTensor(1024) for _ in range(3)], 1024, BLOCK=256, grid=(4,))
+compiled = "xdsl" in sys.modules
+print("compiled" if compiled else "cached", kernel.hash, len(kernel.asm["cubin"]))
+"""
+
+
+def start(cache: Path, package_root: Path = ROOT) -> subprocess.Popen:
+    # The package of `package_root` before the one that is installed, and our tests behind it.
+    path = os.pathsep.join((str(package_root), str(ROOT)))
+    environment = {**os.environ, "PYTHONPATH": path, "TRITON_CACHE_DIR": str(cache)}
+    return subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, cwd="/")
+
+
+def finish(process: subprocess.Popen) -> list[str]:
+    out, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return out.split()
+
+
+def test_two_processes_compile_the_same_kernel_at_once(tmp_path):
+    both = [start(tmp_path), start(tmp_path)]
+    results = [finish(process) for process in both]
+    assert results[0][1:] == results[1][1:]
+    # A later process finds it, and loads no compiler.
+    assert finish(start(tmp_path)) == ["cached", *results[0][1:]]
+
+
+def test_an_edited_pass_makes_it_compile_again(tmp_path):
+    package = tmp_path / "root" / "tlx_xdsl"
+    shutil.copytree(ROOT / "tlx_xdsl", package, ignore=shutil.ignore_patterns("__pycache__"))
+    cache = tmp_path / "cache"
+    first = finish(start(cache, package.parent))
+    assert first[0] == "compiled"
+    assert finish(start(cache, package.parent)) == ["cached", *first[1:]]
+    edited = package / "transforms" / "nvidia" / "barrier_lifecycle.py"
+    edited.write_text(edited.read_text() + "\n# Another thought.\n")
+    second = finish(start(cache, package.parent))
+    assert second[0] == "compiled"
+    assert second[1] != first[1]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    with knobs.cache.scope(), assume_target("sm_90a"):
+        knobs.cache.dir = str(tmp_path)
+        yield tmp_path
+
+
+def compiled(block: int):
+    return add.warmup(*[FakeTensor(1024) for _ in range(3)], 1024, BLOCK=block, grid=(1,))
+
+
+def test_a_worker_that_dies_costs_one_launch_only(cache, monkeypatch):
+    """A text over which stock Triton aborts."""
+    real = triton_compile._compile_text
+
+    def with_deadly_text(src, wanted):
+        text = real(src, wanted)
+        object.__setattr__(text, "ttgir", ABORTING)
+        return text
+
+    monkeypatch.setattr(triton_compile, "_compile_text", with_deadly_text)
+    with pytest.raises(tlx_xdsl.CompilationError, match=r"died|aborted|killed|SIGABRT"):
+        compiled(2048)
+    monkeypatch.undo()
+    # Not cached, neither the failure nor anything of it; and there is a worker again.
+    assert compiled(2048).asm["cubin"].startswith(b"\x7fELF")
+
+
+def test_what_an_edited_compiler_made_is_not_kept(cache, monkeypatch):
+    monkeypatch.setattr(triton_compile, "compiler_changed", lambda: True)
+    assert compiled(4096).asm["cubin"].startswith(b"\x7fELF")
+    assert not list(cache.rglob("__grp__*"))
+
+
+def test_only_the_binary_is_stored_when_that_is_asked_for(cache):
+    with knobs.compilation.scope():
+        knobs.compilation.store_binary_only = True
+        kernel = compiled(128)
+    assert list(kernel.asm) == ["cubin"]
+    # Stages of ours are made when they are asked for.
+    assert "tt.func public @add" in kernel.asm["frontend"]
