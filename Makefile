@@ -74,8 +74,9 @@ hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each c
 
 # The theme's makers advertise their next project unless they are told not to.
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+# Not quiet: warnings that are not printed are not counted, and would not end the build.
 docs: setup ## Build the site into build/site, with warnings as errors
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m docs.site.check build/site
 
 docs-serve: setup ## Show the site at http://127.0.0.1:8000 while you write

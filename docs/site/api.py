@@ -17,7 +17,8 @@ BEYOND = {
         "tlx_xdsl.backend.BackendOptions",
         "tlx_xdsl.backend.BackendResult",
     ),
-    "What the interpreter raises": (
+    "The interpreter's options, and what it raises": (
+        "tlx_xdsl.runtime.interpret.Options",
         "tlx_xdsl.interpreter.faults.Fault",
         "tlx_xdsl.interpreter.faults.Race",
         "tlx_xdsl.interpreter.faults.Deadlock",
