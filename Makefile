@@ -16,8 +16,13 @@ EXTRAS ?= dev,nvidia
 # More arguments for the tools, as in `make test-unit PYTEST_ARGS='-k storage -x'`.
 PYTEST_ARGS ?=
 LIT_ARGS ?=
+# Processes that run the unit tests: one for each core, or none but pytest's own where there is a GPU. With 0 a
+# debugger works.
+WORKERS ?= auto
 
 BIN := $(VENV)/bin
+# A file's tests share what they compile, so they stay in one process. It has one core; numpy need not ask for more.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 INSTALLED := $(VENV)/.installed-triton-$(TRITON_VERSION)
 # Triton exists for Linux only; elsewhere we work without it.
 TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
@@ -46,12 +51,12 @@ test: test-filecheck test-unit ## All tests that need no GPU: what CI runs
 test-filecheck: setup ## The lit tests in tests/filecheck (variable: LIT_ARGS)
 	$(BIN)/lit -sv $(LIT_ARGS) tests/filecheck
 
-test-unit: setup ## The pytest tests in tests/unit (variable: PYTEST_ARGS)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test-unit: setup ## The pytest tests in tests/unit (variables: PYTEST_ARGS, WORKERS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 test-backend: setup ## Only the tests that run stock Triton, as in `make test-backend TRITON_VERSION=3.6.0`
 	$(BIN)/python -c 'import triton; assert triton.__version__ == "$(TRITON_VERSION)", triton.__version__'
-	$(BIN)/python -m pytest -m backend $(PYTEST_ARGS)
+	$(PYTEST) -m backend $(PYTEST_ARGS)
 
 test-all: $(TRITON_VERSIONS:%=test-triton-%) ## All tests at full volume on every supported Triton (variable: TRITON_VERSIONS)
 
@@ -92,6 +97,7 @@ setup-triton-%:
 bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/parallel_compile.py
+	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py

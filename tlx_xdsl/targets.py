@@ -103,9 +103,23 @@ class Target:
         """Whether it has `feature`."""
         return feature.on(self.capability)
 
+    def runs_on(self, capability: int) -> bool:
+        """Whether a GPU of a compute capability, such as 90, runs binary code that was made for this target.
+
+        Architecture-specific code (sm_90a) runs on its own capability only. Other code also runs on later ones with
+        the same first figure, but not between Jetson's GPUs and others (CUDA C++ Programming Guide, "Binary
+        Compatibility" and "Architecture-Specific Features").
+        """
+        if self.name.endswith("a") or JETSON in (self.capability, capability):
+            return capability == self.capability
+        return capability // 10 == self.capability // 10 and capability >= self.capability
+
 
 TMEM_COLUMNS = 512
 """Columns of tensor memory, each of 128 lanes of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
+
+JETSON = 87
+"""The capability of Jetson's GPUs (Orin)."""
 
 _KIB = 1024
 

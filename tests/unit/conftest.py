@@ -1,4 +1,4 @@
-"""What the markers `backend` and `gpu` need, and how many examples hypothesis tries.
+"""What the markers `backend` and `gpu` need, how many examples hypothesis tries, and on how many cores tests run.
 
 The environment variable TLX_TEST_VOLUME names the hypothesis profile: `ci` (the default: few examples, the
 same in every run) or `full` (many examples, new ones in every run).
@@ -7,6 +7,7 @@ same in every run) or `full` (many examples, new ones in every run).
 import functools
 import importlib.util
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -56,3 +57,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, missing in MISSING.items():
             if item.get_closest_marker(marker) and (reason := missing()):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+MOST_WORKERS = 8
+"""Of more, most wait for the last files; each takes up to 2 GB, with the processes that it starts."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return what `-n auto` means: a worker for each core; none where there is a GPU, which tests must not share."""
+    if missing_for_gpu() is None:
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_WORKERS)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Sum up the reasons of skips, so that they are seen and what failed comes last."""
+    reasons = Counter(_reason(report.longrepr) for report in terminalreporter.stats.get("skipped", ()))
+    if reasons:
+        terminalreporter.section("skipped")
+    for reason, count in reasons.most_common():
+        terminalreporter.line(f"{count:5} {reason}")
+
+
+def _reason(skip: object) -> str:
+    text = str(skip[2]) if isinstance(skip, tuple) else str(skip)
+    return text.removeprefix("Skipped: ").partition("\n")[0]

@@ -104,6 +104,30 @@ def test_the_page_about_looking_inside(capsys):
     assert capsys.readouterr().out == output
 
 
+@pytest.mark.backend
+def test_the_page_about_sweeps(capsys):
+    tune, cluster = blocks("docs/sweeps.md", "python")
+    (console,) = blocks("docs/sweeps.md", "console")
+    (command,) = blocks("docs/sweeps.md", "sh")
+    Path("tune.py").write_text(tune)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    ran = {"check": True, "env": {**os.environ, "PYTHONPATH": path}, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "tune.py"], **ran)
+
+    def without_figures(text: str) -> str:
+        # Registers and bytes are Triton 3.9's, times and workers those of one machine.
+        text = text.replace(f"{Path.cwd()}{os.sep}", "")
+        return re.sub(r"[\d,]+ (registers|B shared|ms)|[\d.]+ s on \d+ workers?", "", text)
+
+    head, expected = console.split("\n", 1)
+    assert head == "$ python tune.py"
+    assert without_figures(done.stdout) == without_figures(expected)
+    assert main(shlex.split(command.replace("\\\n", " ").removeprefix("tlx "))) == 0
+    assert "4 configurations: 3 fits, 1 pruned" in capsys.readouterr().out
+    # Its only part that is not tested with a cluster of dask's elsewhere.
+    compile(cluster, "cluster.py", "exec")
+
+
 def test_the_architecture_names_the_passes_in_their_order():
     (way,) = [block for block in blocks("docs/architecture.md", "") if "▼" in block]
     shown = re.findall(r"│ {4}([a-z][\w.-]*) ", way)

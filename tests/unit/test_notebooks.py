@@ -33,12 +33,20 @@ def _without_triton(request, monkeypatch):
         monkeypatch.setattr(tlx_xdsl.backend, "installed_triton_version", lambda: None)
 
 
+@pytest.fixture(scope="module")
+def walked():
+    """What `walk_a_kernel` shows and defines as it stands, without Triton."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tlx_xdsl.backend, "installed_triton_version", lambda: None)
+        return run("walk_a_kernel")
+
+
 def test_all_notebooks_are_tested():
     assert [path.stem for path in NOTEBOOKS] == ["find_a_race", "walk_a_kernel"]
 
 
-def test_walking_a_kernel():
-    shown, defined = run("walk_a_kernel")
+def test_walking_a_kernel(walked):
+    shown, defined = walked
     assert list(defined["runs"]) == ["frontend", "last pass", "edited"]
     assert all(result.startswith("largest error 0.0") for result in defined["runs"].values())
     assert defined["step"].name == "tlx-storage-alias-lowering"
@@ -48,8 +56,8 @@ def test_walking_a_kernel():
     assert "tlx.reuse_group(a, group_size=STAGES)," in page._repr_html_()
 
 
-def test_an_edit_of_the_ir_takes_effect():
-    _, defined = run("walk_a_kernel")
+def test_an_edit_of_the_ir_takes_effect(walked):
+    _, defined = walked
     text = defined["edited_text"]
     # The product is not waited for: the interpreter sees it.
     wrong = re.sub(r"(ttng.warp_group_dot_wait %\w+ \{pendings = )0", r"\g<1>1", text)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE
@@ -21,30 +25,38 @@ _STEP = 8
 
 
 def check_launch(module: ModuleOp) -> None:
-    """Refuse a kernel whose tasks are more threads, or want more registers, than a CTA can have.
+    """Refuse a kernel that is more threads, or whose tasks want more registers, than a CTA can have.
 
     Each task counts with the warps that it names: stock Triton fills them up to groups of four, so that a kernel that
     passes may still be refused. A bound on the registers counts beside tasks only: ptxas lowers that of any other
     kernel.
 
-    Raises OverBudgetError, located at the tasks.
+    Raises OverBudgetError, located at the tasks or else at the kernel.
     """
     default = module_integer(module, "ttg.num-warps")
-    bound = module_integer(module, "ttg.maxnreg")
     if default is None:
         return
     for op in module.walk():
-        if not isinstance(op, WarpSpecializeOp):
-            continue
-        threads = (default + sum(op.num_warps)) * WARP_SIZE
-        tasks = f"{default} warps of num_warps and {' + '.join(map(str, op.num_warps))} of tasks"
-        if threads > MOST_THREADS:
-            message = f"the kernel needs {threads:,} threads ({tasks}), a CTA has at most {MOST_THREADS:,}"
-            raise OverBudgetError.of(error_at(op, message), "threads", threads, MOST_THREADS)
-        if bound is not None and threads * bound > REGISTERS:
-            most = REGISTERS // threads // _STEP * _STEP
-            message = (
-                f"the kernel needs {threads * bound:,} registers ({threads} threads of maxnreg = {bound}: {tasks}), "
-                f"an SM has {REGISTERS:,}: maxnreg can be at most {most}"
-            )
-            raise OverBudgetError.of(error_at(op, message), "registers", threads * bound, REGISTERS)
+        if isinstance(op, FuncOp):
+            _check_threads(op, default, ())
+        elif isinstance(op, WarpSpecializeOp):
+            _check_threads(op, default, op.num_warps)
+            _check_registers(op, (default + sum(op.num_warps)) * WARP_SIZE, module_integer(module, "ttg.maxnreg"))
+
+
+def _check_threads(op: Operation, default: int, tasks: Sequence[int]) -> None:
+    threads = (default + sum(tasks)) * WARP_SIZE
+    if threads > MOST_THREADS:
+        parts = f" ({default} warps of num_warps, {' + '.join(map(str, tasks))} of its tasks)" if tasks else ""
+        message = f"the kernel needs {threads:,} threads{parts}, a CTA has at most {MOST_THREADS:,}"
+        raise OverBudgetError.of(error_at(op, message), "threads", threads, MOST_THREADS)
+
+
+def _check_registers(op: Operation, threads: int, bound: int | None) -> None:
+    if bound is not None and threads * bound > REGISTERS:
+        most = REGISTERS // threads // _STEP * _STEP
+        message = (
+            f"the kernel needs {threads * bound:,} registers ({threads} threads, those of its tasks included, of "
+            f"maxnreg = {bound}), an SM has {REGISTERS:,}: maxnreg can be at most {most}"
+        )
+        raise OverBudgetError.of(error_at(op, message), "registers", threads * bound, REGISTERS)

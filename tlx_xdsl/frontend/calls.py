@@ -16,7 +16,9 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
+from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
@@ -51,7 +53,10 @@ class Call:
     def fail(self, parameter: str | None, message: str, cause: Exception | None = None) -> NoReturn:
         """Raise the located error `message` about `parameter`, or about the call; `cause` is what it is raised from."""
         node = self.nodes.get(parameter, self.node) if parameter is not None else self.node
-        raise self.visitor.error(node, f"{self.name}: {message}") from cause
+        error = self.visitor.error(node, f"{self.name}: {message}")
+        if isinstance(cause, OverBudgetException):
+            error = OverBudgetError.of(error, cause.resource, cause.required, cause.limit)
+        raise error from cause
 
     def require(self, *alternatives: Feature, what: str = "", notes: tuple[str, ...] = ()) -> None:
         """Refuse targets that have none of `alternatives`; `what` says more than the name of what needs them."""

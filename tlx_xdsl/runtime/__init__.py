@@ -1,12 +1,54 @@
 """Running compiled kernels.
 
 `TensorDescriptor` describes a tensor for TMA; `Launcher` launches a cubin through the CUDA driver alone.
-Importing this package needs neither torch, Triton nor a GPU; `available()` says whether kernels can be
+`write_bundle` compiles a kernel to a folder of files, and `load` launches it from there, without a compiler.
+`compile_many` compiles many configurations (docs/sweeps.md). `assume_target` has Triton's runtime compile where there
+is no GPU. Importing this package needs neither torch, Triton nor a GPU; `available()` says whether kernels can be
 launched here.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tlx_xdsl.runtime.bundle.errors import BundleError
+from tlx_xdsl.runtime.bundle.load import LoadedBundle, load
 from tlx_xdsl.runtime.cuda_driver import CudaDriverError, available
 from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
-__all__ = ["ArgumentSpec", "CudaDriverError", "Launcher", "TensorDescriptor", "available"]
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.bundle.write import write_bundle
+    from tlx_xdsl.runtime.stand_in_driver import assume_target
+    from tlx_xdsl.runtime.sweep import Job, SweepReport, compile_many, sweep_jobs
+
+__all__ = [
+    "ArgumentSpec",
+    "BundleError",
+    "CudaDriverError",
+    "Job",
+    "Launcher",
+    "LoadedBundle",
+    "SweepReport",
+    "TensorDescriptor",
+    "assume_target",
+    "available",
+    "compile_many",
+    "load",
+    "sweep_jobs",
+    "write_bundle",
+]
+
+_HOMES = {
+    "assume_target": "tlx_xdsl.runtime.stand_in_driver",
+    "write_bundle": "tlx_xdsl.runtime.bundle.write",
+    **dict.fromkeys(("Job", "SweepReport", "compile_many", "sweep_jobs"), "tlx_xdsl.runtime.sweep"),
+}
+"""Loaded when they are first used: launching needs no compiler."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tlx_xdsl.runtime' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)

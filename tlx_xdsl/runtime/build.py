@@ -7,6 +7,8 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.jit import Kernel
 from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
@@ -44,7 +46,7 @@ def build(
 
     Raises CompilationError for a fault in the kernel, and for a descriptor as an argument where there is no TMA.
     """
-    _check_descriptors(kernel, signature, target_named(target))
+    check_descriptors(kernel.source, signature, target_named(target))
     wanted = Specialization(signature, constexprs, target, num_warps, cluster=cluster, maxnreg=maxnreg)
     result = compile_kernel(kernel, wanted)
     metadata = result.metadata
@@ -52,7 +54,7 @@ def build(
     return Launcher(
         result.cubin,
         name=metadata.name,
-        arguments=[ArgumentSpec(name, signature[name].partition(":")[0]) for name in runtime],
+        arguments=[ArgumentSpec(name, signature[name]) for name in runtime],
         num_warps=metadata.num_warps,
         shared=metadata.shared,
         tensordesc_meta=metadata.tensordesc_meta,
@@ -62,11 +64,9 @@ def build(
     )
 
 
-def _check_descriptors(kernel: Kernel, signature: Mapping[str, str], target: Target) -> None:
+def check_descriptors(source: KernelSource, signature: Mapping[str, Signature], target: Target) -> None:
     """Refuse arguments that the launcher can't make: without TMA, stock Triton takes the parts of a descriptor."""
-    for parameter in kernel.source.parameters:
-        if signature.get(parameter.name, "").startswith("tensordesc") and not target.has(Feature.TMA):
+    for parameter in source.parameters:
+        if str(signature.get(parameter.name, "")).startswith("tensordesc") and not target.has(Feature.TMA):
             said = refusal(f"a tensor descriptor as the argument '{parameter.name}'", (Feature.TMA,), target)
-            raise kernel.source.error(
-                parameter.node, said, ("make it in the kernel of a pointer: tl.make_tensor_descriptor",)
-            )
+            raise source.error(parameter.node, said, ("make it in the kernel of a pointer: tl.make_tensor_descriptor",))

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
 
+from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
@@ -104,6 +105,8 @@ def compile_text(
     clock = _Clock()
     module = frontend_module(source, specialization)
     clock.lap("frontend")
+    if check_budget:
+        check_launch(module)
 
     def finish(stage: str, module: ModuleOp, *, is_end: bool) -> None:
         clock.lap(stage)

@@ -256,6 +256,25 @@ class CudaDriver:
             return False
         return count.value > 0
 
+    def capabilities(self) -> list[tuple[int, int]]:
+        """Return (major, minor) of every GPU here; none where there is no driver. No context is made."""
+        if not self.available():
+            return []
+        count, device = ctypes.c_int(), ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        found: list[tuple[int, int]] = []
+        for ordinal in range(count.value):
+            self._call("cuDeviceGet", ctypes.byref(device), ordinal)
+            major = self._attribute_of(device.value, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
+            minor = self._attribute_of(device.value, DeviceAttribute.COMPUTE_CAPABILITY_MINOR)
+            found.append((major, minor))
+        return found
+
+    def _attribute_of(self, device: int, attribute: DeviceAttribute) -> int:
+        value = ctypes.c_int()
+        self._call("cuDeviceGetAttribute", ctypes.byref(value), int(attribute), device)
+        return value.value
+
     def version(self) -> int:
         """Return the CUDA version the driver supports: 13000 means 13.0."""
         version = ctypes.c_int(0)
@@ -334,10 +353,9 @@ class CudaDriver:
     def device_attribute(self, attribute: DeviceAttribute) -> int:
         """Return an attribute of the current context's device."""
         self.ensure_context()
-        device, value = ctypes.c_int(), ctypes.c_int()
+        device = ctypes.c_int()
         self._call("cuCtxGetDevice", ctypes.byref(device))
-        self._call("cuDeviceGetAttribute", ctypes.byref(value), int(attribute), device.value)
-        return value.value
+        return self._attribute_of(device.value, attribute)
 
     def compute_capability(self) -> tuple[int, int]:
         """Return (major, minor): (9, 0) on Hopper, (10, 0) on Blackwell data-centre parts."""

@@ -26,7 +26,7 @@ import operator
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from tlx_xdsl.runtime.cuda_driver import (
@@ -71,8 +71,9 @@ class ArgumentSpec(NamedTuple):
     """One argument of a kernel: its name, and its type in Triton's spelling.
 
     Types: `*fp16` and the like (a tensor on the GPU, an address, or None), `i1`, `i8` to `i64`, `u1`, `u8` to
-    `u64`, `fp16`, `bf16`, `fp32`, `fp64`, and `tensordesc<fp16[128, 64]>` (a TensorDescriptor). Constants
-    that were compiled into the kernel are not arguments.
+    `u64`, `fp16`, `bf16`, `fp32`, `fp64`, and `tensordesc<fp16[128, 64]>` (a TensorDescriptor). `*fp16:16` and
+    `i32:16` are addresses and integers that are multiples of 16, as the kernel was compiled for; others are
+    refused. Constants that were compiled into the kernel are not arguments.
     """
 
     name: str
@@ -106,6 +107,8 @@ class _Integer:
     code: str
     minimum: int
     maximum: int
+    divisor: int = 1
+    """What the kernel takes every value to be a multiple of."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -117,6 +120,7 @@ class _Integer:
         number = operator.index(value)
         if not self.minimum <= number <= self.maximum:
             raise OverflowError(f"{where}: expected {self.minimum} to {self.maximum} ({self.name}), got {number}")
+        _check_multiple(number, self.divisor, where, f"a number ({self.name})", str(number))
         _store(addresses[0], struct.pack("<" + self.code, number))
 
 
@@ -148,13 +152,17 @@ class _Pointer:
 
     name: str
     pointee: str | None
+    divisor: int = 1
+    """What the kernel takes every address to be a multiple of, in bytes."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
         return (_WORD,)
 
     def write(self, value: Any, addresses: Sequence[int], where: str, driver: CudaDriver) -> None:
-        _store(addresses[0], struct.pack("<Q", self._address(value, where, driver)))
+        address = self._address(value, where, driver)
+        _check_multiple(address, self.divisor, where, f"an address ({self.name})", f"{address:#x}")
+        _store(addresses[0], struct.pack("<Q", address))
 
     def _address(self, value: Any, where: str, driver: CudaDriver) -> int:
         if value is None:
@@ -168,7 +176,7 @@ class _Pointer:
 
 
 @dataclass(frozen=True)
-class _TensorMapFormat:
+class TensorMapFormat:
     """What the compiler decided about one descriptor: the entry of `tensordesc_meta`, checked."""
 
     data_type: TensorMapDataType
@@ -185,7 +193,7 @@ class _Descriptor:
     name: str
     element: str | None
     block: tuple[int, ...]
-    format: _TensorMapFormat
+    format: TensorMapFormat
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -250,6 +258,15 @@ def _check_dtype(tensor: Any, expected: str | None, where: str) -> None:
         raise TypeError(f"{where}: expected elements of type {expected}, got {found}")
 
 
+def _check_multiple(value: int, divisor: int, where: str, what: str, found: str) -> None:
+    """Refuse what the kernel would misread: its vector accesses rest on what it was told of its arguments."""
+    if value % divisor:
+        raise ValueError(
+            f"{where}: the kernel was compiled for {what} that is a multiple of {divisor}, got {found}, "
+            f"{value % divisor} past one"
+        )
+
+
 def _device_address(tensor: Any, where: str, driver: CudaDriver) -> int:
     """Return where kernels find `tensor`.
 
@@ -275,9 +292,9 @@ def _pack_bf16(value: float) -> bytes:
     return struct.pack("<H", (bits + ties_to_even) >> 16)
 
 
-def _integers() -> dict[str, _Parameter]:
+def _integers() -> dict[str, _Integer]:
     """Return the integer types. One-bit integers take a byte that holds 0 or 1."""
-    types: dict[str, _Parameter] = {name: _Integer(name, "B", 0, 1) for name in ("i1", "u1")}
+    types = {name: _Integer(name, "B", 0, 1) for name in ("i1", "u1")}
     for width, code in ((8, "b"), (16, "h"), (32, "i"), (64, "q")):
         half = 1 << (width - 1)
         types[f"i{width}"] = _Integer(f"i{width}", code, -half, half - 1)
@@ -297,6 +314,8 @@ _SCALARS: dict[str, _Parameter] = {
 
 # --- reading the signature --------------------------------------------------------------------------------
 
+_DIVISIBILITY = re.compile(r"(?P<type>.*?)(?::(?P<divisor>[1-9]\d*))?", re.DOTALL)
+
 # Gluon adds the shared-memory layout after the shape; it does not matter here.
 _DESCRIPTOR_TYPE = re.compile(r"tensordesc<(?P<element>\w+)\[(?P<block>[\d,\s]+)\].*>")
 
@@ -307,6 +326,13 @@ _ELEMENT_TYPES = {number: TensorMapDataType(number) for number in range(16)} | {
     9: TensorMapDataType.FLOAT64,
     10: TensorMapDataType.BFLOAT16,
 }
+
+
+def split_type(text: str) -> tuple[str, int]:
+    """The type of an argument, and what its values are multiples of: `*fp16:16` is `*fp16` and 16."""
+    match = _DIVISIBILITY.fullmatch(text)
+    assert match is not None, "it matches any text"
+    return match["type"], int(match["divisor"] or 1)
 
 
 def _read_arguments(
@@ -326,13 +352,15 @@ def _read_arguments(
     parameters: list[_Parameter] = []
     for index, spec in enumerate(arguments):
         where = _where(kernel, index, spec)
-        if spec.type.startswith("tensordesc"):
-            parameters.append(_read_descriptor(spec.type, next(entries), where))
-        elif spec.type.startswith("*"):
+        plain, divisor = split_type(spec.type)
+        if plain.startswith("tensordesc"):
+            parameters.append(_read_descriptor(plain, next(entries), where))
+        elif plain.startswith("*"):
             # Triton writes a pointer to constant memory as `*kfp16`.
-            parameters.append(_Pointer(spec.type, dtype_name(spec.type[1:].removeprefix("k"))))
-        elif spec.type in _SCALARS:
-            parameters.append(_SCALARS[spec.type])
+            parameters.append(_Pointer(plain, dtype_name(plain[1:].removeprefix("k")), divisor))
+        elif plain in _SCALARS:
+            scalar = _SCALARS[plain]
+            parameters.append(replace(scalar, divisor=divisor) if isinstance(scalar, _Integer) else scalar)
         else:
             raise ValueError(
                 f"{where}: expected the type *..., tensordesc<...> or one of {', '.join(_SCALARS)}; got {spec.type!r}"
@@ -345,7 +373,7 @@ def _read_descriptor(type_text: str, meta: Mapping[str, Any], where: str) -> _De
     if match is None:
         raise ValueError(f"{where}: expected a type like tensordesc<fp16[128, 64]>, got {type_text!r}")
     block = tuple(int(extent) for extent in match["block"].split(","))
-    map_format = _read_tensor_map_format(meta, where)
+    map_format = read_tensor_map_format(meta, where)
     if not 1 <= len(block) <= MAX_TENSOR_RANK or len(block) != len(map_format.box):
         raise ValueError(
             f"{where}: expected 1 to {MAX_TENSOR_RANK} dimensions, as many as in block_size "
@@ -354,7 +382,11 @@ def _read_descriptor(type_text: str, meta: Mapping[str, Any], where: str) -> _De
     return _Descriptor(type_text, dtype_name(match["element"]), block, map_format)
 
 
-def _read_tensor_map_format(meta: Mapping[str, Any], where: str) -> _TensorMapFormat:
+def read_tensor_map_format(meta: Mapping[str, Any], where: str) -> TensorMapFormat:
+    """Check an entry of `tensordesc_meta`.
+
+    Raises ValueError, which starts with `where`, for what no tensor map has.
+    """
     missing = [key for key in ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded") if key not in meta]
     if missing:
         raise ValueError(f"{where}: tensordesc_meta lacks {', '.join(missing)}")
@@ -367,7 +399,7 @@ def _read_tensor_map_format(meta: Mapping[str, Any], where: str) -> _TensorMapFo
     box = tuple(int(extent) for extent in meta["block_size"])
     if not all(1 <= extent <= MAX_BOX for extent in box):
         raise ValueError(f"{where}: expected block_size entries of 1 to {MAX_BOX}, got {list(box)}")
-    return _TensorMapFormat(
+    return TensorMapFormat(
         _ELEMENT_TYPES[meta["elem_type"]],
         int(meta["elem_size"]),
         meta["swizzle"],

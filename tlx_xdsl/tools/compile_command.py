@@ -31,6 +31,7 @@ from tlx_xdsl.runtime.compilation import (
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.jit import Kernel
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
+from tlx_xdsl.tools import bundle_option
 from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 from tlx_xdsl.tools.report import format_report
 
@@ -42,12 +43,13 @@ _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
+    parser.add_argument("-o", "--output", metavar="DIR", help="folder for the files (build); - prints them")
     parser.add_argument(
-        "-o", "--output", default="build", metavar="DIR", help="folder for the files (build); - prints them"
+        "--emit",
+        metavar="STAGES",
+        help=f"what to write, of {','.join(STAGES)} (all but llir; none with --bundle alone)",
     )
-    parser.add_argument(
-        "--emit", default=_DEFAULT_STAGES, metavar="STAGES", help=f"what to write, of {','.join(STAGES)}"
-    )
+    bundle_option.add_arguments(parser)
     parser.add_argument(
         "--triton-version",
         metavar="VERSION",
@@ -103,14 +105,16 @@ def run(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.
     """
-    stages = _stages(args.emit)
-    needs_backend = any(stage in stages for stage in ("llir", "ptx", "cubin", "json"))
+    stages = _asked_stages(args)
+    needed = (*stages, *bundle_option.stages(args))
+    needs_backend = any(stage in needed for stage in ("llir", "ptx", "cubin", "json"))
     version = triton_version(args.triton_version, needs_backend=needs_backend)
     if needs_backend:
         # Triton's import takes longer than our passes: let it happen meanwhile.
         start_worker()
     kernel, options, specialization = load(args)
-    output = Path(args.output)
+    bundle_option.check(args, kernel.source, specialization)
+    output = Path(args.output or "build")
     paths: list[Path] = []
     if args.output == "-":
         _print_text(kernel, specialization, version, stages, verify=not args.no_verify, conversion=args.conversion)
@@ -143,7 +147,7 @@ def run(args: argparse.Namespace) -> None:
     times = dict(text.times_ms)
     result = None
     if needs_backend:
-        result = _backend(text, specialization, options, stages)
+        result = _backend(text, specialization, options, needed)
         times |= {f"Triton: {stage}": ms for stage, ms in result.times_ms.items()}
         products: dict[str, str | bytes] = {
             "llir": result.llir,
@@ -156,6 +160,7 @@ def run(args: argparse.Namespace) -> None:
                 write(stage, products[stage])
         for warning in result.warnings:
             print(warning, file=sys.stderr)
+        paths += bundle_option.write(args, kernel.source, specialization, text, result, options["num_stages"])
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
 
@@ -197,6 +202,13 @@ def _print_text(
         return
     text = compile_text(kernel.source, specialization, triton_version=version, verify=verify, conversion=conversion)
     print("".join(getattr(text, stage) for stage in stages), end="")
+
+
+def _asked_stages(args: argparse.Namespace) -> tuple[str, ...]:
+    """The stages to write as files. Who asks for a bundle, and for nothing else, gets nothing else."""
+    if args.bundle is not None and args.emit is None and args.output is None:
+        return ()
+    return _stages(args.emit or _DEFAULT_STAGES)
 
 
 def _stages(text: str) -> tuple[str, ...]:

@@ -125,8 +125,8 @@ def assignments(texts: Sequence[str], option: str) -> dict[str, str]:
 _DTYPES = {name: dtype for dtype in ALL_DTYPES for name in (dtype.name, dtype.spelling)}
 
 
-def constexpr_value(name: str, text: str) -> Any:
-    """The value that `--constexpr NAME=text` means: a Python literal, or the name of an element type.
+def constexpr_value(name: str, text: str, option: str = "--constexpr") -> Any:
+    """The value that `option` NAME=text means: a Python literal, or the name of an element type.
 
     Raises CompilationError for anything else.
     """
@@ -136,6 +136,6 @@ def constexpr_value(name: str, text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError) as error:
         raise CompilationError(
-            f"--constexpr: '{name}' needs a Python literal such as 128, True or 'text', or an element type such as "
+            f"{option}: '{name}' needs a Python literal such as 128, True or 'text', or an element type such as "
             f"fp16, found '{text}'"
         ) from error

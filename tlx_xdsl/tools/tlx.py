@@ -16,6 +16,7 @@ _COMMANDS = {
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
     "reverse": ("reverse_command", "write IR as the Python of a kernel"),
+    "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
 }
 """The module below `tlx_xdsl.tools` and the help of each command; only the one that is asked for is imported."""

@@ -7,6 +7,14 @@ from tests.unit.interpreter.example_runs import CASES
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
 SEEDS = range(3) if volume.is_full() else range(1)
+RUNS = [
+    (stage, seed, schedule)
+    for stage in ("frontend", "aliased")
+    for seed in SEEDS
+    for schedule in POLICIES
+    # In the CI tier one schedule in the midst of the passes; behind the frontend and behind the passes all of them.
+    if stage == "frontend" or schedule == "adversarial" or volume.is_full()
+]
 
 
 def warnings_of(told):
@@ -14,9 +22,7 @@ def warnings_of(told):
     return [each for each in told.warnings if each.severity != "remark"]
 
 
-@pytest.mark.parametrize("schedule", POLICIES)
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("stage", ["frontend", "aliased"])
+@pytest.mark.parametrize(("stage", "seed", "schedule"), RUNS)
 @pytest.mark.parametrize("name", CASES)
 def test_example(name, stage, seed, schedule):
     told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)

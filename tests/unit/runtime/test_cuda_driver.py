@@ -142,6 +142,14 @@ def test_device_facts(driver):
     assert driver.max_shared_memory() == 232448
 
 
+def test_the_gpus_here_are_asked_without_a_context(make_cuda):
+    cuda = make_cuda()
+    assert CudaDriver(cuda.library).capabilities() == [(9, 0)]
+    assert not cuda.context
+    assert CudaDriver(make_cuda(devices=0).library).capabilities() == []
+    assert CudaDriver(make_cuda(failures={"cuInit": 100}).library).capabilities() == []
+
+
 def test_device_address(make_cuda):
     driver = CudaDriver(make_cuda(host_addresses={0x1000}).library)
     assert driver.device_address(0x7000_0000) == 0x7000_0000

@@ -145,6 +145,13 @@ def test_one_argument(bench, type_, value, data):
     assert bench(numbered(type_), [len(data)]).launch(value).parameters[0] == data
 
 
+@pytest.mark.parametrize(
+    ("type_", "value"), [("*fp16:16", 0x1230), ("*fp16:16", None), ("i64:16", -32), ("*kfp16:2", 6)]
+)
+def test_multiples_that_the_kernel_was_compiled_for(bench, type_, value):
+    assert bench(numbered(type_), [8]).launch(value).parameters[0] == struct.pack("<q", value or 0)
+
+
 def test_pointer_to_constant_memory_and_empty_tensor(bench, make_tensor):
     b = bench(numbered("*kfp16"), [8], cuda_options={"host_addresses": {0}})
     assert b.launch(make_tensor(address=0)).parameters[0] == NULL
@@ -371,6 +378,13 @@ def test_wrong_number_of_arguments(bench):
         ("fp16", 1e6, OverflowError, "expected a finite fp16, got 1000000.0"),
         ("bf16", 1e300, OverflowError, "expected a finite bf16, got 1e+300"),
         ("*fp16", "x", TypeError, "expected a tensor, an address or None (*fp16), got str"),
+        (
+            "*fp16:16",
+            0x1238,
+            ValueError,
+            "compiled for an address (*fp16) that is a multiple of 16, got 0x1238, 8 past",
+        ),
+        ("i32:8", -4, ValueError, "compiled for a number (i32) that is a multiple of 8, got -4, 4 past one"),
     ],
 )
 def test_wrong_value(bench, type_, value, error, message):
@@ -379,7 +393,17 @@ def test_wrong_value(bench, type_, value, error, message):
     assert message in str(caught.value)
 
 
-SIZES = {"i32": [4], "u8": [1], "i1": [1], "fp32": [4], "fp16": [2], "bf16": [2], "*fp16": [8]}
+SIZES = {
+    "i32:8": [4],
+    "*fp16:16": [8],
+    "i32": [4],
+    "u8": [1],
+    "i1": [1],
+    "fp32": [4],
+    "fp16": [2],
+    "bf16": [2],
+    "*fp16": [8],
+}
 
 
 def test_tensor_of_another_type(bench, make_tensor):

@@ -24,6 +24,7 @@ from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
+from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
@@ -123,7 +124,8 @@ class TMEMAllocOp(TritonOp):
         buffer = self.result.type
         verify_block(buffer)
         if (columns := columns_of(buffer)) > COLUMNS:
-            raise VerifyException(f"takes {columns} columns of tensor memory, there are {COLUMNS}")
+            message = f"takes {columns} columns of tensor memory, there are {COLUMNS}"
+            raise OverBudgetException(message, resource="tensor memory", required=columns, limit=COLUMNS)
         if self.src is not None:
             verify_same_elements(buffer, self.src.type)
         elif not buffer.is_mutable:

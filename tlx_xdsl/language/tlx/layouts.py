@@ -1,7 +1,8 @@
 """Layouts that a kernel may ask for: objects that hold numbers, made on the host or in a kernel.
 
 What they mean stands with the classes of `tlx_xdsl.layouts.encodings` that they become: the reference shows them with
-the dialects `ttg` and `ttng`. A layout in registers says which thread holds which element; a layout in shared memory says where an element lies.
+the dialects `ttg` and `ttng`. A layout in registers says which thread holds which element; a layout in shared memory
+says where an element lies.
 """
 
 from __future__ import annotations
