@@ -16,7 +16,7 @@ GROUPS = {
     "layout": "Layouts",
     "tritongpu": "To TTGIR",
     "nvidia": "NVIDIA",
-    "canonicalize": "Everywhere",
+    "": "Everywhere",
 }
 """The packages below `tlx_xdsl.transforms`, in the order of the page, and what their passes are about."""
 
@@ -35,7 +35,8 @@ def passes_by_group() -> dict[str, dict[str, type[ModulePass]]]:
     for name, load in {**ALL_PASSES, **OVERRIDES}.items():
         cls = load()
         if not is_alias(cls):
-            groups[cls.__module__.split(".")[2]][name] = cls
+            package = cls.__module__.split(".")[2]
+            groups[package if package in groups else ""][name] = cls
     return groups
 
 
