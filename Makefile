@@ -15,6 +15,7 @@ VENV ?= .venv$(addprefix -,$(filter-out $(DEFAULT_TRITON),$(TRITON_VERSION)))
 EXTRAS ?= dev,nvidia
 # More arguments for the tools, as in `make test-unit PYTEST_ARGS='-k storage -x'`.
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 LIT_ARGS ?=
 # Processes that run the unit tests: one for each core, or none but pytest's own where there is a GPU. With 0 a
 # debugger works.
@@ -103,8 +104,8 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/storage_alias.py
 	$(BIN)/python benchmarks/interpreter.py
 
-bench-gpu: setup ## Measure the GEMM against its rivals (needs a GPU; install torch into the environment first)
-	$(BIN)/python benchmarks/gpu_gemm.py
+bench-gpu: setup ## Measure our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
+	$(BIN)/python benchmarks/gpu_kernels.py $(BENCH_ARGS)
 
 build: setup ## Build wheel and source distribution into dist/
 	rm -rf dist

@@ -45,13 +45,14 @@ def cool_rounds(
     burst: int = 5,
     flush_bytes: int = 256 << 20,
     idle_s: float = 0.1,
+    after_burst: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:
     """Time every candidate at full clock; return its time in ms for each round.
 
     In each round every candidate gets a pause of `idle_s` seconds and then a burst of launches, each after a
     write of `flush_bytes` that empties the L2 cache (more than its 50 MB on Hopper). A round's time is the
     median of the burst. The write keeps the GPU busy while the host prepares the launch, so host time stays
-    out of the result.
+    out of the result. `after_burst` is called behind each burst, to read a clock.
     """
     import torch
 
@@ -64,6 +65,7 @@ def cool_rounds(
         for name, launch in candidates.items():
             time.sleep(idle_s)
             times[name].append(_burst_median(launch, flush, burst))
+            after_burst()
     return times
 
 
@@ -83,11 +85,16 @@ def _burst_median(launch: Candidate, flush: Any, burst: int) -> float:
 
 
 def hot_rounds(
-    candidates: Mapping[str, Candidate], rounds: int = 3, warmup_ms: int = 25, rep_ms: int = 100
+    candidates: Mapping[str, Candidate],
+    rounds: int = 3,
+    warmup_ms: int = 25,
+    rep_ms: int = 100,
+    after_burst: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:
     """Time every candidate under sustained load; return the median in ms of each round.
 
-    A round runs each candidate for `warmup_ms` and then for `rep_ms` of measured time, back to back.
+    A round runs each candidate for `warmup_ms` and then for `rep_ms` of measured time, back to back. `after_burst` is
+    called behind each candidate's turn.
     """
     from triton.testing import do_bench
 
@@ -95,6 +102,7 @@ def hot_rounds(
     for _ in range(rounds):
         for name, launch in candidates.items():
             times[name].append(do_bench(launch, warmup=warmup_ms, rep=rep_ms, return_mode="median"))
+            after_burst()
     return times
 
 

@@ -169,7 +169,7 @@ TLX_COMPILE = {
 
 
 def launch_arguments(q, k, v, out, lse, scale):
-    """The grid and the arguments for contiguous (batch, heads, length, head_dim); `lse` has the first three of these."""
+    """The grid and the arguments for contiguous (batch, heads, length, head_dim); `lse` has no head_dim."""
     batch, heads, length, head_dim = q.shape
     tile = TLX_COMPILE["attention"]["constexprs"]
     block_m, block_n = tile["BLOCK_M"], tile["BLOCK_N"]

@@ -34,20 +34,23 @@ def build_module(
     *,
     num_warps: int = 4,
     num_ctas: int = 1,
+    clustered: bool = False,
     capability: int = 90,
     debug: bool = False,
 ) -> ModuleOp:
     """The module of one kernel, every operation located in its source.
 
     `signature` gives the type of each runtime argument in Triton's spelling (of a tuple, a tuple of types),
-    `constexprs` the value of each compile-time one; defaults of the kernel's parameters fill gaps. `capability` is
-    the target's compute capability, such as 90 for sm_90a; with `debug`, `tl.device_assert` has an effect.
+    `constexprs` the value of each compile-time one; defaults of the kernel's parameters fill gaps. `clustered` says that
+    clusters have several CTAs. `capability` is the target's compute capability, such as 90 for sm_90a; with `debug`,
+    `tl.device_assert` has an effect.
 
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
     every error in the kernel itself; also, as an internal error, for what is our fault.
     """
     try:
-        return _build(source, signature, constexprs, Unit(capability, debug, num_warps, num_ctas))
+        unit = Unit(capability, debug, num_warps, num_ctas, clustered or num_ctas > 1)
+        return _build(source, signature, constexprs, unit)
     except CompilationError:
         raise
     except Exception as error:

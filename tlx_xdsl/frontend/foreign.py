@@ -118,11 +118,12 @@ def source_of(value: Any) -> KernelSource | None:
         return source
     if getattr(value, LIBRARY_MARK, False) is True:
         return _library_source(value)
-    cls = cast("type[Any]", type(value))
-    if cls.__module__.startswith("triton"):
-        if cls.__name__ in ("Autotuner", "Heuristics"):
+    for base in cast("type[Any]", type(value)).__mro__:
+        if not base.__module__.startswith("triton"):
+            continue
+        if base.__name__ in ("Autotuner", "Heuristics"):
             return source_of(value.fn)
-        if any(base.__name__ == "JITFunction" for base in cls.__mro__):
+        if base.__name__ == "JITFunction":
             known = value.__dict__.get("_tlx_xdsl_source")
             if known is None:
                 known = KernelSource(inspect.unwrap(value.fn), bool(getattr(value, "noinline", False)))

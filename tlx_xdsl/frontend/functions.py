@@ -59,6 +59,8 @@ class Unit:
     """Warps that run what is compiled now: those of the program, or of the task that we are in."""
     num_ctas: int = 1
     """CTAs of a cluster that work on one tensor."""
+    clustered: bool = False
+    """Whether a cluster has several CTAs."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])

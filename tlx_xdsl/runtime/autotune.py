@@ -30,8 +30,8 @@ class Config(triton.Config):
     Raises ValueError for anything but one to three positive numbers.
     """
 
-    def __init__(self, kwargs: dict[str, Any], *, ctas_per_cga: Any = None, **options: Any):
-        super().__init__(kwargs, **options)
+    def __init__(self, kwargs: dict[str, Any], *positional: Any, ctas_per_cga: Any = None, **options: Any):
+        super().__init__(kwargs, *positional, **options)
         self.ctas_per_cga = cluster_option(ctas_per_cga)
 
     def all_kwargs(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Literal, TypeAlias, get_args
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
@@ -207,6 +208,7 @@ def frontend_module(source: KernelSource, specialization: Specialization) -> Mod
         specialization.constexprs,
         num_warps=specialization.num_warps,
         num_ctas=specialization.num_ctas,
+        clustered=prod(specialization.cluster) > 1,
         capability=target_named(specialization.target).capability,
         debug=specialization.debug,
     )

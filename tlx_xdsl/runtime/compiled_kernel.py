@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from triton.compiler import CompiledKernel
 from triton.compiler.compiler import AsmDict
 
+from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
 from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class TLXCompiledKernel(CompiledKernel):
         super().__init__(src, metadata_group, hash)
         self.asm = _Stages(dict(self.asm), self)
 
+    def _init_handles(self) -> None:
+        if self.module is None:
+            refuse_while_capturing(self.name)
+        super()._init_handles()
+
     def run_passes(self) -> dict[str, str]:
         """Run the frontend and our passes again; the text behind each, under its name."""
         from tlx_xdsl.runtime.compilation import compile_text
@@ -77,6 +83,7 @@ class TLXCompiledKernel(CompiledKernel):
     @cached_property
     def launcher(self) -> Launcher:
         """Launches the kernel with nothing but the CUDA driver; takes the runtime arguments, tuples flattened."""
+        refuse_while_capturing(self.name)
         metadata = cast(Any, self.metadata)
         return Launcher(
             self.kernel,

@@ -13,6 +13,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tlx_xdsl.compat import NEEDS_TRITON, reading
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.language.core import ALL_DTYPES
@@ -75,7 +76,8 @@ def _run(path: str) -> ModuleType:
     sys.path.insert(0, str(Path(path).resolve().parent))
     sys.modules[module.__name__] = module
     try:
-        with without_launching():
+        # Scripts for Meta's TLX are read as they are.
+        with without_launching(), reading():
             spec.loader.exec_module(module)
     except CompilationError:
         raise
@@ -94,13 +96,12 @@ def _import_error(path: str, error: Exception) -> CompilationError:
     wanted = Path(path).resolve()
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == wanted]
     message = f"{type(error).__name__}: {error}"
+    notes = (NEEDS_TRITON,) if isinstance(error, ModuleNotFoundError) and error.name == "triton" else ()
     if not frames:
-        return CompilationError(message, SourceLocation(path, 0))
+        return CompilationError(message, SourceLocation(path, 0), notes=notes)
     frame = frames[-1]
-    column = (frame.colno or 0) + 1
-    return CompilationError(
-        message, SourceLocation(path, frame.lineno or 0, column), source_line=_source_line(path, frame.lineno)
-    )
+    place = SourceLocation(path, frame.lineno or 0, (frame.colno or 0) + 1)
+    return CompilationError(message, place, source_line=_source_line(path, frame.lineno), notes=notes)
 
 
 def _source_line(path: str, line: int | None) -> str | None:

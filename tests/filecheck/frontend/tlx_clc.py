@@ -1,6 +1,7 @@
 """Cluster launch control of Blackwell GPUs."""
 # RUN: tlx compile %s:clusters --emit ttir -o - | filecheck %s --check-prefix=CLUSTERS
 # RUN: tlx compile %s:alone --emit ttir -o - | filecheck %s --check-prefix=ALONE
+# RUN: tlx compile %s:clusters_of_one --emit ttir -o - | filecheck %s --check-prefix=ONE
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -44,6 +45,17 @@ def clusters(out, phase):
 
 
 @tlx_xdsl.jit
+def clusters_of_one(out, phase):
+    # Nobody is there to share with: this is what `multi_ctas=False` says.
+    # ONE-NOT: {{cluster_cta_rank|map_to_remote}}
+    # ONE: ttng.clc_try_cancel
+    context = tlx.clc_create_context(1)
+    tlx.clc_producer(context, phase)
+    # ONE: ttng.arrive_barrier
+    tl.store(out, tlx.clc_consumer(context, phase))
+
+
+@tlx_xdsl.jit
 def alone(out, phase):
     context = tlx.clc_create_context(1)
     # ALONE: ttng.wait_barrier %{{.*}}, %phase, %true :
@@ -71,6 +83,7 @@ def alone(out, phase):
 
 
 TLX_COMPILE = {
-    "clusters": {"signature": {"out": "*i32", "phase": "i32"}, "target": "sm_100a"},
+    "clusters": {"signature": {"out": "*i32", "phase": "i32"}, "target": "sm_100a", "cluster": (2, 1, 1)},
+    "clusters_of_one": {"signature": {"out": "*i32", "phase": "i32"}, "target": "sm_100a"},
     "alone": {"signature": {"out": "*i32", "phase": "i32"}, "target": "sm_100a"},
 }

@@ -343,6 +343,8 @@ def test_wrong_tensors_and_grids(on, make_tensor):
     bundle, _ = on(num_ctas=2)
     with pytest.raises(BundleError, match="'str' object cannot be interpreted as an integer"):
         bundle(("3",), 16, 1, 1.0)
+    with pytest.raises(BundleError, match="expected a grid of 1 to 3 numbers"):
+        bundle((), 16, 1, 1.0)
 
 
 # --- replacing a bundle -------------------------------------------------------------------------------------------

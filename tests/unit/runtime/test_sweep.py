@@ -120,7 +120,7 @@ class TestVerdicts:
         )
         assert [result.job for result in report] == jobs
         expected = [
-            ("fits", r"fits \(\d+ registers, 0 spills, 0 B shared, \d+ ms\)"),
+            ("fits", r"fits \(\d+ registers, 0 spills, 0 B shared, [\d,]+ ms\)"),
             ("error", r"error: .*sweep_kernels.py:12:\d+: tl.arange: .* power of two of elements, found 100"),
             ("died", r"died: .*sweep_kernels.py:\d+:1: the stock Triton process .*Invalid \$ operand number"),
             ("fits", r"fits \(.*"),
@@ -249,7 +249,7 @@ class TestReport:
         assert report.table().splitlines() == [
             "#  BLOCK  verdict",
             "0     64  fits (32 registers, 0 spills, 1,024 B shared, 500 ms)",
-            "1    128  spills (32 registers, 24 B spilled, 1,024 B shared, 500 ms)",
+            "1    128  spills 24 B (32 registers, 1,024 B shared, 500 ms)",
             "2 configurations: 1 fits, 1 spills; 2.0 s on 1 worker",
         ]
         assert "<td>128</td>" in report._repr_html_()

@@ -56,12 +56,17 @@ def _always(call: Call) -> Tensor:
     return call.as_scalar("ctx", Constexpr(True), int1)
 
 
+def _several_ctas(call: Call) -> bool:
+    """Whether CTAs share a response: a cluster of one CTA has nobody to share with, whatever the caller says."""
+    return call.flag("multi_ctas") and call.visitor.unit.clustered
+
+
 @lowers("tlx.clc_producer")
 def _clc_producer(call: Call) -> Value | None:
     call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     empty, full, response = _stage(call)
     phase = parity(call, "p_producer")
-    if not call.flag("multi_ctas"):
+    if not _several_ctas(call):
         wait(call, empty, phase, _always(call))
         expect(call, full, RESPONSE_BYTES, _always(call))
         call.emit(ttng.CLCTryCancelOp(operands=[response.ssa, full.ssa]))
@@ -78,7 +83,7 @@ def _clc_producer(call: Call) -> Value | None:
 def _clc_consumer(call: Call) -> Value:
     call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     empty, full, response = _stage(call)
-    several, all_three = call.flag("multi_ctas"), call.flag("return_3d")
+    several, all_three = _several_ctas(call), call.flag("return_3d")
     wait(call, full, parity(call, "p_consumer"), _always(call))
     coordinates = _query(call, response, several=several, dims=3 if all_three else 1)
     # The response was read by this thread, and is written by the asynchronous proxy next.

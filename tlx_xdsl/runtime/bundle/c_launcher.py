@@ -6,12 +6,13 @@ of the source, so that a program that was linked needs no file of the bundle. C9
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from tlx_xdsl.runtime.bundle.c_names import c_names
 from tlx_xdsl.runtime.bundle.c_text import (
     ENCODE,
+    ENCODE_ARGUMENT,
     FIND,
     HEADER,
     LAUNCH,
@@ -116,21 +117,15 @@ class CLauncher:
         m = self._manifest
         scratch = m.global_scratch_size > 0
         attributes = _attributes(m)
-        first: dict[str, str] = {
-            "maps": _maps(len(self._descriptors)),
-            "checks": "".join(argument.check() for argument in self._arguments) + _cluster_checks(m),
-            "encode": "".join(argument.encode(index) for index, argument in enumerate(self._descriptors)),
-        }
         return LAUNCH.substitute(
-            first,
             name=m.name,
             declared=self._parameters(),
+            maps=_maps(len(self._descriptors)),
+            checks="".join(argument.check() for argument in self._arguments) + _cluster_checks(m),
+            encode="".join(argument.encode(index) for index, argument in enumerate(self._descriptors)),
             attribute_memory=f"    CUlaunchAttribute attributes[{len(attributes)}];\n" if attributes else "",
             attributes=_set_attributes(attributes),
-            addresses=",\n        ".join(
-                [*(a for each in self._addresses() for a in each), "&global_scratch", "&profile_scratch"]
-            ),
-            num_ctas=m.num_ctas,
+            addresses=",\n        ".join([*self._addresses(), "&global_scratch", "&profile_scratch"]),
             grid_x="gridX" if m.num_ctas == 1 else f"gridX * {m.num_ctas}u",
             threads=WARP_SIZE * m.num_warps,
             shared=m.shared,
@@ -138,12 +133,12 @@ class CLauncher:
             scratch_end=SCRATCH_END if scratch else "",
         )
 
-    def _addresses(self) -> list[list[str]]:
+    def _addresses(self) -> list[str]:
         """Where the driver finds each kernel parameter."""
         maps = 0
-        found: list[list[str]] = []
+        found: list[str] = []
         for argument in self._arguments:
-            found.append(argument.addresses(maps))
+            found += argument.addresses(maps)
             maps += argument.format is not None
         return found
 
@@ -209,18 +204,16 @@ class _Argument:
         """Statements that make the tensor map."""
         if self.format is None:
             return ""
-        box = ", ".join(f"{extent}u" for extent in reversed(self.format.box))
-        kind = self.format.data_type.name.removeprefix("PACKED_")
-        return f"""\
-    {{
-        static const cuuint32_t {self.name}_box[{self._rank}] = {{{box}}};
-        status = encode_tiled(&maps[{index}], CU_TENSOR_MAP_DATA_TYPE_{kind}, {self.format.element_bytes}, {self._rank},
-                              {self.name}, {self.name}_shape, {self.name}_strides, {self.name}_box,
-                              CU_TENSOR_MAP_SWIZZLE_{_SWIZZLES[self.format.swizzle]}, {2 if self.format.fp4_padded else 1});
-        if (status != CUDA_SUCCESS)
-            return fail(status, "'{self.name}': cuTensorMapEncodeTiled refused the tensor");
-    }}
-"""  # noqa: E501
+        return ENCODE_ARGUMENT.substitute(
+            name=self.name,
+            index=index,
+            rank=self._rank,
+            box=", ".join(f"{extent}u" for extent in reversed(self.format.box)),
+            type=self.format.data_type.name.removeprefix("PACKED_"),
+            element_bytes=self.format.element_bytes,
+            swizzle=_SWIZZLES[self.format.swizzle],
+            packing=2 if self.format.fp4_padded else 1,
+        )
 
     def addresses(self, index: int) -> list[str]:
         """Addresses of the kernel's parameters; `index` counts the tensor maps."""
@@ -242,27 +235,24 @@ def _cluster_checks(manifest: Manifest) -> str:
     )
 
 
-def _attributes(manifest: Manifest) -> list[tuple[str, str]]:
-    """The launch attributes, in the order of the launcher in Python: identifier and assignments."""
-    found: list[tuple[str, str]] = []
+def _attributes(manifest: Manifest) -> dict[str, list[str]]:
+    """The launch attributes, in the order of the launcher in Python: what each sets, by its end of the name."""
+    found: dict[str, list[str]] = {}
     if manifest.launch_pdl:
-        found.append(
-            ("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", "programmaticStreamSerializationAllowed = 1")
-        )
+        found["PROGRAMMATIC_STREAM_SERIALIZATION"] = ["programmaticStreamSerializationAllowed = 1"]
     if manifest.launch_cooperative_grid:
-        found.append(("CU_LAUNCH_ATTRIBUTE_COOPERATIVE", "cooperative = 1"))
+        found["COOPERATIVE"] = ["cooperative = 1"]
     if prod(manifest.cluster) > 1:
         sizes = zip("xyz", manifest.cluster, strict=True)
-        values = "|".join(f"clusterDim.{axis} = {size}" for axis, size in sizes)
-        found.append(("CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION", values))
+        found["CLUSTER_DIMENSION"] = [f"clusterDim.{axis} = {size}" for axis, size in sizes]
     return found
 
 
-def _set_attributes(attributes: Sequence[tuple[str, str]]) -> str:
+def _set_attributes(attributes: Mapping[str, Sequence[str]]) -> str:
     lines: list[str] = ["memset(attributes, 0, sizeof attributes);"] if attributes else []
-    for index, (identifier, values) in enumerate(attributes):
-        lines.append(f"attributes[{index}].id = {identifier};")
-        lines.extend(f"attributes[{index}].value.{value};" for value in values.split("|"))
+    for index, (name, values) in enumerate(attributes.items()):
+        lines.append(f"attributes[{index}].id = CU_LAUNCH_ATTRIBUTE_{name};")
+        lines.extend(f"attributes[{index}].value.{value};" for value in values)
     if attributes:
         lines += ["config.attrs = attributes;", f"config.numAttrs = {len(attributes)};"]
     return "".join(f"    {line}\n" for line in lines)

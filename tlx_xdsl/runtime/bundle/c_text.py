@@ -152,6 +152,16 @@ static CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, unsigne
 
 """)
 
+ENCODE_ARGUMENT = Template("""\
+    {
+        static const cuuint32_t ${name}_box[$rank] = {$box};
+        status = encode_tiled(&maps[$index], CU_TENSOR_MAP_DATA_TYPE_$type, $element_bytes, $rank, $name, ${name}_shape,
+                              ${name}_strides, ${name}_box, CU_TENSOR_MAP_SWIZZLE_$swizzle, $packing);
+        if (status != CUDA_SUCCESS)
+            return fail(status, "'$name': cuTensorMapEncodeTiled refused the tensor");
+    }
+""")
+
 LOAD = Template("""\
 CUresult ${name}_load(void)
 {

@@ -79,8 +79,8 @@ class LoadedBundle:
         ctas = self.manifest.num_ctas
         if ctas == 1:
             return grid
-        x, *rest = (grid,) if isinstance(grid, int) else grid
-        return (operator.index(x) * ctas, *rest)
+        sizes = (grid,) if isinstance(grid, int) else tuple(grid)
+        return (*(operator.index(x) * ctas for x in sizes[:1]), *sizes[1:])
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         """All arguments in their order.

@@ -10,6 +10,8 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import threading
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -80,12 +82,14 @@ def _digest(path: str) -> str:
 
 
 _loaded: dict[tuple[str, str], ModuleType] = {}
-_loading = 0
+_lock = threading.RLock()
+"""Held while a file is run: threads of one process must not run it twice."""
+_loading: ContextVar[bool] = ContextVar("loading a kernel", default=False)
 
 
 def is_loading() -> bool:
-    """Whether a kernel's file is being run only to find the kernel in it."""
-    return _loading > 0
+    """Whether a kernel's file is being run, by this thread, only to find the kernel in it."""
+    return _loading.get()
 
 
 def _module(reference: KernelReference) -> ModuleType:
@@ -94,14 +98,14 @@ def _module(reference: KernelReference) -> ModuleType:
     if known is not None and _is_of(known, reference.path):
         return known
     key = (reference.path, reference.digest)
-    if key not in _loaded:
-        _loaded[key] = _load(reference)
-    return _loaded[key]
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = _load(reference)
+        return _loaded[key]
 
 
 def _load(reference: KernelReference) -> ModuleType:
-    global _loading
-    _loading += 1
+    token = _loading.set(True)
     try:
         if reference.module != _MAIN and (module := _imported(reference)) is not None:
             return module
@@ -110,7 +114,7 @@ def _load(reference: KernelReference) -> ModuleType:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise UnreachableKernelError(f"running {reference.path} there ends with {reason}") from error
     finally:
-        _loading -= 1
+        _loading.reset(token)
 
 
 def _imported(reference: KernelReference) -> ModuleType | None:

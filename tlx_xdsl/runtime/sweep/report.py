@@ -119,16 +119,16 @@ def _amount(note: str) -> int:
 
 def _success(result: BackendResult, seconds: float, same_as: int | None) -> tuple[Kind, str]:
     resources = result.resources
-    stores, loads = resources.spill_store_bytes, resources.spill_load_bytes
-    parts = [f"{resources.registers} registers", f"{max(stores, loads):,} B spilled" if stores or loads else "0 spills"]
+    spilled = max(resources.spill_store_bytes, resources.spill_load_bytes)
+    parts = [f"{resources.registers} registers", *(() if spilled else ("0 spills",))]
     parts.append(f"{result.metadata.shared + resources.static_shared_bytes:,} B shared")
     if result.metadata.tmem_size:
         parts.append(f"{result.metadata.tmem_size} columns")
     parts.append(f"{seconds * 1e3:,.0f} ms" if same_as is None else f"as configuration {same_as}")
     codes = Counter(warning.text.split(":")[0] for warning in result.warnings)
     parts += [f"warning {code}" for code in codes]
-    kind: Kind = "spills" if stores or loads else "fits"
-    return kind, f"{kind} ({', '.join(parts)})"
+    figures = ", ".join(parts)
+    return ("spills", f"spills {spilled:,} B ({figures})") if spilled else ("fits", f"fits ({figures})")
 
 
 def fewest_spills(result: JobResult) -> tuple[int, int]:

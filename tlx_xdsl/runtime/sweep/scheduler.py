@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.backend import BackendError, installed_triton_version
-from tlx_xdsl.backend.client import default_limit
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.kernels import UnreachableKernelError, is_loading
-from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main
+from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main, cores
 from tlx_xdsl.runtime.sweep.progress import Progress, teller
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport, judged
 from tlx_xdsl.runtime.sweep.steps import (
@@ -72,7 +71,7 @@ def compile_many(
     pool = None
     if executor is None and todo:
         check_main()
-        pool = SpawnPool(min(workers or default_limit(), len(todo)))
+        pool = SpawnPool(min(workers or cores(), len(todo)))
         # One more than there are processes, so that none waits for us.
         workers = pool.workers + 1
     sweep = _Sweep(todo, wish, executor or pool, workers or len(todo) * 2, teller(progress))

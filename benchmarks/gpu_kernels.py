@@ -1,0 +1,154 @@
+"""Our kernels against cuBLAS, cuDNN, FlashAttention and plain Triton on a Hopper GPU: checks first, then speed.
+
+    make bench-gpu                                     (writes docs/performance.md and docs/images/performance.*)
+    python benchmarks/gpu_kernels.py [--families gemm-fp16,...] [--budget 460] [--out DIR]
+    python benchmarks/gpu_kernels.py --dry             (no GPU: small problems in the interpreter, made-up times)
+    python benchmarks/gpu_kernels.py --screen          (our configurations against each other, not the rivals)
+    python benchmarks/gpu_kernels.py --render FILE     (page and plot from the figures of an earlier run)
+
+Each family runs in a process of its own. Where one dies, because a kernel hung or faulted, another one goes on without
+what was running, so that the rest of the family, and the other families, are not lost. Needs torch and Triton; run it
+from a checkout. How is measured: measure.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
+
+import gpu_report
+
+FAMILIES = (
+    "gemm-fp16", "attention-128-fp16", "attention-64-fp16", "gemm-bf16", "attention-128-bf16", "attention-64-bf16",
+)  # fmt: skip
+"""In the order in which they run: the ones with targets first."""
+
+FAMILY_LIMIT_S = 170.0
+"""Seconds after which a family's process is ended: twice what it needs."""
+
+RESTARTS = 2
+"""How often a family goes on after its process has died."""
+
+BUDGET_S = 460.0
+"""Seconds for all families."""
+
+
+def child(args: argparse.Namespace) -> int:
+    """Run one family in this process."""
+    import gpu_run
+    import torch
+    from gpu_cases import families
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    timer = (gpu_run.DryTimer if args.dry else gpu_run.GpuTimer)(args.rounds)
+    family = families(dry=args.dry, screen=args.screen)[args.family]
+    return 0 if gpu_run.run_family(family, args.result, timer, args.only) else 1
+
+
+def supervise(family: str, path: Path, options: list[str], deadline: float) -> dict[str, Any]:
+    """Run a family in processes of its own until it is finished or the time is over; returns what is known of it."""
+    limit = min(time.monotonic() + FAMILY_LIMIT_S, deadline)
+    for _ in range(RESTARTS + 1):
+        left = limit - time.monotonic()
+        if left <= 0:
+            break
+        command = [sys.executable, __file__, "--family", family, "--result", str(path), *options]
+        try:
+            status = subprocess.run(command, timeout=left, check=False).returncode
+            why = f"exit status {status}"
+        except subprocess.TimeoutExpired:
+            status, why = -1, f"still running after {left:.0f} s"
+        known = read(path, family)
+        if known.get("finished") or not known["running"]:
+            break
+        print(f"{family}: {why} at {known['running']}", file=sys.stderr, flush=True)
+        known["skipped"][known["running"]] = why
+        if not known.get("checked"):
+            # Which check it was is told; the others can't be run without it, the timings can.
+            known["checks"].append({"label": known["running"], "error": None, "limit": 0, "ok": False, "why": why})
+            known["checked"] = True
+        path.write_text(json.dumps(known))
+    return read(path, family)
+
+
+def read(path: Path, family: str) -> dict[str, Any]:
+    """What a family's processes have written."""
+    empty = {"family": family, "checks": [], "cases": {}, "skipped": {}, "running": None}
+    return json.loads(path.read_text()) if path.exists() else empty
+
+
+def write_results(records: list[dict[str, Any]], folder: Path, date: str) -> None:
+    """Write page, plot and figures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    images = folder / "images"
+    figures = {"date": date, "families": records}
+    (folder / "performance.json").write_text(json.dumps(figures, indent=1) + "\n")
+    image = gpu_report.plot(records, images / "performance.png")
+    shown = None if image is None else str(image.relative_to(folder))
+    (folder / "performance.md").write_text(gpu_report.page(records, date, shown))
+    print(gpu_report.page(records, date, shown))
+
+
+def failures(records: list[dict[str, Any]]) -> int:
+    """How many families did not finish, or have a check that does not hold."""
+    return sum(not record.get("finished") or not all(check["ok"] for check in record["checks"]) for record in records)
+
+
+def main() -> None:
+    """Run what the command line asks for; exit status 1 where a check failed or a family did not finish."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry", action="store_true", help="no GPU: small problems, made-up times")
+    parser.add_argument("--screen", action="store_true", help="our configurations against each other")
+    parser.add_argument("--families", default=",".join(FAMILIES), help="which ones, with commas between them")
+    parser.add_argument("--only", default="", help="only problems with this in their names")
+    parser.add_argument("--rounds", type=int, default=7, help="cool rounds")
+    parser.add_argument("--budget", type=float, default=BUDGET_S, help="seconds for everything")
+    parser.add_argument("--out", type=Path, help="folder for performance.md, .json and images/ (default: docs/)")
+    parser.add_argument("--render", type=Path, metavar="FILE", help="write page and plot from a performance.json")
+    parser.add_argument("--family", help=argparse.SUPPRESS)
+    parser.add_argument("--result", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.family:
+        sys.stdout.flush()
+        os._exit(child(args))  # a process with a faulted GPU context may not come to its end by itself
+    scratch = Path(tempfile.mkdtemp(prefix="gpu-kernels-"))
+    # A dry run and a comparison of our own configurations are no figures for the documentation.
+    folder = args.out or (scratch / "out" if args.dry or args.screen else ROOT / "docs")
+    if args.render:
+        known = json.loads(args.render.read_text())
+        write_results(known["families"], folder, known["date"])
+        return
+    names = args.families.split(",")
+    if unknown := [name for name in names if name not in FAMILIES]:
+        parser.error(f"unknown families {', '.join(unknown)}, expected some of {', '.join(FAMILIES)}")
+    options = [*(["--dry"] if args.dry else []), *(["--screen"] if args.screen else [])]
+    options += ["--rounds", str(args.rounds), "--only", args.only]
+    started = time.monotonic()
+    records: list[dict[str, Any]] = []
+    date = datetime.date.today().isoformat()
+    for name in names:
+        print(f"== {name}, {time.monotonic() - started:.0f} s", flush=True)
+        records.append(supervise(name, scratch / f"{name}.json", options, started + args.budget))
+        # After each family: what comes later can't lose it.
+        write_results(records, folder, date)
+    print(f"{time.monotonic() - started:.0f} s in all; written to {folder}")
+    if folder.parent != scratch:
+        shutil.rmtree(scratch)
+    sys.exit(1 if failures(records) else 0)
+
+
+if __name__ == "__main__":
+    main()

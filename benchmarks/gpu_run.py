@@ -1,0 +1,177 @@
+"""One family of the GPU benchmark in this process: checks, then timings, written to a file after every step.
+
+The file tells what was running when the process died, so that another one can leave that out and go on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import measure
+import nvml
+import torch
+from gpu_cases import OURS, Case, Family
+
+from tlx_xdsl.backend import installed_triton_version
+
+COOL_ROUNDS = 7
+HOT_ROUNDS = 3
+
+
+class Record:
+    """What is known of a family so far, in a file."""
+
+    def __init__(self, path: Path, family: str):
+        self.path = path
+        self.data: dict[str, Any] = {"family": family, "checks": [], "cases": {}, "skipped": {}, "running": None}
+        if path.exists():
+            self.data = json.loads(path.read_text())
+
+    def write(self, **changes: Any) -> None:
+        """Change entries, and write all to the file at once."""
+        self.data.update(changes)
+        scratch = self.path.with_suffix(".part")
+        scratch.write_text(json.dumps(self.data, indent=1))
+        os.replace(scratch, self.path)
+
+
+class GpuTimer:
+    """Times candidates on the GPU, with the SM clock that each burst ended with."""
+
+    def __init__(self, rounds: int):
+        self.rounds = rounds
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+        self.gpu = nvml.Gpu(int(visible) if visible.isdigit() else 0)
+
+    def first(self, launch: Callable[[], Any], name: str) -> None:
+        """Launch a kernel for the first time; a kernel that hangs ends the process."""
+        measure.watchdog_first_launch(launch, name=name)
+
+    def cool(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+        """Bursts at full clock."""
+        clocks: list[int | None] = []
+        times = measure.cool_rounds(
+            candidates, rounds=self.rounds, after_burst=lambda: clocks.append(self.gpu.clock_mhz())
+        )
+        return {"times": times, "clocks": clocks}
+
+    def hot(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+        """Sustained load."""
+        clocks: list[int | None] = []
+        times = measure.hot_rounds(
+            candidates, rounds=HOT_ROUNDS, after_burst=lambda: clocks.append(self.gpu.clock_mhz())
+        )
+        return {"times": times, "clocks": clocks}
+
+
+class DryTimer:
+    """Runs each candidate and makes up the times: the rest of the benchmark can be tried without a GPU."""
+
+    def __init__(self, rounds: int):
+        self.rounds = rounds
+
+    def first(self, launch: Callable[[], Any], name: str) -> None:
+        """Run it."""
+        launch()
+
+    def cool(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+        """Times that are as good as any."""
+        return self._made_up(candidates, self.rounds, 1980)
+
+    def hot(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+        """The same, slower."""
+        return self._made_up(candidates, HOT_ROUNDS, 1400)
+
+    def _made_up(self, candidates: Mapping[str, Callable[[], Any]], rounds: int, clock: int) -> dict[str, Any]:
+        times = {name: [1.0 + 0.1 * at + 0.01 * turn for turn in range(rounds)] for at, name in enumerate(candidates)}
+        return {"times": times, "clocks": [clock] * rounds}
+
+
+def run_family(family: Family, path: Path, timer: GpuTimer | DryTimer, only: str = "") -> bool:
+    """Check and time a family, going on where an earlier process stopped; say whether all checks held.
+
+    What fails a check of its own case is not timed; another failed check is told with the figures.
+    """
+    record = Record(path, family.name)
+    record.write(title=family.title, machine=machine())
+    if not record.data.get("checked"):
+        _check(family, record, timer)
+    for case in family.cases:
+        if case.name not in record.data["cases"] and only in case.name:
+            _time(case, record, timer)
+    record.write(running=None, finished=True)
+    return all(check["ok"] for check in record.data["checks"])
+
+
+def _check(family: Family, record: Record, timer: GpuTimer | DryTimer) -> None:
+    def run(launch: Callable[[], Any], label: str) -> None:
+        record.write(running=label)
+        timer.first(launch, label)
+
+    found: list[dict[str, Any]] = []
+    try:
+        for check in family.checks(run):
+            print(check, flush=True)
+            found.append({"label": check.label, "error": check.error, "limit": check.limit, "ok": check.ok})
+            record.write(checks=found)
+    except Exception as error:  # what is wrong with our kernel must not hide what is known of the others
+        traceback.print_exc()
+        found.append({"label": str(record.data["running"]), "error": None, "limit": 0, "ok": False, "why": str(error)})
+    record.write(checks=found, checked=True, running=None)
+
+
+def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
+    makers, verify = case.make()
+    launches: dict[str, Callable[[], Any]] = {}
+    errors: dict[str, str] = {}
+    for name, maker in makers.items():
+        running = f"{case.name}: {name}"
+        if running in record.data["skipped"]:
+            errors[name] = record.data["skipped"][running]
+            continue
+        record.write(running=running)
+        try:
+            launch = maker()
+            timer.first(launch, running)
+            launches[name] = launch
+        except Exception as error:  # a rival that this machine lacks
+            errors[name] = f"{type(error).__name__}: {error}"[:300]
+            print(f"{running}: {errors[name]}", file=sys.stderr, flush=True)
+    entry: dict[str, Any] = {
+        "flops": case.flops, "peer": case.peer, "target": case.target, "config": case.config, "errors": errors,
+    }  # fmt: skip
+    if OURS in launches:
+        check = verify()
+        print(check, flush=True)
+        entry["check"] = {"label": check.label, "error": check.error, "limit": check.limit, "ok": check.ok}
+        if not check.ok:
+            record.write(checks=[*record.data["checks"], entry["check"]])
+            launches.pop(OURS)
+    record.write(running=f"{case.name}: timing")
+    entry["cool"] = timer.cool(launches)
+    entry["hot"] = timer.hot(launches)
+    record.write(cases={**record.data["cases"], case.name: entry}, running=None)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    found: dict[str, Any] = {
+        "torch": torch.__version__,
+        "triton": installed_triton_version(),
+        "python": platform.python_version(),
+        "device": "no GPU: times are made up",
+    }
+    if torch.cuda.is_available():
+        properties = torch.cuda.get_device_properties(0)
+        found["device"] = properties.name
+        found["multiprocessors"] = properties.multi_processor_count
+        found["cuda"] = torch.version.cuda
+        found["cudnn"] = torch.backends.cudnn.version()
+    return found

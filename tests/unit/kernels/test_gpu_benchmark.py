@@ -1,0 +1,155 @@
+"""The GPU benchmark without a GPU: its page and plot, what becomes of a process that dies, and a dry run with torch."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from tests.unit import volume
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """The modules `gpu_kernels` and `gpu_report`."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import gpu_kernels
+    import gpu_report
+
+    yield gpu_kernels, gpu_report
+    for name in ("gpu_kernels", "gpu_report"):
+        sys.modules.pop(name)
+
+
+def a_case(ours, peer, **changes):
+    times = {"cuBLAS": peer, "tlx_xdsl": ours}
+    regime = {"times": {name: each for name, each in times.items() if each}, "clocks": [1980, None, 1965]}
+    return {
+        "flops": 2e9, "peer": "cuBLAS", "target": 1.0, "config": "large", "errors": {}, "cool": regime, "hot": regime,
+    } | changes  # fmt: skip
+
+
+def a_record(**changes):
+    cases = {"a < b": a_case([1.0, 2.0, 4.0], [2.0, 2.2, 8.4])}
+    return {
+        "family": "gemm-fp16", "title": "GEMM", "checks": [], "cases": cases,
+        "skipped": {}, "running": None, "finished": True, "machine": {"device": "H200", "triton": "3.6.0"},
+    } | changes  # fmt: skip
+
+
+def test_ratio_is_the_median_of_the_rounds(benchmark):
+    """Not the ratio of the medians, which would be 1.1: what slows both down in a round leaves its ratio as it is."""
+    _, report = benchmark
+    assert report.ratio(a_case([1.0, 2.0, 4.0], [2.0, 2.2, 8.4]), "cool") == 2.0
+    assert report.ratio(a_case([], [2.0]), "cool") is None
+    assert report.geometric_mean([1.0, 4.0]) == 2.0
+
+
+def test_page(benchmark):
+    _, report = benchmark
+    page = report.page([a_record()], "2026-11-22", "images/performance.png")
+    assert "H200, Triton 3.6.0, torch ?" in page
+    assert "| a < b | 1 (1) | 1 (1) | **2.000** (2.000) | 1.00 | 1965 to 1980 (1965 to 1980) | large |" in page
+    assert "Failed" not in page
+    assert "Not finished" not in page
+
+
+def test_page_tells_what_is_missing(benchmark):
+    _, report = benchmark
+    failed = {"label": "gemm 1x1x1", "error": None, "limit": 0, "ok": False, "why": "exit status 3"}
+    cases = {"lost": a_case([], [2.0], errors={"tlx_xdsl": "exit status 3"})}
+    page = report.page([a_record(checks=[failed], cases=cases, finished=False, skipped={"x": "y"})], "today", None)
+    assert "- **Failed**: gemm 1x1x1: None exit status 3" in page
+    assert "- lost: tlx_xdsl: exit status 3" in page
+    assert "- 0 of 1 checks" in page
+    assert "- **Not finished.**" in page
+    assert "- **Stopped** at x: y" in page
+    assert "| lost | 1 (1) | - | - |" in page
+
+
+def test_plot_without_a_library(benchmark, tmp_path, monkeypatch):
+    _, report = benchmark
+    monkeypatch.setattr(report.importlib.util, "find_spec", lambda name: None)
+    path = report.plot([a_record()], tmp_path / "images" / "performance.png")
+    assert path == tmp_path / "images" / "performance.svg"
+    texts = [each.text for each in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"GEMM", "cuBLAS", "tlx_xdsl", "a < b"} <= set(texts)
+    assert report.plot([a_record(cases={})], tmp_path / "none.png") is None
+
+
+def child(tmp_path, body):
+    """A stand-in for a family's process: `known` is what was written so far, `path` the file."""
+    script = tmp_path / "child.py"
+    script.write_text(
+        "import json, pathlib, sys, time\n"
+        "path = pathlib.Path(sys.argv[sys.argv.index('--result') + 1])\n"
+        "empty = {'family': 'f', 'checks': [], 'cases': {}, 'skipped': {}, 'running': None}\n"
+        "known = json.loads(path.read_text()) if path.exists() else empty\n"
+        "def write(**changes): path.write_text(json.dumps(known | changes))\n" + body
+    )
+    return str(script)
+
+
+def test_a_process_that_dies_loses_what_was_running_only(benchmark, tmp_path, monkeypatch):
+    kernels, _ = benchmark
+    body = (
+        "if not known['skipped']:\n"
+        "    write(running='b: ours', cases={'a': 1}, checked=True)\n"
+        "    sys.exit(3)\n"
+        "write(running=None, cases=known['cases'] | {'b': known['skipped']}, finished=True)\n"
+    )
+    monkeypatch.setattr(kernels, "__file__", child(tmp_path, body))
+    known = kernels.supervise("f", tmp_path / "f.json", [], time.monotonic() + 60)
+    assert known["cases"] == {"a": 1, "b": {"b: ours": "exit status 3"}}
+    assert kernels.failures([known]) == 0
+
+
+def test_a_check_that_hangs_is_a_failure(benchmark, tmp_path, monkeypatch):
+    kernels, _ = benchmark
+    body = (
+        "if not known.get('checked'):\n"
+        "    write(running='check 1')\n"
+        "    time.sleep(60)\n"
+        "write(running=None, cases={'a': 1}, finished=True)\n"
+    )
+    monkeypatch.setattr(kernels, "__file__", child(tmp_path, body))
+    monkeypatch.setattr(kernels, "FAMILY_LIMIT_S", 2.0)
+    known = kernels.supervise("f", tmp_path / "f.json", [], time.monotonic() + 60)
+    assert [check["label"] for check in known["checks"]] == ["check 1"]
+    assert "still running" in known["checks"][0]["why"]
+    assert kernels.failures([known]) == 1
+
+
+def test_no_time_left(benchmark, tmp_path):
+    kernels, _ = benchmark
+    known = kernels.supervise("f", tmp_path / "f.json", [], time.monotonic())
+    assert kernels.failures([known]) == 1
+
+
+@pytest.mark.backend
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_dry_run(tmp_path):
+    """Everything but the GPU: kernels in the interpreter, rivals compiled or on the CPU, made-up times."""
+    families = ["gemm-fp16", "attention-64-fp16"] if volume.is_full() else ["attention-64-fp16"]
+    command = [sys.executable, str(BENCHMARKS / "gpu_kernels.py"), "--dry", "--only", "4096", "--rounds", "2"]
+    done = subprocess.run(
+        [*command, "--families", ",".join(families), "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads((tmp_path / "performance.json").read_text())
+    assert [each["family"] for each in figures["families"]] == families
+    for record in figures["families"]:
+        assert record["finished"]
+        assert record["checks"]
+        assert all(check["ok"] for check in record["checks"])
+        assert record["cases"]
+        assert all(case["errors"] == {} for case in record["cases"].values())

@@ -1,0 +1,70 @@
+"""The kernels that people import, on a Hopper GPU, against float32 references."""
+
+import itertools
+
+import pytest
+
+from tlx_xdsl.kernels.gemm_config import CONFIGS
+
+pytestmark = pytest.mark.gpu
+
+torch = pytest.importorskip("torch")
+gpu_checks = pytest.importorskip("tests.unit.kernels.gpu_checks")
+
+if not (torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)):
+    pytest.skip("needs a Hopper GPU (compute capability 9.0)", allow_module_level=True)
+
+DTYPES = ("fp16", "bf16")
+
+
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    """References are computed in float32, not in TF32."""
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+
+
+def run(launch, label):
+    launch()
+
+
+@pytest.mark.parametrize("layouts", itertools.product((False, True), repeat=2))
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gemm(dtype, name, layouts):
+    for shape in ((512, 512, 512), (1000, 1304, 712), (1, 1, 1), (129, 2051, 65), (4096, 512, 1024)):
+        check = gpu_checks.check_gemm(shape, dtype, "cuda", layouts=layouts, config=CONFIGS[name], run=run)
+        assert check.ok, str(check)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention(dtype, dim, causal):
+    for batch, heads, kv_heads, queries, keys in (
+        (2, 4, 4, 512, 512), (1, 8, 2, 1000, 1000), (3, 2, 1, 77, 2049), (1, 2, 2, 3000, 130), (1, 1, 1, 1, 1),
+        (5, 40, 8, 641, 641),
+    ):  # fmt: skip
+        shape = gpu_checks.AttentionShape(batch, heads, kv_heads, queries, keys, dim)
+        for check in gpu_checks.check_attention(shape, dtype, "cuda", causal=causal, run=run):
+            assert check.ok, str(check)
+
+
+@pytest.mark.parametrize("columns", [1, 100, 4096, 20000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows(dtype, columns):
+    for check in gpu_checks.check_rows(300, columns, dtype, "cuda"):
+        assert check.ok, str(check)
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096, 4096), (8192, 8192, 512), (1000, 1304, 712)])
+def test_repeated_gemm(shape):
+    check = gpu_checks.repeated_gemm(shape, "fp16", "cuda")
+    assert check.ok, str(check)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dim", [64, 128])
+def test_repeated_attention(dim, causal):
+    shape = gpu_checks.AttentionShape(4, 16, 4, 1999, 1999, dim)
+    check = gpu_checks.repeated_attention(shape, "fp16", "cuda", causal=causal)
+    assert check.ok, str(check)

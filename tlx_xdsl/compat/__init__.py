@@ -1,0 +1,92 @@
+"""Run scripts that were written for Meta's TLX on stock Triton, as they are.
+
+    import tlx_xdsl.compat
+    tlx_xdsl.compat.install()
+
+After that `import triton.language.extra.tlx as tlx` finds our tlx, and kernels decorated with `@triton.jit` that use it
+are compiled by tlx_xdsl; all other kernels remain stock Triton's. `uninstall()` takes everything back, and
+`with tlx_xdsl.compat.installed():` does both. From a shell: `python -m tlx_xdsl.compat script.py --its --arguments`.
+
+Importing this module changes nothing and imports neither Triton nor torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from tlx_xdsl.compat.installation import Installation, Mode
+
+NEEDS_TRITON = "it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)"
+"""What to tell somebody whose script imports Triton where there is none."""
+
+__all__ = ["NEEDS_TRITON", "install", "installed", "is_installed", "reading", "uninstall"]
+
+
+class _State:
+    """What is in place in this process."""
+
+    current: Installation | None = None
+
+
+def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
+    """Let scripts find tlx, and `@triton.jit` hand kernels that use it to tlx_xdsl. Installing twice changes nothing.
+
+    `mode` says what a launch does: `launch` runs on the GPU; `interpret` runs every kernel, plain ones too, in our
+    interpreter, on tensors in the CPU's memory; `compile` makes cubins for `target` and runs nothing. The latter two
+    need no GPU: Triton is told of one of the kind `target`. Under `TRITON_INTERPRET=1` a `launch` interprets, too.
+
+    Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where
+    another mode or target is installed already.
+    """
+    wanted = Installation(mode, target)
+    current = _State.current
+    if current is None:
+        wanted.begin()
+        _State.current = wanted
+    elif (mode, target) != (current.mode, current.target):
+        raise RuntimeError(
+            f"tlx_xdsl.compat is installed with mode='{current.mode}', target='{current.target}': uninstall it first"
+        )
+
+
+def uninstall() -> None:
+    """Take back all that `install` has changed; without it, nothing happens. Kernels remain what they are."""
+    if _State.current is not None:
+        _State.current.revert()
+        _State.current = None
+
+
+def is_installed() -> bool:
+    """Whether the drop-in is in place."""
+    return _State.current is not None
+
+
+@contextmanager
+def installed(*, mode: Mode = "launch", target: str = "sm_90a") -> Generator[None]:
+    """`install` for the body of a `with` statement. What is installed already stays so at its end."""
+    before = is_installed()
+    install(mode=mode, target=target)
+    try:
+        yield
+    finally:
+        if not before:
+            uninstall()
+
+
+@contextmanager
+def reading(target: str = "sm_90a") -> Generator[None]:
+    """Within, a file that is written for Meta's TLX can be imported for its kernels to be looked at.
+
+    Nothing is changed, nor Triton imported, before a file imports tlx. From then on Triton knows clusters in `Config`,
+    and a GPU of the kind `target`; its `jit` stays stock's. Where the drop-in is installed, nothing happens.
+    """
+    if is_installed():
+        yield
+        return
+    here = Installation("read", target)
+    here.begin_lazily()
+    try:
+        yield
+    finally:
+        here.revert()

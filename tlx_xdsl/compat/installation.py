@@ -1,0 +1,76 @@
+"""What the drop-in changes in stock Triton, and how it is taken back."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
+from tlx_xdsl.targets import target_named
+
+Mode = Literal["launch", "interpret", "compile"]
+"""What a launch does."""
+
+_MISSING = object()
+
+
+class Installation:
+    """One installation of the drop-in; nothing is changed before `begin`.
+
+    Raises ValueError for an unknown mode or target.
+    """
+
+    def __init__(self, mode: Mode | Literal["read"], target: str):
+        if mode not in (*get_args(Mode), "read"):
+            raise ValueError(f"unknown mode '{mode}', expected one of {', '.join(get_args(Mode))}")
+        target_named(target)
+        self.mode = mode
+        self.target = target
+        self._finder = Finder(self._change_triton)
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._theirs: dict[str, ModuleType] = {}
+        self._changed = False
+
+    def begin(self) -> None:
+        """Change Triton.
+
+        Raises ModuleNotFoundError where there is none.
+        """
+        import_module("triton")
+        self.begin_lazily()
+        try:
+            self._change_triton()
+        except BaseException:
+            self.revert()
+            raise
+
+    def begin_lazily(self) -> None:
+        """Change Triton as soon as tlx is imported."""
+        self._theirs = forget_modules()
+        sys.meta_path.insert(0, self._finder)
+
+    def revert(self) -> None:
+        """Take all changes back."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        for owner, name, before in reversed(self._replaced):
+            if before is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        self._replaced.clear()
+        forget_modules()
+        recall_modules(self._theirs)
+        self._changed = False
+
+    def _change_triton(self) -> None:
+        if self._changed:
+            return
+        self._changed = True
+        from tlx_xdsl.compat.replacements import replacements
+
+        for owner, name, value in replacements(self.mode, self.target):
+            self._replaced.append((owner, name, vars(owner).get(name, _MISSING)))
+            setattr(owner, name, value)

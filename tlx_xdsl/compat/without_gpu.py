@@ -1,0 +1,201 @@
+"""Scripts on a machine without a GPU: launches are interpreted, or compile and run nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import JITFunction, KernelInterface
+
+from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.interpret import TTGIR
+from tlx_xdsl.runtime.triton_errors import with_triton_face
+from tlx_xdsl.runtime.triton_kernel import TritonKernel
+from tlx_xdsl.targets import target_named
+
+_WARP_SIZE = 32
+
+
+class CompiledStockKernel(JITFunction[Any]):
+    """A kernel of stock Triton's that compiles when it is launched and does not run: its launches are warm-ups."""
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Compile."""
+        return super().run(*args, grid=grid, warmup=True, **kwargs)
+
+
+class CompiledKernel(TritonKernel):
+    """A kernel of ours that compiles when it is launched and does not run: its launches are warm-ups."""
+
+    __getitem__ = KernelInterface.__getitem__
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Compile."""
+        return super().run(*args, grid=grid, warmup=True, **kwargs)
+
+
+class InterpretedKernel(TritonKernel):
+    """A kernel that runs in the interpreter when it is launched."""
+
+    __getitem__ = KernelInterface.__getitem__
+    target = "sm_90a"
+    """The GPU that it is written for."""
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Run all programs on the CPU; a warm-up does nothing.
+
+        Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
+        `tlx_xdsl.interpret` raises.
+        """
+        return None if warmup else _interpret(self, grid, *args, **kwargs)
+
+
+def interpreted(target: str) -> Callable[..., Any]:
+    """A decorator with the arguments of `triton.jit` that makes kernels for the interpreter."""
+
+    def jit(fn: Any = None, **options: Any) -> Any:
+        if fn is None:
+            return lambda fn: jit(fn, **options)
+        kernel = InterpretedKernel(fn, **options)
+        kernel.target = target
+        return kernel
+
+    return jit
+
+
+def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Any:
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **kwargs)
+    named = {name: value for name, value in kwargs.items() if name in kernel.arg_names}
+    launch = {name: value for name, value in kwargs.items() if name not in named}
+    unknown = sorted(launch.keys() - _launch_options())
+    if unknown:
+        raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
+    # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
+    options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR}
+    options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
+    cluster = launch.get("ctas_per_cga")
+    if cluster is not None:
+        options["cluster"] = tuple(cluster)
+    named |= dict(zip(kernel.arg_names, args, strict=False))
+    for parameter in kernel.params:
+        if parameter.name in named and _is_specialized(parameter):
+            named[parameter.name] = _constant_one(named[parameter.name])
+    try:
+        result = kernel.interpret(grid, options=options, **named)
+    except OverBudgetError as error:
+        # What autotuners skip.
+        raise with_triton_face(error) from error
+    for each in result.warnings:
+        place = each.location
+        warnings.warn_explicit(
+            each.message, InterpreterWarning, place.filename if place else kernel.__name__, place.line if place else 0
+        )
+    return result
+
+
+class InterpreterWarning(UserWarning):
+    """What a kernel has left behind when its programs ended, or what our passes had to say of it."""
+
+
+def _is_specialized(parameter: Any) -> bool:
+    """Whether a parameter's value may become a part of the kernel."""
+    return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
+
+
+def _constant_one(value: Any) -> Any:
+    """An integer that is 1 as a constant: Triton compiles kernels for that, and strides are 1 by it."""
+    return constexpr(1) if type(value) is int and value == 1 else value
+
+
+@functools.cache
+def _launch_options() -> frozenset[str]:
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {"ctas_per_cga", "warmup"}
+
+
+class NoGpu:
+    """What Triton's runtime and scripts ask of Triton's driver, answered for a GPU that is not there."""
+
+    def __init__(self, target: str):
+        self._capability = target_named(target).capability
+
+    def get_current_target(self) -> GPUTarget:
+        """The GPU that scripts see."""
+        return GPUTarget("cuda", self._capability, _WARP_SIZE)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        """Major and minor number of its capability."""
+        return divmod(self._capability, 10)
+
+    def get_current_device(self) -> int:
+        """The number of the only device."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """Keep the only device."""
+
+    def get_current_stream(self, device: int = 0) -> int:
+        """The default stream."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """Where scripts are to put their tensors: into the CPU's memory."""
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> Any:
+        """What scripts use of `torch.cuda` to wait for kernels."""
+        return SimpleNamespace(synchronize=lambda *_: None, current_device=self.get_current_device, Event=_Event)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """How an autotuner measures."""
+        return once
+
+    def get_empty_cache_for_benchmark(self) -> None:
+        """Nothing: there is no L2 cache to be cleared."""
+
+    def clear_cache(self, cache: None) -> None:
+        """Nothing."""
+
+
+class _Event:
+    """The CPU's clock, asked as a CUDA event is."""
+
+    def __init__(self, enable_timing: bool = False, **_: Any):
+        self._at = 0.0
+
+    def record(self, stream: Any = None) -> None:
+        self._at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, end: _Event) -> float:
+        return (end._at - self._at) * 1e3
+
+
+def once(
+    fn: Callable[[], Any],
+    warmup: Any = None,
+    rep: Any = None,
+    grad_to_none: Any = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """`triton.testing.do_bench` that runs `fn` once: its time on the CPU in ms, in the form that is asked for."""
+    before = time.perf_counter()
+    fn()
+    elapsed = (time.perf_counter() - before) * 1e3
+    if quantiles is not None:
+        return [elapsed] * len(quantiles)
+    return [elapsed] if return_mode == "all" else elapsed

@@ -1,0 +1,186 @@
+"""Attention forward in half precision on Hopper: `attention_forward(q, k, v, causal=True)`.
+
+The kernel is in `attention_device`, its configurations in `attention_config`. Tensors are (batch, heads, length,
+head dim) in any order of memory whose last dimension is contiguous, such as a transposed (batch, length, heads, dim):
+no copy is made. fp16 and bf16, head dimensions 64 and 128, any lengths, also different ones of queries and keys; K and
+V may have fewer heads (grouped queries).
+
+    o = attention_forward(q, k, v, causal=True)
+    o, lse = attention_forward(q, k, v, return_lse=True)
+
+Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, HEAD_DIMS, AttentionConfig, choose_config
+from tlx_xdsl.kernels.attention_device import attention
+from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
+from tlx_xdsl.kernels.operands import (
+    TMA_ALIGNMENT,
+    Operand,
+    check_alignment,
+    check_places,
+    check_shape,
+    check_types,
+    describe,
+    empty,
+    operand,
+    row_strides,
+)
+from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+
+DTYPES = ("fp16", "bf16")
+
+_MAX_ROWS = (1 << 31) - 1
+"""Rows of all heads are counted in 32 bits."""
+
+
+def attention_forward(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    out: Any = None,
+    return_lse: bool = False,
+    config: AttentionConfig | None = None,
+) -> Any:
+    """Return softmax(q @ k^T * scale) @ v for each head, in the type of `q`; sums and softmax are in f32.
+
+    q: (batch, heads, queries, dim); k, v: (batch, heads of k and v, keys, dim), where each head of `k` and `v` serves
+    as many heads of `q` that follow each other. `scale` is dim ** -0.5 by default. With `causal`, query i sees the keys
+    0 to i, as in torch's `scaled_dot_product_attention`. `out` receives the result where it is given, of the shape of
+    `q`. With `return_lse` the result is (out, lse): the natural logarithm of each row's softmax denominator, in f32,
+    (batch, heads, queries).
+
+    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, a head dimension
+    that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
+    different places, RuntimeError on a GPU that is not Hopper.
+    """
+    problem = _problem(q, k, v)
+    if out is None:
+        out = empty(problem.q, problem.q.shape)
+    lse = empty(problem.q, problem.q.shape[:3], "fp32")
+    if 0 not in problem.q.shape:
+        attention_launch(q, k, v, out, lse, causal=causal, scale=scale, config=config).bind()()
+    return (out, lse) if return_lse else out
+
+
+def attention_launch(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    config: AttentionConfig | None = None,
+    programs: int | None = None,
+) -> Launch:
+    """The launch of `attention_forward`, to be bound once and repeated; no extent may be 0.
+
+    `lse` is contiguous. `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as
+    `attention_forward` does.
+    """
+    problem = _problem(q, k, v)
+    batch, heads, queries, dim = problem.q.shape
+    kv_heads, keys = problem.k.shape[1:3]
+    result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
+    check_types((problem.q, result), DTYPES)
+    check_shape(result, problem.q.shape, "that of 'q'")
+    _check_lse(problem.q, sums)
+    if 0 in problem.q.shape:
+        raise ValueError(f"{problem.q.what}: expected queries, got the shape {problem.q.shape}")
+    if batch * heads * queries > _MAX_ROWS:
+        raise ValueError(f"{problem.q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
+    factor = dim**-0.5 if scale is None else float(scale)
+    if not (factor > 0 and math.isfinite(factor)):
+        raise ValueError(f"{_NAME}: argument 'scale': expected a positive number, got {scale}")
+    check_hopper(_NAME, problem.q)
+
+    chosen = config or choose_config(dim, causal)
+    arguments = {
+        "q_desc": _described(problem.q, CONSUMER_ROWS),
+        "k_desc": _described(problem.k, chosen.block_n),
+        "v_desc": _described(problem.v, chosen.block_n),
+        "o_desc": _described(result, CONSUMER_ROWS),
+        "lse_ptr": lse,
+        "sm_scale": factor,
+        "BATCH_HEADS": batch * heads,
+        "HEADS": heads,
+        "GROUP": heads // kv_heads,
+        "Q_LENGTH": queries,
+        "KV_LENGTH": keys,
+        "HEADS_TOGETHER": batch * heads if chosen.all_heads else 1,
+    }
+    constexprs = {
+        "CONSUMERS": chosen.consumers,
+        "REGISTERS": chosen.registers,
+        "BLOCK_N": chosen.block_n,
+        "HEAD_DIM": dim,
+        "NUM_STAGES": chosen.stages,
+        "CAUSAL": bool(causal),
+        "EVEN": keys % chosen.block_n == 0,
+    }
+    tiles = -(-queries // chosen.block_m) * batch * heads
+    grid = (min(tiles, programs or multiprocessors(problem.q)),)
+    return Launch(attention, grid, arguments, constexprs, problem.q.device)
+
+
+_NAME = "attention_forward"
+
+
+class _Problem(NamedTuple):
+    q: Operand
+    k: Operand
+    v: Operand
+
+
+def _problem(q: Any, k: Any, v: Any) -> _Problem:
+    """The inputs, checked."""
+    found = _Problem(operand(_NAME, "q", q), operand(_NAME, "k", k), operand(_NAME, "v", v))
+    check_types(found, DTYPES)
+    for each in found:
+        if len(each.shape) != 4:
+            raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
+    batch, heads, _, dim = found.q.shape
+    kv_heads, keys = found.k.shape[1:3]
+    if dim not in HEAD_DIMS:
+        raise ValueError(f"{found.q.what}: expected heads of {HEAD_DIMS[0]} or {HEAD_DIMS[1]} elements, got {dim}")
+    check_shape(found.k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
+    check_shape(found.v, found.k.shape, "that of 'k'")
+    if not kv_heads or heads % kv_heads:
+        raise ValueError(f"{found.k.what}: expected heads that divide the {heads} of 'q', got {kv_heads}")
+    if not keys:
+        raise ValueError(f"{found.k.what}: expected at least one key, got the shape {found.k.shape}")
+    return found
+
+
+def _check_lse(q: Operand, lse: Operand) -> None:
+    if lse.dtype != "fp32":
+        raise TypeError(f"{lse.what}: expected elements of type fp32, got {lse.value.dtype}")
+    check_places((q, lse))
+    check_shape(lse, q.shape[:3], "batch, heads and queries of 'q'")
+    expected = (q.shape[1] * q.shape[2], q.shape[2], 1)
+    if any(
+        extent != 1 and found != wanted for extent, found, wanted in zip(lse.shape, lse.strides, expected, strict=True)
+    ):
+        raise ValueError(f"{lse.what}: expected contiguous memory, got the strides {lse.strides}")
+
+
+def _described(each: Operand, rows: int) -> TensorDescriptor:
+    """A descriptor for blocks of so many rows of a head. Raises ValueError for memory that TMA can't read."""
+    check_alignment(each)
+    strides = row_strides(each)
+    if strides is None:
+        raise ValueError(
+            f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
+            f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
+        )
+    return describe(each.value, each.shape, strides, (1, 1, rows, each.shape[3]))

@@ -1,0 +1,87 @@
+"""Which tile and which schedule a GEMM gets: a rule of few lines, the same for the same shape on every run.
+
+The tiles are those that won on an H200 (SXM, 700 W, 132 multiprocessors; Triton 3.6.0; fp16; 2026-11-20; cool clock,
+TFLOP/s; text of the form that this package's kernels become):
+
+| M x N x K | cooperative 128x256x64 | ping-pong 128x128x64 | cuBLAS |
+|---|---|---|---|
+| 4096 x 4096 x 4096 | 757 (4 stages, 2 subtiles) | 738 * | 761 |
+| 8192 x 8192 x 8192 | 771 (3 stages, 1 subtile) | 712 * | 761 |
+| 8192 x 8192 x 512 | 641 (4 stages, 2 subtiles) | 671 | 616 |
+
+(* another compiler's kernel of the same schedule.) Large tiles read the fewest bytes for a product; with a short K the
+epilogue is a large part of the work, and ping-pong hides it behind the other consumer's products. Where these figures
+end, the rule is reasoned, not measured: up to which K ping-pong pays, and small products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Schedule = Literal["cooperative", "pingpong"]
+
+SHARED_BYTES = 232448
+"""Shared memory that a thread block can have on compute capability 9.0 (CUDA C++ Programming Guide)."""
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """A tile of C of block_m x block_n, products of block_k columns of A, and who computes what (`gemm_device`).
+
+    `stages` are tiles of A and B in shared memory, `subtiles` the parts in which the epilogue stores a tile, `group_m`
+    the tiles along M whose order is such that neighbours share tiles of B.
+    """
+
+    schedule: Schedule
+    block_m: int
+    block_n: int
+    block_k: int
+    stages: int
+    subtiles: int
+    group_m: int = 8
+
+    @property
+    def rows(self) -> int:
+        """Rows of a consumer, which are those of a copy of A and C."""
+        return self.block_m // 2 if self.schedule == "cooperative" else self.block_m
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory for 16-bit elements, without the barriers."""
+        ring = self.stages * (self.block_m + self.block_n) * self.block_k
+        return 2 * (ring + 2 * self.rows * self.block_n // self.subtiles)
+
+    def tiles(self, m: int, n: int) -> int:
+        """Tiles of C."""
+        return -(-m // self.block_m) * -(-n // self.block_n)
+
+
+LARGE = GemmConfig("cooperative", 128, 256, 64, stages=4, subtiles=2)
+LONG = GemmConfig("cooperative", 128, 256, 64, stages=3, subtiles=1)
+SHORT = GemmConfig("pingpong", 128, 128, 64, stages=6, subtiles=2)
+SMALL = GemmConfig("cooperative", 128, 128, 64, stages=6, subtiles=1)
+
+CONFIGS = {"large": LARGE, "long": LONG, "short": SHORT, "small": SMALL}
+"""All that `choose_config` gives, by name."""
+
+PINGPONG_K = 1024
+"""Up to here ping-pong: it is 5 % ahead at K = 512 and 1.3 % behind at 4096, so they meet near 1000 to 2000."""
+
+LONG_K = 8192
+"""From here on whole tiles in the epilogue: it is rare, and its few more instructions for subtiles are not repaid."""
+
+
+def choose_config(m: int, n: int, k: int, multiprocessors: int = 132) -> GemmConfig:
+    """The configuration for C (m x n) = A (m x k) @ B (k x n) on a GPU with so many multiprocessors.
+
+    - `SMALL` where tiles of 128 x 256 would leave half of the multiprocessors without work, or half of a tile empty.
+    - `SHORT` for a short K, where every consumer has a tile: they take turns.
+    - `LONG` for a long K.
+    - `LARGE` otherwise.
+    """
+    if n <= SMALL.block_n or 2 * LARGE.tiles(m, n) <= multiprocessors:
+        return SMALL
+    if k <= PINGPONG_K and SHORT.tiles(m, n) >= 2 * multiprocessors:
+        return SHORT
+    return LONG if k >= LONG_K else LARGE

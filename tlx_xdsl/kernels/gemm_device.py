@@ -1,0 +1,222 @@
+"""The two GEMM kernels for Hopper: C = A @ B with f32 sums, persistent and warp-specialised.
+
+Both walk over the tiles of C with as many programs as there are multiprocessors: program p takes tiles p, p + P,
+p + 2 P, ... A producer (the default task) loads by TMA into a ring of NUM_STAGES stages and does not wait for
+epilogues: it fills the ring for the next tile meanwhile. Two consumers of one warp group each multiply.
+
+- `gemm_cooperative`: the consumers share a tile, each has half of its rows. The largest tiles (128 x 256), so the
+  fewest bytes from memory per product; both stop for the epilogue.
+- `gemm_pingpong`: each consumer has tiles of its own, and they take turns at the tensor cores: one stores its tile
+  while the other multiplies. Pays where K is short and epilogues are frequent.
+
+Barriers. `full[stage]` completes when the bytes of the stage's copies have arrived; `empty[stage]` when the consumers
+that read it have arrived, which they do one step late, when `async_dot_wait(1)` says that the product before is done.
+Waiting for parity p means "phase p has completed": the producer waits for the phase before the current one, and a fresh
+barrier lets the first turn pass.
+
+Layouts. A_COLUMNS says that A lies column by column, B_COLUMNS the same of B: the descriptor is then of the
+transposed matrix, whose tile is transposed as it is read, which costs nothing (`wgmma` reads either).
+
+Epilogue. C goes through shared memory, in SUBTILES parts of BLOCK_N / SUBTILES columns (1 or 2), so that the staging
+buffer is small and the ring can have more stages. Each consumer has a buffer of its own, and waits for its last TMA
+store before it writes the buffer again, not behind the store, so that the store overlaps what follows.
+
+Edges. TMA reads zeros outside of A and B, and writes nothing outside of C: M, N and K may be any.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.rings import next_place
+
+TURN_THREADS = tl.constexpr(256)
+"""Threads that meet at a named barrier: both consumers."""
+
+
+@tlx_xdsl.jit
+def tile_offsets(tile, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """First row and column of a C tile. Tiles go in columns of GROUP_M, so that neighbours share tiles in the L2."""
+    tiles_m = tl.cdiv(M, BLOCK_M)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    first_m = tile // (GROUP_M * tiles_n) * GROUP_M
+    group_m = min(tiles_m - first_m, GROUP_M)
+    in_group = tile % (GROUP_M * tiles_n)
+    return (first_m + in_group % group_m) * BLOCK_M, in_group // group_m * BLOCK_N
+
+
+@tlx_xdsl.jit
+def load_tile(desc, buffer, row, column, full, COLUMNS: tl.constexpr):
+    """Load the tile of a matrix at (row, column); the descriptor is of its transpose where it lies by columns."""
+    if COLUMNS:
+        tlx.async_descriptor_load(desc, buffer, [column, row], full)
+    else:
+        tlx.async_descriptor_load(desc, buffer, [row, column], full)
+
+
+@tlx_xdsl.jit
+def operand(buffer, COLUMNS: tl.constexpr):
+    """The tile in a buffer as the product reads it."""
+    return tlx.local_trans(buffer) if COLUMNS else buffer
+
+
+@tlx_xdsl.jit
+def store_part(part, c_desc, buffer, row, column):
+    """Store columns of C from registers, through a buffer that only this task uses."""
+    tlx.async_descriptor_store_wait(0)
+    tlx.local_store(buffer, part)
+    tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
+    tlx.async_descriptor_store(c_desc, buffer, [row, column])
+
+
+@tlx_xdsl.jit
+def store_tile(acc, c_desc, buffer, row, column, SUBTILES: tl.constexpr):
+    """Store a tile of C in SUBTILES parts, in the type of `c_desc`."""
+    dtype: tl.constexpr = tlx.dtype_of(c_desc)
+    if SUBTILES == 1:
+        store_part(acc.to(dtype), c_desc, buffer, row, column)
+    else:
+        PART_N: tl.constexpr = acc.shape[1] // 2
+        left, right = tl.split(tl.permute(tl.reshape(acc, (acc.shape[0], 2, PART_N)), (0, 2, 1)))
+        store_part(left.to(dtype), c_desc, buffer, row, column)
+        store_part(right.to(dtype), c_desc, buffer, row, column + PART_N)
+
+
+@tlx_xdsl.jit
+def gemm_cooperative(
+    a_desc, b_desc, c_desc, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, GROUP_M: tl.constexpr,
+    A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """C = A @ B; the consumers have the upper and the lower half of each tile. See the top of the file."""
+    HALF_M: tl.constexpr = BLOCK_M // 2
+    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
+    tl.static_assert(SUBTILES == 1 or SUBTILES == 2, "the epilogue has one part or two")
+    dtype: tl.constexpr = tlx.dtype_of(a_desc)
+    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
+
+    pid = tl.program_id(0)
+    programs = tl.num_programs(0)
+    num_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
+    num_k = tl.cdiv(K, BLOCK_K)
+
+    a = tlx.local_alloc((BLOCK_K, HALF_M) if A_COLUMNS else (HALF_M, BLOCK_K), dtype, 2 * NUM_STAGES)
+    b = tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, NUM_STAGES)
+    c = tlx.local_alloc((HALF_M, BLOCK_N // SUBTILES), tlx.dtype_of(c_desc), 2)
+    full = tlx.alloc_barriers(NUM_STAGES)
+    empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
+
+    with tlx.async_tasks():
+        with tlx.async_task("default"):  # producer
+            stage = 0
+            phase = 0
+            for tile in range(pid, num_tiles, programs):
+                off_m, off_n = tile_offsets(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                for k in range(num_k):
+                    tlx.barrier_wait(empty[stage], phase ^ 1)
+                    tlx.barrier_expect_bytes(full[stage], STAGE_BYTES)
+                    off_k = k * BLOCK_K
+                    load_tile(a_desc, a[stage * 2], off_m, off_k, full[stage], A_COLUMNS)
+                    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
+                    load_tile(a_desc, a[stage * 2 + 1], off_m + HALF_M, off_k, full[stage], A_COLUMNS)
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+
+        with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
+            half: tl.constexpr = tlx.async_task_replica_id()
+            stage = 0
+            phase = 0
+            for tile in range(pid, num_tiles, programs):
+                off_m, off_n = tile_offsets(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                # The first product overwrites the sums: no zeros, and no condition in the loop.
+                tlx.barrier_wait(full[stage], phase)
+                acc = tlx.async_dot(operand(a[stage * 2 + half], A_COLUMNS), operand(b[stage], B_COLUMNS))
+                before = stage
+                stage, phase = next_place(stage, phase, NUM_STAGES)
+                for _ in range(1, num_k):
+                    tlx.barrier_wait(full[stage], phase)
+                    acc = tlx.async_dot(operand(a[stage * 2 + half], A_COLUMNS), operand(b[stage], B_COLUMNS), acc)
+                    # One product stays in flight; the one before it is done, so its stage can be refilled.
+                    acc = tlx.async_dot_wait(1, acc)
+                    tlx.barrier_arrive(empty[before])
+                    before = stage
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                acc = tlx.async_dot_wait(0, acc)
+                tlx.barrier_arrive(empty[before])
+                store_tile(acc, c_desc, c[half], off_m + half * HALF_M, off_n, SUBTILES)
+            tlx.async_descriptor_store_wait(0)
+
+
+@tlx_xdsl.jit
+def gemm_pingpong(
+    a_desc, b_desc, c_desc, M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, GROUP_M: tl.constexpr,
+    A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """C = A @ B; consumer 0 has the program's even tiles, consumer 1 the odd ones. See the top of the file.
+
+    The consumers' stages follow each other in the one ring, in the order in which the consumers take turns. Named
+    barrier c is "consumer c may multiply". A consumer waits for its turn before the first product of a tile and gives
+    the turn to the other one when it has issued the last. Tile 0 needs no turn, and behind the last tile of the
+    program nobody is called, so each barrier completes as often as somebody waits for it.
+    """
+    tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
+    tl.static_assert(SUBTILES == 1 or SUBTILES == 2, "the epilogue has one part or two")
+    dtype: tl.constexpr = tlx.dtype_of(a_desc)
+    STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
+
+    pid = tl.program_id(0)
+    programs = tl.num_programs(0)
+    num_tiles = tl.cdiv(tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N) - pid, programs)  # of this program
+    num_k = tl.cdiv(K, BLOCK_K)
+
+    a = tlx.local_alloc((BLOCK_K, BLOCK_M) if A_COLUMNS else (BLOCK_M, BLOCK_K), dtype, NUM_STAGES)
+    b = tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, NUM_STAGES)
+    c = tlx.local_alloc((BLOCK_M, BLOCK_N // SUBTILES), tlx.dtype_of(c_desc), 2)
+    full = tlx.alloc_barriers(NUM_STAGES)
+    empty = tlx.alloc_barriers(NUM_STAGES)
+
+    with tlx.async_tasks():
+        with tlx.async_task("default"):  # producer
+            stage = 0
+            phase = 0
+            for j in range(num_tiles):
+                off_m, off_n = tile_offsets(pid + j * programs, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                for k in range(num_k):
+                    tlx.barrier_wait(empty[stage], phase ^ 1)
+                    tlx.barrier_expect_bytes(full[stage], STAGE_BYTES)
+                    off_k = k * BLOCK_K
+                    load_tile(a_desc, a[stage], off_m, off_k, full[stage], A_COLUMNS)
+                    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+
+        with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
+            consumer: tl.constexpr = tlx.async_task_replica_id()
+            for j in range(consumer, num_tiles, 2):
+                off_m, off_n = tile_offsets(pid + j * programs, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                # The other consumer's steps lie between this one's tiles.
+                stage, phase = tlx.get_bufidx_phase(j * num_k, NUM_STAGES)
+                if j > 0:
+                    tlx.named_barrier_wait(consumer, TURN_THREADS)
+                tlx.barrier_wait(full[stage], phase)
+                acc = tlx.async_dot(operand(a[stage], A_COLUMNS), operand(b[stage], B_COLUMNS))
+                before = stage
+                stage, phase = next_place(stage, phase, NUM_STAGES)
+                for _ in range(1, num_k):
+                    tlx.barrier_wait(full[stage], phase)
+                    acc = tlx.async_dot(operand(a[stage], A_COLUMNS), operand(b[stage], B_COLUMNS), acc)
+                    # One product stays in flight; the one before it is done, so its stage can be refilled.
+                    acc = tlx.async_dot_wait(1, acc)
+                    tlx.barrier_arrive(empty[before])
+                    before = stage
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                if j + 1 < num_tiles:
+                    tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
+                acc = tlx.async_dot_wait(0, acc)
+                tlx.barrier_arrive(empty[before])
+                store_tile(acc, c_desc, c[consumer], off_m, off_n, SUBTILES)
+            tlx.async_descriptor_store_wait(0)

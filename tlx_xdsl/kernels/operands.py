@@ -1,0 +1,137 @@
+"""What the functions of this package take and give: torch tensors on a GPU, or arrays of the CPU for the interpreter.
+
+A tensor is anything that answers like torch's; numpy arrays are understood as well. torch is imported only where
+a GPU's tensor is at hand, so it is there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor, dtype_name, element_size
+
+TMA_ALIGNMENT = 16
+"""Bytes: TMA wants the first element and every outer stride in multiples of it."""
+
+
+def torch_module() -> Any:
+    """The module torch, which only callers with its tensors need."""
+    return importlib.import_module("torch")
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A tensor or array with what is the same of both: shape and strides in elements, and the short type (`fp16`).
+
+    `device` is torch's device of a tensor that is not on the CPU, None for what the interpreter can reach. `function`
+    and `name` say whose argument it is.
+    """
+
+    function: str
+    name: str
+    value: Any
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str | None
+    device: Any
+
+    @property
+    def what(self) -> str:
+        """The argument, for errors."""
+        return f"{self.function}: argument '{self.name}'"
+
+    @property
+    def element_bytes(self) -> int:
+        """The size of an element."""
+        return element_size(self.value)
+
+
+def operand(function: str, name: str, value: Any) -> Operand:
+    """Look at an argument. Raises TypeError for what is neither a tensor nor an array."""
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        raise TypeError(f"{function}: argument '{name}': expected a tensor, got {type(value).__name__}")
+    shape = tuple(int(extent) for extent in value.shape)
+    if callable(getattr(value, "stride", None)):
+        strides = tuple(int(stride) for stride in value.stride())
+    else:  # numpy counts strides in bytes
+        strides = tuple(int(stride) // element_size(value) for stride in value.strides)
+    device = getattr(value, "device", "cpu")
+    on_host = isinstance(device, str) or device.type == "cpu"
+    return Operand(function, name, value, shape, strides, dtype_name(value.dtype), None if on_host else device)
+
+
+def check_types(operands: Sequence[Operand], expected: Sequence[str]) -> None:
+    """Refuse operands of other types, of different types or in different places.
+
+    Raises TypeError for a type, ValueError for a place.
+    """
+    first = operands[0]
+    for each in operands:
+        if each.dtype not in expected:
+            raise TypeError(f"{each.what}: expected elements of type {' or '.join(expected)}, got {each.value.dtype}")
+        if each.dtype != first.dtype:
+            raise TypeError(f"{each.what}: expected {first.value.dtype} as '{first.name}' has, got {each.value.dtype}")
+    check_places(operands)
+
+
+def check_places(operands: Sequence[Operand]) -> None:
+    """Refuse operands in different memories. Raises ValueError."""
+    first = operands[0]
+    for each in operands:
+        if each.device != first.device:
+            raise ValueError(
+                f"{each.what}: expected a tensor on {first.device or 'the CPU'}, where '{first.name}' is, "
+                f"got one on {each.device or 'the CPU'}"
+            )
+
+
+def check_shape(each: Operand, expected: tuple[int, ...], why: str) -> None:
+    """Refuse another shape. Raises ValueError."""
+    if each.shape != expected:
+        raise ValueError(f"{each.what}: expected the shape {expected} ({why}), got {each.shape}")
+
+
+def check_alignment(each: Operand) -> None:
+    """Refuse a first element where TMA can't start. Raises ValueError."""
+    if callable(getattr(each.value, "data_ptr", None)) and each.value.data_ptr() % TMA_ALIGNMENT:
+        raise ValueError(
+            f"{each.what}: expected memory that starts at a multiple of {TMA_ALIGNMENT} bytes, "
+            f"got {each.value.data_ptr():#x}"
+        )
+
+
+def row_strides(each: Operand) -> tuple[int, ...] | None:
+    """The strides, in elements, by which TMA reads an operand whose last dimension is contiguous; None if it can't.
+
+    Where a dimension has one element its stride means nothing, and one is chosen that TMA takes.
+    """
+    step = TMA_ALIGNMENT // each.element_bytes
+    *outer, last = zip(each.shape, each.strides, strict=True)
+    if last[1] != 1 and last[0] != 1:
+        return None
+    free = -(-each.shape[-1] // step) * step
+    strides = [stride if extent != 1 else free for extent, stride in outer]
+    return (*strides, 1) if all(stride % step == 0 and stride > 0 for stride in strides) else None
+
+
+def describe(value: Any, shape: Sequence[int], strides: Sequence[int], block: Sequence[int]) -> TensorDescriptor:
+    """A descriptor of a tensor as the kernel sees it."""
+    return TensorDescriptor(value, list(shape), list(strides), list(block))
+
+
+def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+    """A tensor or array where `like` is, of its type or of the one given; what it holds is anything."""
+    if callable(getattr(like.value, "new_empty", None)):
+        if dtype is None:
+            return like.value.new_empty(shape)
+        return like.value.new_empty(shape, dtype=getattr(torch_module(), _NAMES[dtype]))
+    import numpy as np
+
+    return np.empty(shape, like.value.dtype if dtype is None else _NAMES[dtype])
+
+
+_NAMES = {"fp32": "float32"}
+"""Names of types, in torch and in numpy."""
