@@ -74,7 +74,9 @@ def expected_anchors() -> dict[str, set[str]]:
     expected["reference/passes.html"] = {name for group in passes.passes_by_group().values() for name in group}
     for name in dialects.names():
         expected[f"reference/{name}.html"] = {op.name for op in OURS[name]().operations}
-    expected["reference/python.html"] = {api.home_of(name) for name in api.public_names()}
+    expected["reference/python.html"] = {api.home_of(name) for name in api.public_names()} | set(
+        api.runtime_names().values()
+    )
     return expected
 
 

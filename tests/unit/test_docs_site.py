@@ -11,8 +11,10 @@ from types import ModuleType
 import pytest
 
 import tlx_xdsl
+import tlx_xdsl.compat
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+import tlx_xdsl.runtime
 from docs.site import api, check, commands, dialects, language, pages, passes
 from docs.site.constraints import words
 from docs.site.docstrings import as_markdown, doc_of, field_docs
@@ -122,6 +124,9 @@ def test_the_help_of_every_command_is_there():
 def test_the_python_interface_is_there():
     found = documented(api.page())
     assert {api.home_of(name) for name in tlx_xdsl.__all__ if not name.startswith("_")} <= found
+    shown = {path.rpartition(".")[2] for path in found}
+    assert set(tlx_xdsl.runtime.__all__) <= shown
+    assert {"install", "installed", "uninstall"} <= set(tlx_xdsl.compat.__all__) & shown
 
 
 def test_every_page_is_in_the_menu():

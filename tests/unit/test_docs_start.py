@@ -119,7 +119,6 @@ def test_star_imports_work():
 
 def test_scripts_for_meta_s_triton_run_as_they_are():
     pytest.importorskip("triton")
-    pytest.importorskip("tlx_xdsl.compat")
     (program,) = blocks(META, "python")
     assert "tlx_xdsl.language.tlx" in run_python("-c", f"{program}print(tlx.local_alloc.__module__)")
     for command in blocks(META, "sh")[0].splitlines():
