@@ -14,6 +14,24 @@ from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.dialects.registry import OURS
 
+SCRIPT = """\
+import triton
+import triton.language as tl
+import triton.language.extra.tlx as tlx
+
+
+@triton.jit
+def copy(src, dst):
+    tile = tlx.local_alloc((64, 64), tl.float16, 1)
+    full = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 64 * 64 * 2)
+    tlx.async_descriptor_load(src, tile[0], [0, 0], full[0])
+    tlx.barrier_wait(full[0], 0)
+    tlx.async_descriptor_store(dst, tile[0], [0, 0])
+    tlx.async_descriptor_store_wait(0)
+"""
+"""What somebody brings from Meta's Triton."""
+
 TEN, META = "docs/ten-minutes.md", "docs/from-meta-tlx.md"
 
 
@@ -121,6 +139,11 @@ def test_scripts_for_meta_s_triton_run_as_they_are():
     pytest.importorskip("triton")
     (program,) = blocks(META, "python")
     assert "tlx_xdsl.language.tlx" in run_python("-c", f"{program}print(tlx.local_alloc.__module__)")
+    Path("script.py").write_text(SCRIPT)
+    assert "largest error 0.0e+00" in printed(
+        "run script.py:copy --grid 1 --arg src=desc(randn:fp16[64,64],[64,64])"
+        " --arg dst=desc(nan:fp16[64,64],[64,64]) --check dst=src"
+    )
     for command in blocks(META, "sh")[0].splitlines():
         assert command.startswith("python -m tlx_xdsl.compat ")
     assert {"--interpret"} <= set(
