@@ -31,7 +31,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: bench bench-gpu table build clean distclean
+.PHONY: docs docs-serve bench bench-gpu table build clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,16 @@ typecheck: setup ## Check types with pyright
 
 hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
 	$(BIN)/pre-commit install
+
+# The theme's makers advertise their next project unless they are told not to.
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+# Not quiet: warnings that are not printed are not counted, and would not end the build.
+docs: setup ## Build the site into build/site, with warnings as errors
+	$(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m docs.site.check build/site
+
+docs-serve: setup ## Show the site at http://127.0.0.1:8000 while you write
+	$(BIN)/python -m mkdocs serve
 
 table: $(TRITON_VERSIONS:%=setup-triton-%) ## Compile all kernels for all targets on every Triton; writes docs/compile-table.md
 	.venv-$(lastword $(TRITON_VERSIONS))/bin/python benchmarks/compile_table.py \

@@ -1,7 +1,5 @@
 """What the documents show is what happens: their kernels are run with the commands beside them."""
 
-import contextlib
-import io
 import os
 import re
 import shlex
@@ -11,37 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.documents import ROOT, blocks, consoles, printed, stable
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.runtime.compilation import passes_for
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools.tlx import main
-
-ROOT = Path(__file__).parents[2]
-
-
-def blocks(document: str, language: str) -> list[str]:
-    """The texts between fences of a document."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
-def consoles(document: str) -> list[tuple[str, str]]:
-    """The `tlx run` commands of a document, and what it says they print."""
-    shown = [block.partition("\n") for block in blocks(document, "console")]
-    return [(command.removeprefix("$ tlx "), output) for command, _, output in shown if command.startswith("$ tlx run")]
-
-
-def printed(command: str) -> str:
-    """What a command prints, both streams; the documents show files without their directory."""
-    stream = io.StringIO()
-    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        main(shlex.split(command))
-    return stream.getvalue().replace(f"{Path.cwd()}{os.sep}", "")
-
-
-def stable(output: str) -> str:
-    """The same without times and random numbers, which differ between machines and versions of numpy."""
-    return re.sub(r"-?\d+\.\d+(?:e[-+]\d+)?(?= |,|$)", "NUMBER", output, flags=re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)

@@ -82,8 +82,8 @@ class ClusterSizeOp(TritonOp):
 class MapToRemoteOp(TritonOp):
     """The CTA `rank`'s copy of a buffer or mbarrier of this kernel (PTX: mapa).
 
-    Example: `%r = tlx.map_to_remote %b, %rank : !ttg.memdesc<64xf32, #s, #smem, mutable> -> !ttg.memdesc<64xf32, #s,
-    #tlx.shared_cluster_memory, mutable>`
+    Example: `%r = tlx.map_to_remote %b, %rank : !ttg.memdesc<64xf32, #s, #smem, mutable> -> !ttg.memdesc<64xf32, ...>`,
+    whose memory is `#tlx.shared_cluster_memory`.
     """
 
     name = "tlx.map_to_remote"

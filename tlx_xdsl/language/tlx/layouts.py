@@ -1,7 +1,8 @@
 """Layouts that a kernel may ask for: objects that hold numbers, made on the host or in a kernel.
 
-What they mean is in `docs/architecture.md` and in the classes of `tlx_xdsl.layouts.encodings` that they become. A
-layout in registers says which thread holds which element; a layout in shared memory says where an element lies.
+What they mean stands with the classes of `tlx_xdsl.layouts.encodings` that they become: the reference shows them with
+the dialects `ttg` and `ttng`. A layout in registers says which thread holds which element; a layout in shared memory
+says where an element lies.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ class tensor_memory_layout_encoding(shared_layout_encoding):
 class swizzled_layout(shared_layout_encoding):
     """CuTe's Swizzle<bits, base, shift> of a buffer that is row-major, or in `order`.
 
-    Vectors of 2**base elements are XORed: bits `base + shift` and up of the offset into bits `base` and up.
+    Vectors of `2**base` elements are XORed: bits `base + shift` and up of the offset into bits `base` and up.
     """
 
     def __init__(self, bits: int, base: int = 0, shift: int = 0, order: Sequence[int] | None = None):

@@ -2,6 +2,19 @@
 
 The order matters: offsets need the size that an explicit `buffer_size_bytes` leaves to each group of buffers, and
 the allocation erases what both need.
+
+Before:
+```mlir
+%s = tlx.storage_alias_spec storage = smem : !tlx.storage_alias_spec<smem>
+%a = tlx.storage_alias_local_alloc %s : ... -> !ttg.memdesc<2x64x64xf32, #shared, #smem, mutable>
+%b = tlx.storage_alias_local_alloc %s : ... -> !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
+```
+After, where no overlap tree says otherwise:
+```mlir
+%s = ttg.local_alloc {alignment = 16 : i32} : () -> !ttg.memdesc<32x1024xi8, #shared1, #smem, mutable>
+%a = tlx.local_alias %s : !ttg.memdesc<32x1024xi8, ...> -> !ttg.memdesc<2x64x64xf32, #shared, #smem, mutable>
+%b = tlx.local_alias %s : !ttg.memdesc<32x1024xi8, ...> -> !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
+```
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class TritonTLXFixupPass(ModulePass):
     num_ctas: int = 1
     """CTAs of a cluster that work on one tensor."""
     threads_per_warp: int = 32
+    """Threads of a warp: 32 on every NVIDIA GPU."""
     target: str = "cuda:90"
     """The compute capability, as Triton writes it."""
     cluster_dims: tuple[int, ...] | None = None
