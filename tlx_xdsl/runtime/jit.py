@@ -190,4 +190,9 @@ def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
         return plain
     from tlx_xdsl.runtime.triton_kernel import TritonKernel
 
-    return TritonKernel(fn, **options)
+    try:
+        return TritonKernel(fn, **options)
+    except (AttributeError, OSError, TypeError, ValueError):
+        # Triton reads the text in a way of its own, and fails over some that we do not. Ours tells where what is wrong
+        # when the kernel is compiled.
+        return plain
