@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import stock_kernels
@@ -61,6 +61,13 @@ GEMM_TARGETS = {
     (8192, 8192, 512): 1.09,
     (4096, 14336, 4096): 1.00,
 }
+SCREENED = {
+    "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, subtiles=2),
+    "large, groups of 4": replace(gemm_config.LARGE, group_m=4),
+    "large, groups of 16": replace(gemm_config.LARGE, group_m=16),
+}
+"""Configurations that `choose_config` never gives, to see whether it should."""
+
 ATTENTION_TARGETS = {
     (4, 16, 4096, 128, False): 1.05,
     (2, 16, 16384, 128, False): 1.04,
@@ -144,7 +151,7 @@ def _gemm_case(shape: tuple[int, int, int], target: float | None, dtype: str, dr
 
         candidates: dict[str, Callable[[], Launch]] = {"cuBLAS": cublas}
         if screen:
-            for other, chosen in gemm_config.CONFIGS.items():
+            for other, chosen in (gemm_config.CONFIGS | SCREENED).items():
                 if chosen != config:
                     candidates[other] = lambda other=other, chosen=chosen: ours(other, chosen)
         else:
