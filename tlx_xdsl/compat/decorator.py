@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from tlx_xdsl.compat.usage import is_jitted, takes_functions, uses_tlx, value_uses_tlx
 
 Decorator = Callable[..., Any]
+
+_deciding = threading.Lock()
+"""Held while a kernel may become ours: threads may launch it for the first time together."""
 
 
 def drop_in(stock_jit: Decorator, our_jit: Decorator) -> Decorator:
@@ -46,17 +50,26 @@ class _FirstLaunch:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Decide, and launch."""
         kernel = self._kernel
+        with _deciding:
+            mine = kernel.__dict__.get("run") is self and self._decide(args, kwargs)
+        if mine:
+            launch: Callable[..., Any] = kernel.__class__.run
+            return launch(kernel, *args, **kwargs)
+        return kernel.run(*args, **kwargs)
+
+    def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether the next launch has to be looked at, too; if not, this object has gone from the kernel."""
+        kernel = self._kernel
         given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
         if any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
             become_ours(kernel, self._our_jit, self._options)
         elif self._is_first and not takes_functions(kernel.fn):
-            kernel.__dict__.pop("run", None)
+            del kernel.__dict__["run"]
         else:
-            # The next launch may bring another function, one that uses tlx.
+            # It may bring another function, one that uses tlx.
             self._is_first = False
-            launch: Callable[..., Any] = kernel.__class__.run
-            return launch(kernel, *args, **kwargs)
-        return kernel.run(*args, **kwargs)
+            return True
+        return False
 
 
 def become_ours(kernel: Any, our_jit: Decorator, options: dict[str, Any]) -> None:

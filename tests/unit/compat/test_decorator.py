@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import threading
 
 import pytest
 
@@ -112,6 +113,17 @@ def test_a_function_that_a_kernel_is_given_counts(kernels, launches, name: str):
     for fn in (kernels.twice, kernels.twice, kernels.staged, kernels.twice):
         kernel[(1,)](1, FN=fn)
     assert [who for who, _ in launches] == [JITFunction, JITFunction, TritonKernel, TritonKernel]
+
+
+def test_threads_may_launch_first_together(kernels, launches):
+    kernel = triton.jit(kernels.through_helper)
+    kernels.staged = triton.jit(kernels.staged)
+    threads = [threading.Thread(target=lambda: kernel[(1,)](1)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert launches == [(TritonKernel, (1,))] * 8
 
 
 def test_tuners_see_the_kernel_that_it_becomes(kernels, launches):

@@ -14,6 +14,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.torch
 from tlx_xdsl.runtime import jit as jit_module
+from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -77,6 +78,16 @@ def test_a_failing_fake_says_what_it_was(torch):
     (note,) = caught.value.__notes__
     assert note.startswith("'space::looks' was run on tensors without data")
     assert "fake=" in note
+
+
+@pytest.mark.parametrize(("available", "capturing"), [(False, True), (True, False), (True, True)])
+def test_loading_is_refused_during_a_capture(torch, available, capturing):
+    torch.cuda = types.SimpleNamespace(is_available=lambda: available, is_current_stream_capturing=lambda: capturing)
+    if available and capturing:
+        with pytest.raises(RuntimeError, match="the kernel 'add' is launched for the first time"):
+            refuse_while_capturing("add")
+    else:
+        refuse_while_capturing("add")
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch):
