@@ -1,6 +1,6 @@
 """Running the addresses of a kernel: what each access touches in all programs of a grid at once.
 
-Only numbers, masks and pointers are computed, of which `program_value_rules.py` knows the rules; nothing is loaded.
+Only numbers, masks and pointers are computed, of which `rules.py` knows the rules; nothing is loaded.
 Programs go through control flow together, those that do not take a way being left out on it. Where a way depends on
 what is loaded, both are taken, and what is touched there *may* be touched.
 """
@@ -18,9 +18,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.analysis.program_accesses import ACCESSES, Touch, Untold, touch_of
-from tlx_xdsl.analysis.program_value_rules import RULES, Here, Programs, bits_of, is_followed
-from tlx_xdsl.analysis.program_values import Booleans, Number, Truth, Unknown, Value, base_of, merged
+from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Touch, Untold, touch_of
+from tlx_xdsl.analysis.program_coverage.rules import RULES, Here, Programs, bits_of, is_followed
+from tlx_xdsl.analysis.program_coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
 from tlx_xdsl.text.diagnostics import source_location

@@ -1,4 +1,4 @@
-"""What operations make of the numbers, masks, pointers and descriptors that all programs have (`program_values.py`).
+"""What operations make of the numbers, masks, pointers and descriptors that all programs have (`values.py`).
 
 What is not here, or loaded from memory, or computed with floats, is unknown, with the reason.
 """
@@ -14,7 +14,7 @@ from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, Operation
 
-from tlx_xdsl.analysis.program_values import (
+from tlx_xdsl.analysis.program_coverage.values import (
     Booleans,
     Descriptor,
     Integers,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.analysis.program_accesses import Touch
-from tlx_xdsl.analysis.program_values import Booleans, Integers, added, axes_of
+from tlx_xdsl.analysis.program_coverage.touches import Touch
+from tlx_xdsl.analysis.program_coverage.values import Booleans, Integers, added, axes_of
 
 
 @dataclass(frozen=True, eq=False)

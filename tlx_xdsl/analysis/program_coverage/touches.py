@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.program_value_rules import bytes_of
-from tlx_xdsl.analysis.program_values import (
+from tlx_xdsl.analysis.program_coverage.rules import bytes_of
+from tlx_xdsl.analysis.program_coverage.values import (
     Booleans,
     Descriptor,
     Integers,
@@ -193,9 +193,7 @@ def _through_descriptor(
     for dim, coordinate in enumerate(coordinates):
         assert isinstance(coordinate, Number)
         index = _indices(coordinate, dim, block)
-        sizes, stride = (
-            _scalar(numbers[dim], len(block)) for numbers in (descriptor.shape, descriptor.strides)
-        )
+        sizes, stride = (_scalar(numbers[dim], len(block)) for numbers in (descriptor.shape, descriptor.strides))
         term = times(index, Number(tuple(size * part for part in stride.parts)))
         offset = term if isinstance(term, Unknown) else plus(offset, term)
         if isinstance(offset, Unknown):

@@ -1,6 +1,6 @@
 """Which program of a grid touches which bytes: collisions between programs, accesses out of bounds, and holes.
 
-The addresses of all programs are computed (`program_walk.py`), for a grid and the values of arguments. What is said
+The addresses of all programs are computed (`walk.py`), for a grid and the values of arguments. What is said
 here is what happens: *disjoint* only when all addresses are known and no byte is written by two programs, *collides*
 only with two programs and a byte. Arguments are taken to point into arrays of their own.
 """
@@ -16,10 +16,10 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.program_accesses import ACCESSES, Kind, Touch, Untold
-from tlx_xdsl.analysis.program_runs import Meeting, Runs, meeting, program_at, runs_of
-from tlx_xdsl.analysis.program_value_rules import Programs, bits_of, bytes_of
-from tlx_xdsl.analysis.program_values import (
+from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Kind, Touch, Untold
+from tlx_xdsl.analysis.program_coverage.runs import Meeting, Runs, meeting, program_at, runs_of
+from tlx_xdsl.analysis.program_coverage.rules import Programs, bits_of, bytes_of
+from tlx_xdsl.analysis.program_coverage.values import (
     Descriptor,
     Number,
     Pointer,
@@ -28,7 +28,7 @@ from tlx_xdsl.analysis.program_values import (
     Value,
     constant,
 )
-from tlx_xdsl.analysis.program_walk import TooLong, Walk
+from tlx_xdsl.analysis.program_coverage.walk import TooLong, Walk
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
 

@@ -208,7 +208,8 @@ def _merged_numbers(mask: Booleans, new: Number, old: Number) -> Number | Unknow
     ours = {axes_of(part): part for part in new.parts}
     zero = np.zeros((1,) * new.parts[0].ndim, np.int64)
     chosen = [
-        np.where(_along(mask, zero), ours.get(axes, zero), parts.get(axes, zero)) for axes in dict.fromkeys((*ours, *parts))
+        np.where(_along(mask, zero), ours.get(axes, zero), parts.get(axes, zero))
+        for axes in dict.fromkeys((*ours, *parts))
     ]
     return fitted(chosen, new.bits)
 
