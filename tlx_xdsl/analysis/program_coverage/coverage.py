@@ -7,6 +7,7 @@ only with two programs and a byte. Arguments are taken to point into arrays of t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -16,9 +17,9 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Kind, Touch, Untold
-from tlx_xdsl.analysis.program_coverage.runs import Meeting, Runs, meeting, program_at, runs_of
 from tlx_xdsl.analysis.program_coverage.rules import Programs, bits_of, bytes_of
+from tlx_xdsl.analysis.program_coverage.runs import Meeting, Runs, meeting, program_at, runs_of
+from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Kind, Touch, Untold
 from tlx_xdsl.analysis.program_coverage.values import (
     Descriptor,
     Number,
@@ -259,8 +260,19 @@ def _largest(function: tt.FuncOp) -> int:
 
 
 def argument_names(function: tt.FuncOp) -> dict[SSAValue, str]:
-    """The arguments of a kernel by name: that of the parameter, else by number."""
-    return {each: each.name_hint or f"arg{each.index}" for each in function.body.blocks[0].args}
+    """The arguments of a kernel by name: that of the parameter, else by number; the parts of a tuple by both."""
+    arguments = function.body.blocks[0].args
+    count = Counter(each.name_hint for each in arguments)
+    return {
+        each: f"arg{each.index}"
+        if each.name_hint is None
+        else f"{each.name_hint}{_suffix(each.index, count[each.name_hint])}"
+        for each in arguments
+    }
+
+
+def _suffix(index: int, sharers: int) -> str:
+    return f".{index}" if sharers > 1 else ""
 
 
 def _arguments(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> list[tuple[SSAValue, Value]]:

@@ -1,6 +1,6 @@
 """Running the addresses of a kernel: what each access touches in all programs of a grid at once.
 
-Only numbers, masks and pointers are computed, of which `rules.py` knows the rules; nothing is loaded.
+Only numbers, masks and pointers are computed, of which `rules.py` has the rules; nothing is loaded.
 Programs go through control flow together, those that do not take a way being left out on it. Where a way depends on
 what is loaded, both are taken, and what is touched there *may* be touched.
 """
@@ -18,8 +18,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Touch, Untold, touch_of
+from tlx_xdsl.analysis.program_coverage import integer_rules, shape_rules
 from tlx_xdsl.analysis.program_coverage.rules import RULES, Here, Programs, bits_of, is_followed
+from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Touch, Untold, touch_of
 from tlx_xdsl.analysis.program_coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
@@ -27,6 +28,10 @@ from tlx_xdsl.text.diagnostics import source_location
 
 LIMIT = 2_000_000
 """Operations that a walk may run, so that a loop that never ends does."""
+
+
+_HOMES = (integer_rules, shape_rules)
+"""The modules whose rules are in the table because they have been imported."""
 
 
 class TooLong(Exception):
@@ -240,7 +245,7 @@ class Walk:
             self._bind(op.before_region.blocks[0].args, carried)
             condition = self._block(op.before_region.blocks[0], going, sure)
             assert isinstance(condition, scf.ConditionOp)
-            known, forwarded = self._numbers(condition.cond), self._all(condition.args)
+            known, forwarded = self._numbers(condition.condition), self._all(condition.args)
             if known is None:
                 reason = f"the end of the loop{_at(op)} is not known"
                 self._once([op.before_region, op.after_region], reason, going)
