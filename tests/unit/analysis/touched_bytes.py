@@ -1,4 +1,4 @@
-"""The bytes that a run in the interpreter really touches, by operation and program, and what the coverage says of it."""
+"""The bytes that a run in the interpreter really touches, by operation and program, against the coverage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.program_coverage.coverage import Coverage, Launch, argument_names
+from tlx_xdsl.analysis.program_coverage.coverage import Coverage
+from tlx_xdsl.analysis.program_coverage.launch import Launch, argument_names
 from tlx_xdsl.analysis.program_coverage.runs import Runs
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter import launch as interpreter

@@ -7,33 +7,22 @@ only with two programs and a byte. Arguments are taken to point into arrays of t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.program_coverage.rules import Programs, bits_of, bytes_of
+from tlx_xdsl.analysis.program_coverage.launch import Launch, argument_names, argument_values
+from tlx_xdsl.analysis.program_coverage.rules import Programs
 from tlx_xdsl.analysis.program_coverage.runs import Meeting, Runs, meeting, program_at, runs_of
 from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Kind, Touch, Untold
-from tlx_xdsl.analysis.program_coverage.values import (
-    Descriptor,
-    Number,
-    Pointer,
-    Truth,
-    Unknown,
-    Value,
-    constant,
-)
 from tlx_xdsl.analysis.program_coverage.walk import TooLong, Walk
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
-
-Grid: TypeAlias = tuple[int, int, int]
 
 _ELEMENTS = 1 << 24
 """Elements of a tensor, over all programs that are looked at together: what fits into memory in 64 bits."""
@@ -41,27 +30,6 @@ _RUNS = 1 << 20
 """Runs of an access that are kept before they are united."""
 _MOST_RUNS = 1 << 25
 """Runs of an access that are kept at all: about 800 MB."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What a kernel is launched with, as far as it is known."""
-
-    grid: Grid
-    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Values of integer arguments."""
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
-    """Sizes in elements of the arrays behind pointers and descriptors, which are contiguous."""
-
-    @property
-    def programs(self) -> int:
-        """How many programs the grid has."""
-        return prod(self.grid)
-
-    def place(self, number: int) -> Grid:
-        """The ids of a program along x, y and z; programs are numbered along x first."""
-        x, y, _ = self.grid
-        return number % x, number // x % y, number // (x * y)
 
 
 @dataclass(eq=False)
@@ -216,7 +184,7 @@ class Coverage:
             x, y, _ = self.launch.grid
             programs = Programs(self.launch.grid, (numbers % x, numbers // x % y, numbers // (x * y)))
             walk = Walk(module, programs, lambda touch, at=first: self._note(touch, at))
-            walk.run(self.function, dict(_arguments(self.function, self.names, self.launch)))
+            walk.run(self.function, dict(argument_values(self.function, self.names, self.launch)))
         for (op, array), (runs, maybe, element) in self._found.items():
             self.touched.append(
                 Touched(op, ACCESSES[type(op)], array, element, Runs.joined(runs).united(), Runs.joined(maybe).united())
@@ -257,75 +225,3 @@ def _largest(function: tt.FuncOp) -> int:
     module = function.parent_op() or function
     types = (as_tensor(value.type) for op in module.walk() for value in (*op.operands, *op.results))
     return max([prod(type_.get_shape()) for type_ in types if type_ is not None], default=1)
-
-
-def argument_names(function: tt.FuncOp) -> dict[SSAValue, str]:
-    """The arguments of a kernel by name: that of the parameter, else by number; the parts of a tuple by both."""
-    arguments = function.body.blocks[0].args
-    count = Counter(each.name_hint for each in arguments)
-    return {
-        each: f"arg{each.index}"
-        if each.name_hint is None
-        else f"{each.name_hint}{_suffix(each.index, count[each.name_hint])}"
-        for each in arguments
-    }
-
-
-def _suffix(index: int, sharers: int) -> str:
-    return f".{index}" if sharers > 1 else ""
-
-
-def _arguments(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> list[tuple[SSAValue, Value]]:
-    sizes = _extents(function, names, launch)
-    result: list[tuple[SSAValue, Value]] = []
-    for argument, name in names.items():
-        bits = bits_of(argument.type)
-        number = sizes.get(name, launch.numbers.get(name))
-        value: Value
-        match argument.type:
-            case tt.PointerType():
-                value = Pointer(argument, constant(0))
-            case tt.TensorDescType():
-                value = _descriptor(argument, name, launch)
-            case _ if bits is None or number is None:
-                what = "it is no integer" if bits is None else "it has no value"
-                value = Unknown(f"it depends on '{name}', and {what}")
-            case _:
-                value = Truth((np.full(1, bool(number)),)) if bits == 1 else constant(number, bits=bits)
-        result.append((argument, value))
-    return result
-
-
-def _descriptor(argument: SSAValue, name: str, launch: Launch) -> Value:
-    if name not in launch.shapes:
-        return Unknown(f"the shape of '{name}' is not given", argument)
-    shape = launch.shapes[name]
-    numbers = tuple(constant(size) for size in shape)
-    strides = tuple(constant(prod(shape[dim + 1 :])) for dim in range(len(shape)))
-    return Descriptor(Pointer(argument, Number((np.zeros(1, np.int64),))), numbers, strides)
-
-
-def _extents(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> dict[str, int]:
-    """The arguments that hold shape and strides of a descriptor: the frontend puts them behind it."""
-    found: dict[str, int] = {}
-    for argument, name in names.items():
-        if isinstance(argument.type, tt.TensorDescType) and name in launch.shapes:
-            shape = launch.shapes[name]
-            for dim, size in enumerate(shape):
-                found[f"{name}.shape.{dim}"] = size
-                found[f"{name}.stride.{dim}"] = prod(shape[dim + 1 :])
-    return found
-
-
-def element_bytes(function: tt.FuncOp) -> dict[str, int]:
-    """Bytes of an element of each array, by the name of its argument."""
-    sizes: dict[str, int] = {}
-    for argument, name in argument_names(function).items():
-        match argument.type:
-            case tt.PointerType():
-                sizes[name] = bytes_of(argument.type.pointee)
-            case tt.TensorDescType():
-                sizes[name] = bytes_of(argument.type.element_type)
-            case _:
-                pass
-    return sizes
