@@ -20,7 +20,7 @@ from tlx_xdsl.analysis.program_coverage.launch import Launch, argument_names, ar
 from tlx_xdsl.analysis.program_coverage.rules import Programs
 from tlx_xdsl.analysis.program_coverage.runs import Meeting, Runs, meeting, program_at, runs_of
 from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Kind, Touch, Untold
-from tlx_xdsl.analysis.program_coverage.walk import TooLong, Walk
+from tlx_xdsl.analysis.program_coverage.walk import LIMIT, TooLong, Walk
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
 
@@ -28,6 +28,8 @@ _ELEMENTS = 1 << 24
 """Elements of a tensor, over all programs that are looked at together: what fits into memory in 64 bits."""
 _RUNS = 1 << 20
 """Runs of an access that are kept before they are united."""
+_PIECES = 64
+"""Iterations of an access whose runs are kept before they are united."""
 _MOST_RUNS = 1 << 25
 """Runs of an access that are kept at all: about 800 MB."""
 
@@ -100,19 +102,19 @@ class Hole:
 
 
 class Coverage:
-    """What the programs of a launch touch.
+    """What the programs of a launch touch; `limit` bounds the operations that are run for all of them together.
 
     Raises TooLong where a kernel does not end, or is too irregular to be followed.
     """
 
-    def __init__(self, module: ModuleOp, function: tt.FuncOp, launch: Launch):
+    def __init__(self, module: ModuleOp, function: tt.FuncOp, launch: Launch, limit: int = LIMIT):
         self.function = function
         self.launch = launch
         self.names = argument_names(function)
         self.touched: list[Touched] = []
         self.unseen: list[Unseen] = []
         self._found: dict[tuple[Operation, str], tuple[list[Runs], list[Runs], int]] = {}
-        self._run(module)
+        self._run(module, limit)
 
     # --- questions -----------------------------------------------------------------------------------------------
 
@@ -176,14 +178,14 @@ class Coverage:
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
-    def _run(self, module: ModuleOp) -> None:
+    def _run(self, module: ModuleOp, limit: int) -> None:
         total = self.launch.programs
         together = max(1, min(total, _ELEMENTS // _largest(self.function)))
         for first in range(0, total, together):
             numbers = np.arange(first, min(first + together, total), dtype=np.int64)
             x, y, _ = self.launch.grid
             programs = Programs(self.launch.grid, (numbers % x, numbers // x % y, numbers // (x * y)))
-            walk = Walk(module, programs, lambda touch, at=first: self._note(touch, at))
+            walk = Walk(module, programs, lambda touch, at=first: self._note(touch, at), limit)
             walk.run(self.function, dict(argument_values(self.function, self.names, self.launch)))
         for (op, array), (runs, maybe, element) in self._found.items():
             self.touched.append(
@@ -203,7 +205,8 @@ class Coverage:
         exact, maybe, _ = self._found.setdefault((touch.op, array), ([], [], touch.size))
         kept = exact if touch.is_exact else maybe
         kept.append(runs_of(touch, first))
-        if sum(map(len, kept)) > _RUNS:
+        # Few pieces at a time, so that neither their number nor the sum of their lengths costs more than the runs.
+        if len(kept) > _PIECES or sum(map(len, kept)) > _RUNS:
             kept[:] = [Runs.joined(kept).united()]
             if len(kept[0]) > _MOST_RUNS:
                 raise TooLong(f"its programs touch more than {_MOST_RUNS:,} pieces of '{array}'")

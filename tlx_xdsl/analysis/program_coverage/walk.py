@@ -26,8 +26,8 @@ from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
 from tlx_xdsl.text.diagnostics import source_location
 
-LIMIT = 2_000_000
-"""Operations that a walk may run, so that a loop that never ends does."""
+LIMIT = 1_000_000
+"""Operations that a walk runs unless it is told otherwise, so that a loop that never ends does."""
 
 
 _HOMES = (integer_rules, shape_rules)
@@ -35,7 +35,7 @@ _HOMES = (integer_rules, shape_rules)
 
 
 class TooLong(Exception):
-    """The walk would take more than `LIMIT` operations, or goes round in a way that is not followed."""
+    """The walk would take too many operations, or goes round in a way that is not followed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,11 @@ class _Way:
 class Walk:
     """One walk through a function of `module` for some programs."""
 
-    def __init__(self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | Untold], None]):
+    def __init__(
+        self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | Untold], None], limit: int = LIMIT
+    ):
         self._programs = programs
+        self._limit = limit
         self._emit = emit
         self._values: dict[SSAValue, Value] = {}
         self._functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, tt.FuncOp)}
@@ -95,8 +98,8 @@ class Walk:
         """Run the operations of a block but its terminator, which is returned."""
         for op in block.ops:
             self._steps += 1
-            if self._steps > LIMIT:
-                raise TooLong(f"more than {LIMIT:,} operations would have to be run")
+            if self._steps > self._limit:
+                raise TooLong(f"more than {self._limit:,} operations would have to be run")
             if op is block.last_op and op.has_trait(IsTerminator):
                 return op
             self._operation(op, active, sure)
