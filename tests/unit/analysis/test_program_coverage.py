@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -270,5 +271,5 @@ def test_united_runs_are_the_same_bytes(listed):
     united = as_runs(listed).united()
     rows = list(zip(united.program.tolist(), united.start.tolist(), (united.end - united.start).tolist(), strict=True))
     assert owners(rows) == owners(listed)
-    for (program, start, length), (other, following, _) in zip(rows, rows[1:], strict=False):
+    for (program, start, length), (other, following, _) in pairwise(rows):
         assert program < other or start + length < following
