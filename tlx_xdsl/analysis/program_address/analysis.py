@@ -24,9 +24,12 @@ RULE_BOOKS = (arith_rules, tensor_rules)
 """What registers the rules."""
 
 
-def analyse_program_addresses(module: ModuleOp, facts: LaunchFacts | None = None) -> ProgramAddresses:
+def analyse_program_addresses(
+    module: ModuleOp, facts: LaunchFacts | None = None, *, strict: bool = False
+) -> ProgramAddresses:
     """Find out how the address of each access to global memory depends on the program's ids.
 
+    What holds for some launches only has `Access.conditions`; with `strict` it is UNKNOWN.
     A function that others call is analysed as a part of its callers; one that nobody calls is a kernel. The time grows
     linearly with the number of operations.
     """
@@ -39,7 +42,7 @@ def analyse_program_addresses(module: ModuleOp, facts: LaunchFacts | None = None
     for name, function in by_name.items():
         if name in called and (function.sym_visibility is None or function.sym_visibility.data != "public"):
             continue
-        found = _Kernel(function, by_name, facts or LaunchFacts())
+        found = _Kernel(function, by_name, facts or LaunchFacts(), strict=strict)
         accesses += found.accesses
         ranges.update(found.known.bounds.known)
         states.update(found.walk.states)
@@ -49,8 +52,8 @@ def analyse_program_addresses(module: ModuleOp, facts: LaunchFacts | None = None
 class _Kernel:
     """One kernel."""
 
-    def __init__(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], facts: LaunchFacts):
-        self.known = Arithmetic(Bounds(facts))
+    def __init__(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], facts: LaunchFacts, *, strict: bool):
+        self.known = Arithmetic(Bounds(facts), strict=strict)
         arguments = function.body.blocks[0].args
         names = argument_names(arguments)
         self.walk = Walk(self.known, functions, tuple(READERS))

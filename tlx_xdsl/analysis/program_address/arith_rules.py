@@ -327,7 +327,7 @@ def _select(known: Arithmetic, op: Operation, states: Sequence[State]) -> State 
 
 
 def chosen(known: Arithmetic, value: SSAValue, condition: State, left: State, right: State) -> State | None:
-    """The value `value`, which is `left` where `condition` is 1, and else `right`: `right + condition * (left - right)`."""
+    """What is `left` where `condition` is 1, and else `right`: `right + condition * (left - right)`."""
     if left == right and not isinstance(left, Other):
         return left
     if not isinstance(condition, Integer) or not condition.exact:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.program_address.bounds import Bounds
+from tlx_xdsl.analysis.program_address.exhaustion import is_always_within
 from tlx_xdsl.analysis.program_address.forms import (
     ONE,
     Argument,
@@ -69,9 +70,10 @@ def name_of(value: SSAValue) -> str:
 class Arithmetic:
     """Operations on `Integer`s."""
 
-    def __init__(self, bounds: Bounds):
+    def __init__(self, bounds: Bounds, *, strict: bool = False):
         self.bounds = bounds
         self.simplifier = Simplifier(bounds)
+        self._strict = strict
 
     # Making --------------------------------------------------------------------------------------------------------
 
@@ -171,12 +173,14 @@ class Arithmetic:
         """
         if self.bounds.of_form(form).within(interval):
             return NO_CONDITIONS
-        if any(isinstance(atom, Unknown) for atom in form.all_atoms):
+        if self._strict or any(isinstance(atom, Unknown) for atom in form.all_atoms):
             return None
-        # Launches have a program 0 and a program 1, and all positions: what fails there always fails.
         if not any(isinstance(atom, Argument | Extent | NumPrograms) for atom in form.all_atoms):
-            first = _FirstPrograms(self.bounds)
-            if not first.of_form(form).within(interval):
+            if self.bounds.facts.grid is not None:
+                # Nothing about the launch is left to be learned.
+                return NO_CONDITIONS if is_always_within(form, interval, self.bounds) else None
+            # Launches have a program 0 and a program 1, and all positions: what fails there always fails.
+            if not _FirstPrograms(self.bounds).of_form(form).within(interval):
                 return None
         return _normalised(form, interval, self.bounds)
 

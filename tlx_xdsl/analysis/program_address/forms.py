@@ -1,4 +1,4 @@
-"""Exact integer expressions: polynomials in program ids, arguments, positions in a tensor, loop counters, and functions.
+"""Exact integer expressions: polynomials in program ids, arguments, positions in a tensor and loop counters.
 
 A `Form` is a sum of products of *atoms* with integer coefficients, over the whole numbers: nothing wraps around in it.
 Two forms that are equal as polynomials are equal as objects, so `(pid + 1) * 8 - 8` is `8*pid_x`.
@@ -141,9 +141,9 @@ class Call:
         """In Python's spelling."""
         match self.function, self.arguments:
             case ("floordiv", (left, right)):
-                return f"({left} // {right})" if right.is_simple else f"({left} // ({right}))"
+                return f"({_operand(left)} // {_operand(right)})"
             case ("mod", (left, right)):
-                return f"({left} % {right})" if right.is_simple else f"({left} % ({right}))"
+                return f"({_operand(left)} % {_operand(right)})"
             case (name, arguments):
                 return f"{name}({', '.join(map(str, arguments))})"
 
@@ -339,6 +339,10 @@ class Form:
             body = "*".join(size + factors)
             text = f"{text} {sign} {body}" if text else (f"-{body}" if number < 0 else body)
         return text
+
+
+def _operand(form: Form) -> str:
+    return str(form) if form.is_simple else f"({form})"
 
 
 def _form(value: Form | int) -> Form:

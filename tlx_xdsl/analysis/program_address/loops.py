@@ -218,16 +218,16 @@ class _Slice:
     def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
         """What each carried value may depend on, in any iteration."""
         found = [causes_of([first]) for first in firsts]
-        own = {atom: number for number, target in enumerate(self._targets) if (atom := self._atoms.get(target))}
+        own: dict[Atom, int] = {
+            atom: number for number, target in enumerate(self._targets) if (atom := self._atoms.get(target))
+        }
         parts: list[tuple[Causes, list[int]]] = []
         for target, after in zip(self._targets, nexts, strict=True):
             match after:
                 case Integer(form) if target in self._atoms:
                     others = [atom for atom in form.all_atoms if atom not in own]
                     plain = causes_of_form(Form({frozenset([(atom, 1)]): 1 for atom in others}))
-                    parts.append(
-                        (plain, [own[atom] for atom in form.all_atoms if isinstance(atom, Unknown) and atom in own])
-                    )
+                    parts.append((plain, [own[atom] for atom in form.all_atoms if atom in own]))
                 case Other(causes):
                     parts.append((causes, list(range(len(firsts)))))
                 case _:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -236,6 +237,13 @@ class ProgramAddresses:
     states: Mapping[SSAValue, State]
     """What is known about each value; of a function that is called several times, in the last call."""
 
+    @cached_property
+    def _by_op(self) -> dict[Operation, tuple[Access, ...]]:
+        found: dict[Operation, tuple[Access, ...]] = {}
+        for access in self.accesses:
+            found[access.op] = (*found.get(access.op, ()), access)
+        return found
+
     def of(self, op: Operation) -> tuple[Access, ...]:
         """The accesses that `op` makes: one for each path of calls to it."""
-        return tuple(access for access in self.accesses if access.op is op)
+        return self._by_op.get(op, ())

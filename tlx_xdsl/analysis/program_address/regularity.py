@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.program_address.bounds import Bounds
 from tlx_xdsl.analysis.program_address.evaluate import value
-from tlx_xdsl.analysis.program_address.forms import Argument, Atom, Form, Lane
+from tlx_xdsl.analysis.program_address.forms import Argument, Atom, Call, Form, Lane, Unknown
 from tlx_xdsl.analysis.program_address.intervals import Interval
 from tlx_xdsl.analysis.program_address.model import Dimension, LaunchFacts
 from tlx_xdsl.dialects import tt
@@ -68,7 +68,7 @@ def dimensions_of(
 def _dimension(offset: Form, shape: Ints, dim: int, element_size: int, base: int, aligned: Alignments) -> Dimension:
     extent = shape[dim]
     lane = Lane(dim, extent)
-    stride = offset.coefficient(lane)
+    stride = None if _moves_unevenly(offset) else offset.coefficient(lane)
     if stride is not None and any(isinstance(atom, Lane) for atom in stride.all_atoms):
         stride = None
     each = gcd(base, aligned.of_form(offset))
@@ -86,17 +86,30 @@ def _dimension(offset: Form, shape: Ints, dim: int, element_size: int, base: int
     return Dimension(extent, stride, power, first, 1)
 
 
+def _moves_unevenly(offset: Form) -> bool:
+    """Whether elements lie at places of which nothing is known."""
+    return any(isinstance(atom, Unknown) and atom.on_lanes for atom in offset.all_atoms)
+
+
+def _moves(atom: Atom) -> bool:
+    """Whether an atom may differ between the elements of a block."""
+    return any(
+        isinstance(inner, Lane) or (isinstance(inner, Unknown) and inner.on_lanes) for inner in Form.of(atom).all_atoms
+    )
+
+
 def _counted(offset: Form, shape: Ints, dim: int, element_size: int) -> tuple[int, int]:
     """Contiguity and constancy of offsets that are no polynomial in the positions, where they are numbers."""
-    moving = offset.part(lambda atom: any(isinstance(inner, Lane) for inner in Form.of(atom).all_atoms))
-    if not all(_is_of_lanes(atom) for atom in moving.all_atoms) or np.prod(shape) > MOST_ELEMENTS:
+    moving = offset.part(_moves)
+    if not all(is_of_lanes(atom) for atom in moving.all_atoms) or np.prod(shape) > MOST_ELEMENTS:
         return 1, 1
     numbers = np.moveaxis(value(moving, shape, LaunchFacts(), (0, 0, 0)), dim, -1)
     return _groups(numbers, element_size), _groups(numbers, 0)
 
 
-def _is_of_lanes(atom: Atom) -> bool:
-    return all(isinstance(inner, Lane) or hasattr(inner, "function") for inner in Form.of(atom).all_atoms)
+def is_of_lanes(atom: Atom) -> bool:
+    """Whether an atom is computed from positions and numbers alone."""
+    return all(isinstance(inner, Lane | Call) for inner in Form.of(atom).all_atoms)
 
 
 def _groups(numbers: NDArray[np.int64], step: int) -> int:
@@ -113,8 +126,8 @@ def _groups(numbers: NDArray[np.int64], step: int) -> int:
 
 def lane_range(offset: Form, bounds: Bounds) -> Interval | None:
     """Bytes that the positions add to an offset; None where they do so by symbols."""
-    moving = offset.part(lambda atom: any(isinstance(inner, Lane) for inner in Form.of(atom).all_atoms))
-    return bounds.of_form(moving) if all(_is_of_lanes(atom) for atom in moving.all_atoms) else None
+    moving = offset.part(_moves)
+    return bounds.of_form(moving) if all(is_of_lanes(atom) for atom in moving.all_atoms) else None
 
 
 def run_of_block(dimensions: tuple[Dimension, ...], element_size: int) -> int | None:

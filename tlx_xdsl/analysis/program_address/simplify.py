@@ -29,26 +29,29 @@ class Simplifier:
                 return self.quotient(left, right)
             case "mod":
                 return self.remainder(left, right)
-            case "truncdiv" | "truncmod":
-                if self.bounds.of_form(left).low >= 0 and self.bounds.of_form(right).low > 0:
-                    return self.quotient(left, right) if function == "truncdiv" else self.remainder(left, right)
-            case "min" | "max":
-                difference = self.bounds.of_form(left - right)
-                if difference.high <= 0:
-                    return left if function == "min" else right
-                if difference.low >= 0:
-                    return right if function == "min" else left
-            case "less":
-                difference = self.bounds.of_form(left - right)
-                if difference.high < 0 or difference.low >= 0:
-                    return Form.constant(int(difference.high < 0))
-            case "equal":
-                difference = self.bounds.of_form(left - right)
-                if difference == Interval.point(0) or 0 not in difference:
-                    return Form.constant(int(0 in difference))
+            case "truncdiv" | "truncmod" if self._are_natural(left, right):
+                return self.quotient(left, right) if function == "truncdiv" else self.remainder(left, right)
+            case "min" | "max" | "less" | "equal":
+                decided = self._decided(function, left, right)
             case _:
-                pass
-        return Form.of(Call(function, arguments))
+                decided = None
+        return Form.of(Call(function, arguments)) if decided is None else decided
+
+    def _are_natural(self, left: Form, right: Form) -> bool:
+        return self.bounds.of_form(left).low >= 0 and self.bounds.of_form(right).low > 0
+
+    def _decided(self, function: str, left: Form, right: Form) -> Form | None:
+        """The result, where the ranges tell which of the two is larger."""
+        difference = self.bounds.of_form(left - right)
+        match function:
+            case "min" | "max" if difference.high <= 0 or difference.low >= 0:
+                return left if (difference.high <= 0) == (function == "min") else right
+            case "less" if difference.high < 0 or difference.low >= 0:
+                return Form.constant(int(difference.high < 0))
+            case "equal" if difference == Interval.point(0) or 0 not in difference:
+                return Form.constant(int(0 in difference))
+            case _:
+                return None
 
     def quotient(self, left: Form, right: Form) -> Form:
         """`left // right`, rounded down; `right` is positive."""

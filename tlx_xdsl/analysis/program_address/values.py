@@ -13,7 +13,7 @@ from tlx_xdsl.analysis.program_address.model import Guard
 from tlx_xdsl.layouts.encodings import Ints
 
 MOST_CONDITIONS = 24
-"""Conditions of a value above which nothing is claimed about it: kernels have a handful, and sets of them are copied."""
+"""Conditions of a value above which nothing is claimed about it. Kernels have a handful; sets of them are copied."""
 
 
 @dataclass(frozen=True)
