@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.analysis.program_address import DescriptorFacts, LaunchFacts, analyse_program_addresses
+from tlx_xdsl.analysis.program_address.report import report_lines
 from tlx_xdsl.analysis.program_coverage.coverage import Coverage
 from tlx_xdsl.analysis.program_coverage.disjointness import proofs
 from tlx_xdsl.analysis.program_coverage.launch import Launch, argument_names
@@ -34,8 +36,8 @@ all programs are computed: which of them write the same bytes, which leave an ar
 
 example:
   tlx addresses examples/ampere_gemm_pipelined.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
-      --arg M=512 --arg N=512 --arg K=256 --arg stride_am=256 --arg stride_bk=512 --arg stride_cm=512 \\
-      --shape a_ptr=512,256 --shape b_ptr=256,512 --shape c_ptr=512,512 --svg coverage.svg
+      --arg M=512 --arg N=512 --arg K=256 --arg stride_a=256 --arg stride_b=512 --arg stride_c=512 \\
+      --shape a_ptr=M,K --shape b_ptr=K,N --shape c_ptr=M,N --svg coverage.svg
 """
 
 
@@ -142,11 +144,13 @@ def _findings(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: argpa
     }
     grid = None if args.grid is None else launch.grid
     facts = LaunchFacts(grid, {**launch.numbers, **described})
-    accesses = [each for each in analyse_program_addresses(module, facts).accesses if each.function is function]
+    result = analyse_program_addresses(module, facts)
+    accesses = tuple(each for each in result.accesses if each.function is function)
+    values = report_lines(replace(result, accesses=accesses))
     coverage = None
     if grid is not None:
         try:
             coverage = Coverage(module, function, launch)
         except TooLong as error:
             raise error_at(function, f"the addresses of this launch can't be computed: {error}") from error
-    return Findings(function, accesses, launch, coverage, proofs(accesses))
+    return Findings(function, accesses, launch, coverage, proofs(accesses), values)

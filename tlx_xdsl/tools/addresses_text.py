@@ -35,6 +35,8 @@ class Findings:
     """None where no grid is given."""
     proofs: Sequence[Proof]
     """For all launches; they matter where there is no coverage."""
+    values: Sequence[str]
+    """A line for each value that depends on the program's ids, and for each access."""
 
     @property
     def prefetches(self) -> list[Prefetch]:
@@ -54,7 +56,7 @@ def findings_as_text(found: Findings) -> str:
     lines = [f"{found.function.sym_name.data}{where}{grid}"]
     if not found.accesses:
         return f"{lines[0]}\n\nno access to global memory"
-    lines += ["", *table(_rows(found.accesses)), "", "offsets in bytes"]
+    lines += ["", *found.values, "", "accesses", *table(_rows(found.accesses)), "", "offsets in bytes"]
     lines += table([(_line(each.op), each.base_name, "=", _offset(each)) for each in found.accesses])
     if notes := _notes(found):
         lines += ["", "hints", *(f"    {note}" for note in notes)]
@@ -222,12 +224,13 @@ def _also(op: Operation) -> str:
 
 
 def findings_as_json(found: Findings) -> dict[str, Any]:
-    """For programs; docs/program-addresses.md explains the keys."""
+    """For programs; docs/program-coverage.md explains the keys."""
     place = source_location(found.function.location)
     result: dict[str, Any] = {
         "format": FORMAT,
         "kernel": found.function.sym_name.data,
         "place": None if place is None else f"{place.filename}:{place.line}",
+        "values": list(found.values),
         "accesses": [_access_json(each) for each in found.accesses],
         "prefetches": [
             {"place": _where(each.access.op), "array": each.access.base_name, "stride": each.stride}

@@ -82,7 +82,7 @@ def coverage_map(touched: Sequence[Touched], shape: Sequence[int]) -> CoverageMa
 
 def boxes_of(all_runs: Sequence[Runs], element: int, height: int, width: int) -> Boxes:
     """Runs of bytes as rectangles of `height` rows of `width` elements."""
-    runs = Runs.joined(all_runs)
+    runs = Runs.joined(all_runs).united()
     start = np.clip(runs.start // element, 0, height * width)
     end = np.clip(-(-runs.end // element), 0, height * width)
     inside = end > start

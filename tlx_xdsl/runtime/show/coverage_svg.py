@@ -92,7 +92,7 @@ class _Picture:
             if (panel := self._panel(array, kinds, writings.get(array))) is not None
         ]
         if not self.panels:
-            raise ValueError("no array is touched whose shape and addresses are known: give --shape and --arg")
+            raise ValueError("--svg: no array is touched whose shape and addresses are known: give --shape and --arg")
 
     def draw(self) -> str:
         """Everything: title, legend, and the arrays in rows."""
@@ -195,6 +195,8 @@ class _Picture:
         entries: list[tuple[str, str]] = []
         if self.wave is not None:
             waves = -(-programs // self.wave)
+            self._text(x, y + 11, "programs")
+            x += 58
             for number in range(min(waves, len(_WAVES))):
                 last = min(programs, (number + 1) * self.wave) - 1
                 entries.append((_WAVES[number], f"{number * self.wave} to {last}"))
@@ -263,7 +265,8 @@ def _summary(found: CoverageMap, written: bool) -> str:
         return f"not {verb}"
     low, high = int(counts.min()), int(counts.max())
     often = f"{low}" if low == high else f"{low} to {high}"
-    return f"each element is {verb} by {often} program{'' if high == 1 else 's'}"
+    by = f"by {often} program{'' if high == 1 else 's'}"
+    return f"elements are {verb} {by}, some by none" if (found.counts == 0).any() else f"each element is {verb} {by}"
 
 
 def _verdict(writing: Writing) -> tuple[str, str]:
