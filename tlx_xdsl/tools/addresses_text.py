@@ -206,9 +206,7 @@ def warn(found: Findings) -> None:
             first, second = each.ops
             message = f"{_collision(each, found.launch)} of '{each.array}'"
             notes = [_also(second)] if second is not first else []
-            report_warning(
-                first, message, [*notes, "which of them comes last is not said, unless something orders them"]
-            )
+            report_warning(first, message, [*notes, "either may come last, unless something orders them"])
     for each in found.coverage.leaving():
         if each.certain:
             report_warning(each.op, f"'{each.array}': {_leaving(each, found.launch)}")

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.volume import is_full
+from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.program_address import analyse_program_addresses
 from tlx_xdsl.analysis.program_coverage.coverage import Coverage
 from tlx_xdsl.analysis.program_coverage.disjointness import proofs
-from tlx_xdsl.analysis.program_coverage.hints import coalescing_hint, prefetch_hint, vector_bytes
+from tlx_xdsl.analysis.program_coverage.hints import coalescing_hint, prefetch_hint, regularity, vector_bytes
 from tlx_xdsl.analysis.program_coverage.launch import Launch
 from tlx_xdsl.analysis.program_coverage.map import coverage_map
 from tlx_xdsl.analysis.program_coverage.runs import Runs, meeting
@@ -145,6 +146,7 @@ def test_a_loop_without_an_end():
         ("collision", "not known", None),
         ("scatter", "not known", None),
         ("chosen_collision", "not known", None),
+        ("grouped_matmul", "not known", None),
     ],
 )
 def test_proofs_from_strides(name: str, verdict: str, condition: str | None):
@@ -198,6 +200,18 @@ def test_the_next_block_of_a_loop():
     assert hint.stride == 32 * 2
     assert prefetch_hint(found["load", "b"]) is None, "it moves by 64*%N bytes, which is no number"
     assert prefetch_hint(found["store", "c"]) is None
+
+
+def test_the_regularity_of_pointers_is_that_of_axis_info():
+    """Where both know something: indices may be negative for the one, calls are opaque to the other."""
+    module, function = module_of("grouped_matmul")
+    infos = axis_infos(function)
+    for access in analyse_program_addresses(module).accesses:
+        found = regularity(access)
+        assert found is not None
+        assert (found.contiguity, found.divisibility) == (
+            infos[access.op.ptr].contiguity, infos[access.op.ptr].divisibility,
+        )  # fmt: skip
 
 
 # Maps -----------------------------------------------------------------------------------------------------------------
@@ -268,7 +282,20 @@ def test_meetings_are_found_and_real(listed, others):
 @settings(max_examples=2000 if is_full() else 150, derandomize=True, deadline=None)
 @given(RUNS)
 def test_united_runs_are_the_same_bytes(listed):
-    united = as_runs(listed).united()
+    check_united(listed, 0)
+
+
+def test_united_runs_of_programs_far_apart():
+    """Their places do not fit into one number of 64 bits together."""
+    check_united([(program, start, 3) for program in (0, 5) for start in (1, 2, 9, 12)], 1 << 60)
+
+
+def check_united(listed, apart: int):
+    runs = as_runs(listed)
+    moved = Runs(runs.program, runs.start + apart * (runs.start > 8), runs.end + apart * (runs.start > 8))
+    united = moved.united()
+    far = apart * (united.start > apart) if apart else 0
+    united = Runs(united.program, united.start - far, united.end - far)
     rows = list(zip(united.program.tolist(), united.start.tolist(), (united.end - united.start).tolist(), strict=True))
     assert owners(rows) == owners(listed)
     for (program, start, length), (other, following, _) in pairwise(rows):

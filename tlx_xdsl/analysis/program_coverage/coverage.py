@@ -28,7 +28,7 @@ _ELEMENTS = 1 << 24
 """Elements of a tensor, over all programs that are looked at together: what fits into memory in 64 bits."""
 _RUNS = 1 << 20
 """Runs of an access that are kept before they are united."""
-_PIECES = 64
+_PIECES = 512
 """Iterations of an access whose runs are kept before they are united."""
 _MOST_RUNS = 1 << 25
 """Runs of an access that are kept at all: about 800 MB."""
@@ -113,7 +113,7 @@ class Coverage:
         self.names = argument_names(function)
         self.touched: list[Touched] = []
         self.unseen: list[Unseen] = []
-        self._found: dict[tuple[Operation, str], tuple[list[Runs], list[Runs], int]] = {}
+        self._found: dict[tuple[Operation, str], tuple[_Pile, _Pile, int]] = {}
         self._run(module, limit)
 
     # --- questions -----------------------------------------------------------------------------------------------
@@ -188,9 +188,7 @@ class Coverage:
             walk = Walk(module, programs, lambda touch, at=first: self._note(touch, at), limit)
             walk.run(self.function, dict(argument_values(self.function, self.names, self.launch)))
         for (op, array), (runs, maybe, element) in self._found.items():
-            self.touched.append(
-                Touched(op, ACCESSES[type(op)], array, element, Runs.joined(runs).united(), Runs.joined(maybe).united())
-            )
+            self.touched.append(Touched(op, ACCESSES[type(op)], array, element, runs.all(), maybe.all()))
         order = {op: index for index, op in enumerate(module.walk())}
         self.touched.sort(key=lambda each: order[each.op])
 
@@ -202,14 +200,37 @@ class Coverage:
                 self.unseen.append(unseen)
             return
         assert array is not None
-        exact, maybe, _ = self._found.setdefault((touch.op, array), ([], [], touch.size))
-        kept = exact if touch.is_exact else maybe
-        kept.append(runs_of(touch, first))
-        # Few pieces at a time, so that neither their number nor the sum of their lengths costs more than the runs.
-        if len(kept) > _PIECES or sum(map(len, kept)) > _RUNS:
-            kept[:] = [Runs.joined(kept).united()]
-            if len(kept[0]) > _MOST_RUNS:
-                raise TooLong(f"its programs touch more than {_MOST_RUNS:,} pieces of '{array}'")
+        exact, maybe, _ = self._found.setdefault((touch.op, array), (_Pile(array), _Pile(array), touch.size))
+        (exact if touch.is_exact else maybe).add(runs_of(touch, first))
+
+
+class _Pile:
+    """The runs of an access, which come iteration by iteration, and mostly touch those before."""
+
+    def __init__(self, array: str):
+        self._array = array
+        self._kept: list[Runs] = []
+        self._length = 0
+        self._bound = _RUNS
+
+    def add(self, runs: Runs) -> None:
+        """Put runs onto the pile.
+
+        Raises TooLong where they become too many.
+        """
+        self._kept.append(runs)
+        self._length += len(runs)
+        if self._length > self._bound or len(self._kept) > _PIECES:
+            united = self.all()
+            self._kept, self._length = [united], len(united)
+            # Each time twice as many, so that what stays is not sorted again and again.
+            self._bound = max(_RUNS, 2 * len(united))
+            if len(united) > _MOST_RUNS:
+                raise TooLong(f"its programs touch more than {_MOST_RUNS:,} pieces of '{self._array}'")
+
+    def all(self) -> Runs:
+        """All of them, united."""
+        return Runs.joined(self._kept).united()
 
 
 def _leaving(touched: Touched, outside: Runs, elements: int, certain: bool) -> Leaving:

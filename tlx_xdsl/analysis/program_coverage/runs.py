@@ -43,18 +43,25 @@ class Runs:
         """The same bytes, each of a program in one run, as few as there can be; sorted by program and start."""
         if len(self) < 2:
             return self
-        order = np.lexsort((self.start, self.program))
-        program, start, end = self.program[order], self.start[order], self.end[order]
-        # The end of all before, in the same program: programs are moved so far apart that the largest end so far is
-        # one of the same program, or smaller than any start.
-        low, span = int(start.min()), int(end.max()) - int(start.min()) + 1
-        ranks = np.cumsum(np.concatenate(([0], program[1:] != program[:-1])))
-        moved_start, moved_end = start - low + ranks * span, end - low + ranks * span
-        reach = np.maximum.accumulate(moved_end)
-        fresh = np.concatenate(([True], moved_start[1:] > reach[:-1]))
+        low, span = int(self.start.min()), int(self.end.max()) - int(self.start.min()) + 1
+        first, last = int(self.program.min()), int(self.program.max())
+        if (last - first + 1) * span >= 1 << 62:
+            parts = [self.where(self.program == program).united() for program in np.unique(self.program)]
+            return Runs.joined(parts)
+        # Programs are moved so far apart that the end of all runs before one is that of its own program, or smaller
+        # than its start.
+        moved = (self.program - first) * span - low
+        start, end, program = self.start + moved, self.end + moved, self.program
+        if np.any(start[1:] < start[:-1]):
+            # The runs of each access come in order: a stable sort of them merges.
+            order = np.argsort(start, kind="stable")
+            start, end, program = start[order], end[order], program[order]
+        reach = np.maximum.accumulate(end)
+        fresh = np.concatenate(([True], start[1:] > reach[:-1]))
         begins = np.flatnonzero(fresh)
         lasts = np.concatenate((begins[1:], [len(fresh)])) - 1
-        return Runs(program[begins], start[begins], reach[lasts] - ranks[lasts] * span + low)
+        back = (program[begins] - first) * span - low
+        return Runs(program[begins], start[begins] - back, reach[lasts] - back)
 
 
 def runs_of(touch: Touch, first: int) -> Runs:

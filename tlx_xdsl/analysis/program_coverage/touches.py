@@ -67,6 +67,9 @@ BULK: Mapping[type[Operation], Kind] = {tlx.AsyncBulkLoadOp: "load", tlx.AsyncBu
 
 ACCESSES: Mapping[type[Operation], Kind] = {**POINTERS, **BLOCKS, **ROWS, **BULK}
 
+FARTHEST = 1 << 56
+"""Bytes from the start of an array beyond which no address means anything: so far sums of addresses fit 64 bits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Touch:
@@ -117,6 +120,8 @@ def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans
     if isinstance(place, Unknown):
         return Untold(op, kind, place.base, place.reason)
     pointer, size, inside = place
+    if max(map(abs, pointer.offset.bounds())) > FARTHEST:
+        return Untold(op, kind, pointer.base, "it may lie outside of all memory")
     rank = pointer.offset.parts[0].ndim - 1
     factors = [
         factor if factor.ndim == rank + 1 else factor.reshape((-1,) + (1,) * rank)
