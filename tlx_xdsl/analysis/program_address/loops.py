@@ -24,7 +24,6 @@ from tlx_xdsl.analysis.program_address.values import (
     Conditions,
     Descriptor,
     Integer,
-    Other,
     Pointer,
     State,
 )
@@ -228,8 +227,6 @@ class _Slice:
                     others = [atom for atom in form.all_atoms if atom not in own]
                     plain = causes_of_form(Form({frozenset([(atom, 1)]): 1 for atom in others}))
                     parts.append((plain, [own[atom] for atom in form.all_atoms if atom in own]))
-                case Other(causes):
-                    parts.append((causes, list(range(len(firsts)))))
                 case _:
                     parts.append((ANYTHING, []))
         for _ in firsts:
