@@ -9,9 +9,9 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.program_address.arithmetic import Arithmetic
+from tlx_xdsl.analysis.program_address.carried import Loop
 from tlx_xdsl.analysis.program_address.classify import classify, first_unknown
 from tlx_xdsl.analysis.program_address.forms import Form, Lane
-from tlx_xdsl.analysis.program_address.loops import Loop
 from tlx_xdsl.analysis.program_address.model import (
     Access,
     AccessKind,

@@ -16,8 +16,9 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.analysis.program_address.arith_rules import chosen
 from tlx_xdsl.analysis.program_address.arithmetic import Arithmetic, causes_of
+from tlx_xdsl.analysis.program_address.carried import Loop
 from tlx_xdsl.analysis.program_address.forms import Counter, Form, Unknown
-from tlx_xdsl.analysis.program_address.loops import Loop, enter_for, enter_while, for_results
+from tlx_xdsl.analysis.program_address.loops import enter_for, for_results
 from tlx_xdsl.analysis.program_address.rules import RULES
 from tlx_xdsl.analysis.program_address.values import (
     ANYTHING,
@@ -28,6 +29,7 @@ from tlx_xdsl.analysis.program_address.values import (
     Pointer,
     State,
 )
+from tlx_xdsl.analysis.program_address.while_loops import enter_while
 from tlx_xdsl.dialects import tt, ttg
 
 MOST_CALLS = 32
