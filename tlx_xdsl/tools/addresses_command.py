@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -127,7 +127,7 @@ def _sizes(name: str, text: str, type_: Any, names: Mapping[str, Any]) -> tuple[
     if not isinstance(type_, tt.PointerType | tt.TensorDescType):
         raise CompilationError(f"--shape: '{name}' is a number: give it as --arg {name}=NUMBER")
     found = evaluate(f"--shape {name}", text, names)
-    sizes: tuple[Any, ...] = found if isinstance(found, tuple) else (found,)
+    sizes = cast(tuple[Any, ...], found if isinstance(found, tuple) else (found,))
     if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes):
         raise CompilationError(f"--shape {name}: expected sizes such as 1024,512, found '{text}'")
     if isinstance(type_, tt.TensorDescType) and len(type_.shape) != len(sizes):

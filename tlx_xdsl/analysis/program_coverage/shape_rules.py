@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import arith as upstream
@@ -41,7 +41,7 @@ def _constant(op: upstream.ConstantOp, _: Sequence[Any], __: Here) -> Value:
         numbers = [value.value.data]
     else:
         assert isinstance(value, DenseIntOrFPElementsAttr)
-        numbers = [int(number) for number in value.get_values()]
+        numbers = [int(number) for number in cast(Any, value).get_values()]
     if len(numbers) == 1:
         array = np.full((1,) * (len(shape) + 1), numbers[0], np.int64)
     else:

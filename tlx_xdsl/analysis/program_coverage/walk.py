@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects import cf, scf
 from xdsl.dialects.arith import AndIOp
 from xdsl.dialects.builtin import ModuleOp
@@ -85,7 +86,7 @@ class Walk:
         for name in names:
             self._values[name] = Unknown(reason)
 
-    def _numbers(self, value: SSAValue) -> Any:
+    def _numbers(self, value: SSAValue) -> NDArray[Any] | None:
         """A scalar as one number for each program; None for one that is not known."""
         known = self._value(value)
         if isinstance(known, Truth):
