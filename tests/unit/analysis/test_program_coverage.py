@@ -23,6 +23,7 @@ from tlx_xdsl.analysis.program_coverage.walk import TooLong
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.text.diagnostics import source_location
+from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.loading import load_kernel
 
 KERNELS = Path(__file__).parent / "coverage_kernels.py"
@@ -131,6 +132,34 @@ def test_an_argument_without_a_value():
 def test_a_loop_without_an_end():
     with pytest.raises(TooLong, match="operations would have to be run"):
         Coverage(*module_of("endless"), Launch((1, 1, 1)), limit=1000)
+
+
+@pytest.mark.parametrize(
+    ("ptx", "verdict"),
+    [
+        ("st.global.b32 [$1], 0; mov.b32 $0, 0;", "not known"),
+        ("{ st.b32 [$1], 0; mov.b32 $0, 0; }", "not known"),
+        ("@p red.async.relaxed.global.add.u32 [$1], 1;", "not known"),
+        ("cp.async.bulk.global.shared::cta.bulk_group [$1], [$1], 16;", "not known"),
+        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$1], [$1], 16, [$1];", "disjoint"),
+        ("cp.async.bulk.commit_group;", "disjoint"),
+        ("st.shared.b32 [$1], 0;", "disjoint"),
+        ("prefetch.global.L2 [$1]; mov.b32 $0, 0;", "disjoint"),
+        ("tcgen05.st.sync.aligned.32x32b.x1.b32 [$1], {$1};", "disjoint"),
+    ],
+)
+def test_ptx_may_write_anywhere(ptx: str, verdict: str):
+    text = f"""tt.func @f(%p: !tt.ptr<i32>) {{
+        %pid = tt.get_program_id x : i32
+        %place = tt.addptr %p, %pid : !tt.ptr<i32>, i32
+        tt.store %place, %pid : !tt.ptr<i32>
+        %0 = tt.elementwise_inline_asm "{ptx}" {{
+            constraints = "=r,l", packed_element = 1 : i32, pure = false}} %place : !tt.ptr<i32> -> i32
+        tt.return
+    }}"""
+    module = parse_module(text)
+    (writing,) = Coverage(module, kernel_of(module, None), Launch((4, 1, 1))).writings()
+    assert writing.verdict == verdict
 
 
 # For all launches -----------------------------------------------------------------------------------------------------

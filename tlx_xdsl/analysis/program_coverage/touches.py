@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -25,7 +26,7 @@ from tlx_xdsl.analysis.program_coverage.values import (
     plus,
     times,
 )
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 
@@ -148,6 +149,31 @@ def _place(
     if type(op) in BULK:
         return _bulk(op, value)
     return _through_descriptor(op, value, masked)
+
+
+_PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|atom|multimem|cp)(?P<rest>\.[.\w:]*)")
+_PTX_SPACE = re.compile(r"\.(global|shared|local|param)\b")
+
+
+def written_by_ptx(op: Operation) -> Untold | None:
+    """What an operation with PTX in it may write to global memory, of which nothing is followed.
+
+    A copy names where it goes to before where it comes from; other instructions without a space may go anywhere.
+    """
+    match op:
+        case tt.ElementwiseInlineAsmOp():
+            text = op.asm_string.data
+        case nvvm.InlinePtxOp():
+            text = op.ptx_code.data
+        case _:
+            return None
+    for found in _PTX_WRITES.finditer(text):
+        space = _PTX_SPACE.search(found["rest"])
+        if "prefetch" in found["rest"] or (space is None and found["name"] == "cp"):
+            continue
+        if space is None or space[1] == "global":
+            return Untold(op, "store", None, "it is written by PTX")
+    return None
 
 
 def _unknown(known: Value) -> Unknown:

@@ -21,7 +21,7 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.analysis.program_coverage import integer_rules, shape_rules
 from tlx_xdsl.analysis.program_coverage.rules import RULES, Here, Programs, bits_of, is_followed
-from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Touch, Untold, touch_of
+from tlx_xdsl.analysis.program_coverage.touches import ACCESSES, Touch, Untold, touch_of, written_by_ptx
 from tlx_xdsl.analysis.program_coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
@@ -176,6 +176,8 @@ class Walk:
                 self._compute(op, active)
 
     def _compute(self, op: Operation, active: Booleans) -> None:
+        if (hidden := written_by_ptx(op)) is not None:
+            self._emit(hidden)
         results = [result for result in op.results if is_followed(result.type)]
         if not results:
             return
