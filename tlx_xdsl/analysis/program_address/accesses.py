@@ -108,7 +108,8 @@ def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: 
             return _Touched(None, Form({}), shape, size, NO_CONDITIONS, reason)
         firsts.append(exact.form)
         conditions = conditions.join(exact.conditions)
-    offset, guards = descriptor.offset, []
+    offset = descriptor.offset
+    guards: list[Guard] = []
     for dim, (first, extent) in enumerate(zip(firsts, shape, strict=True)):
         place = first + (Form.of(Lane(dim, extent)) if extent > 1 else 0)
         offset = offset + place * descriptor.strides[dim] * size
@@ -127,7 +128,7 @@ def _through_descriptor(known: Arithmetic, op: Any, states: Sequence[State]) -> 
 
 def _predicated(touched: _Touched, op: Any, held: dict[SSAValue, State]) -> _Touched:
     """Without anything where the predicate of the operation does not hold."""
-    predicate = held.get(getattr(op, "pred", None)) if hasattr(op, "pred") else None
+    predicate = held[op.pred] if hasattr(op, "pred") else None
     if predicate is None or (isinstance(predicate, Integer) and predicate.form.number == 1):
         return touched
     return _with_guards(touched, (), exact=False)

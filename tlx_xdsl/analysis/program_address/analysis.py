@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.analysis.program_address import arith_rules, tensor_rules
 from tlx_xdsl.analysis.program_address.accesses import READERS, access_of
 from tlx_xdsl.analysis.program_address.arithmetic import Arithmetic, bits_of, is_pointer
-from tlx_xdsl.analysis.program_address.bounds import Bounds
+from tlx_xdsl.analysis.program_address.bounds import Bounds, learn
 from tlx_xdsl.analysis.program_address.forms import Argument, Atom, Extent, Form
 from tlx_xdsl.analysis.program_address.intervals import Interval
 from tlx_xdsl.analysis.program_address.model import Access, LaunchFacts, ProgramAddresses
@@ -56,15 +56,23 @@ class _Kernel:
         self.known = Arithmetic(Bounds(facts), strict=strict)
         arguments = function.body.blocks[0].args
         names = argument_names(arguments)
-        self.walk = Walk(self.known, functions, tuple(READERS))
-        for argument in arguments:
-            self.walk.states[argument] = self._argument(argument, names)
-        self.walk.visit_region(function.body)
+        self.walk = self._walk(function, functions, names)
+        if self.walk.promises:
+            for promise in self.walk.promises:
+                learn(self.known.bounds, promise)
+            # What was seen before a promise was made gets the good of it, too.
+            self.walk = self._walk(function, functions, names)
         aligned = Alignments(function)
         self.accesses = [access_of(self.known, visit, function, names, aligned) for visit in self.walk.visits]
 
-    def _argument(self, argument: SSAValue, names: dict[SSAValue, str]) -> State:
-        name = names[argument]
+    def _walk(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], names: dict[SSAValue, str]) -> Walk:
+        walk = Walk(self.known, functions, tuple(READERS))
+        for argument, name in names.items():
+            walk.states[argument] = self._argument(argument, name)
+        walk.visit_region(function.body)
+        return walk
+
+    def _argument(self, argument: SSAValue, name: str) -> State:
         if is_pointer(argument):
             return Pointer(argument, Form({}))
         if isinstance(argument.type, TensorDescType):

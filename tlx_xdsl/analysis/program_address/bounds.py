@@ -19,7 +19,7 @@ from tlx_xdsl.analysis.program_address.forms import (
     Unknown,
 )
 from tlx_xdsl.analysis.program_address.intervals import Interval, range_of
-from tlx_xdsl.analysis.program_address.model import DescriptorFacts, LaunchFacts
+from tlx_xdsl.analysis.program_address.model import DescriptorFacts, Guard, LaunchFacts
 
 MOST_PROGRAMS = ((1 << 31) - 1, 65535, 65535)
 """The largest grid along each axis (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -38,6 +38,7 @@ class Bounds:
     def tighten(self, atom: Atom, interval: Interval) -> None:
         """Learn that `atom` is inside of `interval`."""
         self.known[atom] = self.of(atom).meet(interval)
+        self._calls.clear()
 
     def of(self, atom: Atom) -> Interval:
         """The range of an atom."""
@@ -82,6 +83,35 @@ class Bounds:
         ranges = [self.of_form(argument) for argument in call.arguments]
         result = self._calls[call] = _of_function(call.function, ranges)
         return result
+
+
+def learn(bounds: Bounds, promise: Guard) -> None:
+    """Tighten the ranges of the atoms that a promise is linear in."""
+    # left - right <= most, or >= least
+    difference = promise.left - promise.right
+    most = {"<": -1, "<=": 0, "==": 0}.get(promise.predicate)
+    least = {">": 1, ">=": 0, "==": 0}.get(promise.predicate)
+    for product, number in difference:
+        if len(product) != 1:
+            continue
+        ((atom, power),) = product
+        rest = difference - Form.of(atom, number)
+        if power != 1 or rest.depends_on(atom):
+            continue
+        others = bounds.of_form(rest)
+        known = bounds.of(atom)
+        low, high = known.low, known.high
+        # number * atom <= most - rest
+        if most is not None and number > 0:
+            high = min(high, (most - others.low) // number)
+        if most is not None and number < 0:
+            low = max(low, -((most - others.low) // -number))
+        if least is not None and number > 0:
+            low = max(low, -(-(least - others.high) // number))
+        if least is not None and number < 0:
+            high = min(high, (others.high - least) // -number)
+        if low <= high:
+            bounds.tighten(atom, Interval(low, high))
 
 
 def _of_function(function: str, ranges: list[Interval]) -> Interval:

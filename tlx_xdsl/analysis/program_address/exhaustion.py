@@ -28,7 +28,7 @@ def is_always_within(form: Form, interval: Interval, bounds: Bounds) -> bool:
     if any(max(abs(each.low), abs(each.high)) > LARGEST for each in [bounds.of_form(form), *ranges]):
         # Numbers of 64 bits would wrap around.
         return False
-    places = {atom: place for place, atom in enumerate(atoms)}
+    places: dict[Atom, int] = {atom: place for place, atom in enumerate(atoms)}
 
     def value_of(atom: Atom) -> Any:
         place = places[atom]

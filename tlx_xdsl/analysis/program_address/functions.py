@@ -8,19 +8,39 @@ from typing import Any
 import numpy as np
 
 
+def _quotient(a: Any, b: Any) -> Any:
+    return a // b
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    return a % b
+
+
 def _truncated_quotient(a: Any, b: Any) -> Any:
     return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
+def _truncated_remainder(a: Any, b: Any) -> Any:
+    return a - b * _truncated_quotient(a, b)
+
+
+def _less(a: Any, b: Any) -> Any:
+    return np.less(a, b).astype(np.int64)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    return np.equal(a, b).astype(np.int64)
+
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "floordiv": _quotient,
+    "mod": _remainder,
     "truncdiv": _truncated_quotient,
-    "truncmod": lambda a, b: a - b * _truncated_quotient(a, b),
+    "truncmod": _truncated_remainder,
     "min": np.minimum,
     "max": np.maximum,
-    "less": lambda a, b: np.less(a, b).astype(np.int64),
-    "equal": lambda a, b: np.equal(a, b).astype(np.int64),
+    "less": _less,
+    "equal": _equal,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

@@ -118,7 +118,8 @@ def _groups(numbers: NDArray[np.int64], step: int) -> int:
     group = size & -size
     while group > 1:
         parts = numbers.reshape(-1, size // group, group)
-        if (parts == parts[..., :1] + step * np.arange(group)).all():
+        expected = parts[..., :1] + np.arange(0, step * group, step, dtype=np.int64) if step else parts[..., :1]
+        if np.array_equal(parts, np.broadcast_to(expected, parts.shape)):
             return group
         group //= 2
     return 1

@@ -31,7 +31,7 @@ def value_text(result: ProgramAddresses, value: SSAValue, names: Mapping[SSAValu
     match state:
         case Integer(form):
             return f"PID_INFO({text})" if (text := _dependence(result, form)) is not None else None
-        case Pointer(base, offset) if base in names:
+        case Pointer(base, offset) if base is not None and base in names:
             text = _dependence(result, offset, unit=True)
             return None if text is None else f"ADDR_INFO(base=%{names[base]}, {text}{_coalesced(result, value)})"
         case _:

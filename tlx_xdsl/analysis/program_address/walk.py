@@ -6,7 +6,7 @@ so that no visit has to be repeated. A called function is walked once for each c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,6 +19,7 @@ from tlx_xdsl.analysis.program_address.arithmetic import Arithmetic, causes_of
 from tlx_xdsl.analysis.program_address.carried import Loop
 from tlx_xdsl.analysis.program_address.forms import Counter, Form, Unknown
 from tlx_xdsl.analysis.program_address.loops import enter_for, for_results
+from tlx_xdsl.analysis.program_address.model import Guard
 from tlx_xdsl.analysis.program_address.rules import RULES
 from tlx_xdsl.analysis.program_address.values import (
     ANYTHING,
@@ -31,6 +32,7 @@ from tlx_xdsl.analysis.program_address.values import (
 )
 from tlx_xdsl.analysis.program_address.while_loops import enter_while
 from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.llvm import AssumeOp
 
 MOST_CALLS = 32
 """Calls inside of each other above which callees are not walked: there may be no end."""
@@ -57,7 +59,7 @@ class Walk:
     """The operations to report."""
     states: dict[SSAValue, State] = field(default_factory=dict[SSAValue, State])
     visits: list[Visit] = field(default_factory=list[Visit])
-    promises: list[Integer] = field(default_factory=list[Integer])
+    promises: list[Guard] = field(default_factory=list[Guard])
     """What the kernel assumes, on every way through it."""
     _numbers: int = 0
     _calls: tuple[tt.CallOp, ...] = ()
@@ -109,6 +111,8 @@ class Walk:
                 self._if(op)
             case tt.CallOp():
                 self._call(op)
+            case AssumeOp():
+                self._assume(op)
             case ttg.WarpSpecializeOp():
                 self._partitions(op)
             case tt.ReduceOp() | tt.ScanOp() | tt.MapElementwiseOp():
@@ -141,6 +145,12 @@ class Walk:
             causes = causes.join(Causes(on_lanes=True))
         return self.known.state_of_unknown(result, causes)
 
+    def _assume(self, op: AssumeOp) -> None:
+        """Keep what is promised on every way through the kernel, and holds for every launch that keeps the promise."""
+        state = self.state(op.cond)
+        if isinstance(state, Integer) and not (self._conditional or self._loops or self._calls):
+            self.promises += () if state.conditions.bounds else state.guards
+
     def _forget(self, values: Iterable[SSAValue]) -> None:
         for value in values:
             self.states[value] = self.known.state_of_unknown(value, ANYTHING)
@@ -148,13 +158,13 @@ class Walk:
     # Control flow --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _behind_condition(self) -> Iterator[None]:
+    def _behind_condition(self) -> Generator[None]:
         before, self._conditional = self._conditional, True
         yield
         self._conditional = before
 
     @contextmanager
-    def _inside(self, loop: Loop) -> Iterator[None]:
+    def _inside(self, loop: Loop) -> Generator[None]:
         before = self._loops, self._conditional
         self._loops = (*self._loops, loop)
         self._conditional = self._conditional or not loop.runs

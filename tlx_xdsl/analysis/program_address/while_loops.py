@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
+from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.program_address.carried import ENDLESS, Carried, Loop, grown, slice_state
 from tlx_xdsl.analysis.program_address.forms import Counter, Form
@@ -32,7 +33,7 @@ def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:
     carried = Carried(walk, op, targets)
     test = slice_state(walk, before, carried.states, condition.condition)
     passed = [slice_state(walk, before, carried.states, value) for value in condition.args]
-    behind = dict(zip(after.args, passed, strict=True))
+    behind: dict[SSAValue, State] = dict(zip(after.args, passed, strict=True))
     nexts = [slice_state(walk, after, behind, value) for value in end.operands]
     steps = [carried.step(target, state) for target, state in zip(targets, nexts, strict=True)]
     causes = carried.causes(firsts, nexts)

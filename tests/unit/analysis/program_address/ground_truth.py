@@ -179,16 +179,24 @@ class Comparison:
     def check(self) -> int:
         """Check every claim; gives how many blocks were compared."""
         assert self.access.offset is not None
+        forms = [self.access.offset, *(condition.form for condition in self.access.conditions)]
+        forms += [side for guard in self.access.guards for side in (guard.left, guard.right)]
+        moving = {atom for form in forms for atom in form.all_atoms if isinstance(atom, LoopCounter)}
+        base = self.bases[self.access.base]
+        address = int(base.address if isinstance(base, Descriptor) else base)
         counters = [self._counters(event) for event in self.events]
-        moving = {atom for atom in self.access.offset.all_atoms if isinstance(atom, LoopCounter)}
-        if any(not moving <= held.keys() for held in counters):
-            # It moves with a loop whose turns are not watched: around a call, or a `while`.
-            return 0
+        before: Counter[Any] = Counter()
+        for event, held in zip(self.events, counters, strict=True):
+            missing = moving - held.keys()
+            if len(missing) > 1 or not all(self._counts(each) for each in missing):
+                # It moves with a loop whose turns are not watched: around a call, or around a branch.
+                return 0
+            for each in missing:
+                held[each] = before[event.program]
+                before[event.program] += 1
         if any(not self._holds(event, held) for event, held in zip(self.events, counters, strict=True)):
             # The claim says nothing about this launch.
             return 0
-        base = self.bases[self.access.base]
-        address = int(base.address if isinstance(base, Descriptor) else base)
         compared = 0
         for event, held in zip(self.events, counters, strict=True):
             offsets = evaluate.block(self.access, self.facts, event.program, held)
@@ -212,6 +220,10 @@ class Comparison:
         """The turns by loop: `Access.loops` also has `while` loops, and loops around calls."""
         own = [term.counter for term in self.access.loops if isinstance(term.counter.loop, scf.ForOp)]
         return dict(zip(reversed(own), reversed(event.turns), strict=False))
+
+    def _counts(self, counter: LoopCounter) -> bool:
+        """Whether each turn of a `while` loop makes the access once."""
+        return isinstance(counter.loop, scf.WhileOp) and self.access.op.parent_op() is counter.loop
 
     def _holds(self, event: Event, counters: dict[Any, int]) -> bool:
         for condition in self.access.conditions:

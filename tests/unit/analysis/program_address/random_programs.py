@@ -142,12 +142,22 @@ def make_program(seed: int) -> Program:
     scalars += [writer.emit(f"tt.get_program_id {axis} : i32") for axis in "xyz"[: rng.choice((1, 1, 2, 3))]]
     for _ in range(rng.randrange(1, 6)):
         scalars.append(_operation(writer, scalars, "i32", ["%n"]))
-    loop = rng.random() < 0.3
-    branch = not loop and rng.random() < 0.2
+    pick = rng.random()
+    loop, again, branch = pick < 0.25, 0.25 < pick < 0.4, 0.4 < pick < 0.5
+    result = f"%r{seed}"
+    if again:
+        first = writer.emit(f"arith.remui {rng.choice(scalars)}, {writer.constant('i32', 40)} : i32")
+        bound, other = writer.constant("i32", rng.choice((20, 47, 64))), rng.choice(scalars)
+        writer.say(f"{result}:2 = scf.while (%a = {first}, %b = {other}) : (i32, i32) -> (i32, i32) {{")
+        writer.indent = "    "
+        test = writer.emit(f"arith.cmpi {rng.choice(('slt', 'sle'))}, %a, {bound} : i32")
+        writer.say(f"scf.condition({test}) %a, %b : i32, i32")
+        writer.say("} do {")
+        writer.say("^bb0(%i: i32, %c: i32):")
+        scalars += ["%i", "%c", "%i"]
     if loop:
         first, last, step = (writer.constant("i32", number) for number in (rng.randrange(3), rng.randrange(4, 9), 2))
         carried = rng.choice(scalars)
-        result = f"%r{seed}"
         writer.say(f"{result} = scf.for %i = {first} to {last} step {step} iter_args(%c = {carried}) -> (i32) : i32 {{")
         writer.indent = "    "
         outer = list(scalars)
@@ -163,11 +173,15 @@ def make_program(seed: int) -> Program:
             by = rng.choice(outer) if rng.random() < 0.5 else writer.constant("i32", _number(rng))
             grown = writer.emit(f"arith.addi %c, {by} : i32")
         writer.say(f"scf.yield {grown} : i32")
-    if loop or branch:
+    if again:
+        grown, moved = writer.constant("i32", rng.choice((3, 7, 16))), writer.constant("i32", _number(rng))
+        grown, moved = writer.emit(f"arith.addi %i, {grown} : i32"), writer.emit(f"arith.addi %c, {moved} : i32")
+        writer.say(f"scf.yield {grown}, {moved} : i32, i32")
+    if loop or branch or again:
         writer.indent = "  "
         writer.say("}")
-    if loop:
-        _access(writer, [result], "i32", "%p", size, "%n")
+    if loop or again:
+        _access(writer, [result if loop else f"{result}#0"], "i32", "%p", size, "%n")
     body = "\n".join(writer.lines)
     text = (
         f"tt.func public @f(%p: !tt.ptr<{size}> {{tt.divisibility = 16 : i32}}, %n: i32, %m: i32) {{\n{body}\n"
@@ -207,6 +221,9 @@ def _body(writer: _Writer, scalars: list[str], size: str) -> None:
         tensors.append(writer.emit(f"arith.addi {tensors[-1]}, {rng.choice(tensors[:-1])} : {type_}"))
     for _ in range(rng.randrange(0, 5)):
         tensors.append(_operation(writer, tensors, type_, divisors))
+    if rng.random() < 0.5:
+        place = writer.emit(f"tt.splat {scalars[-1]} : i32 -> {type_}")
+        tensors.append(writer.emit(f"arith.addi {tensors[-1]}, {place} : {type_}"))
     for _ in range(rng.randrange(1, 4)):
         _access(writer, tensors, type_, "%p", size, "%n")
     if rng.random() < 0.1:

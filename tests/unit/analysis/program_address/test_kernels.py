@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.analysis.program_address.ground_truth import Recorder, Tally, compare, run
+from tests.unit import volume
+from tests.unit.analysis.program_address.ground_truth import NoMemory, Recorder, Tally, compare, run
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle import test_oracle_by_value as by_value
 from tlx_xdsl.interpreter.arguments import bind
@@ -13,13 +14,13 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.plan import make_plan
 
 assert by_value.REFERENCES
-TALLY = Tally()
 CHECKS = {kernel: checks[0] for kernel, checks in checking.CHECKS.items()}
+WIDE = (3, 2, 2)
+"""More programs than most of these kernels are meant for: where they touch is looked at, not what is there."""
 
 
-@pytest.mark.parametrize("name", CHECKS)
-@pytest.mark.filterwarnings("ignore")
-def test_oracle_kernel(name: str) -> None:
+def outcome(name: str, grid: tuple[int, int, int] | None = None) -> Tally:
+    """Run a kernel and compare; on another grid than its own, without memory."""
     check = CHECKS[name]
     rng = np.random.default_rng([0, *name.encode()])
     arguments = {key: make(rng) for key, make in check.arguments.items()}
@@ -30,11 +31,19 @@ def test_oracle_kernel(name: str) -> None:
     bound = bind(plan.function, values, names, memory)
     if check.prepare is not None:
         check.prepare(checking._starts(names, values, bound), arguments)
-    events = run(plan, memory, check.grid, (1, 1, 1), bound)
-    tally = compare(module, plan, check.grid, bound, events)
-    TALLY.add(tally)
+    if grid is None:
+        events = run(plan, memory, check.grid, (1, 1, 1), bound)
+    else:
+        events = run(plan, NoMemory(), grid, (1, 1, 1), bound)
+    return compare(module, plan, grid or check.grid, bound, events)
 
 
-def test_most_accesses_are_known() -> None:
-    print(TALLY)
-    assert TALLY.known > 0.9
+@pytest.mark.filterwarnings("ignore")
+def test_no_claim_is_false() -> None:
+    total = Tally()
+    for name in list(CHECKS)[:: 1 if volume.is_full() else 4]:
+        total.add(outcome(name))
+        if volume.is_full() and "descriptor" not in name and CHECKS[name].prepare is None:
+            outcome(name, WIDE)
+    assert total.compared > 200
+    assert total.known > 0.9
