@@ -153,4 +153,4 @@ def _findings(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: argpa
             coverage = Coverage(module, function, launch)
         except TooLong as error:
             raise error_at(function, f"the addresses of this launch can't be computed: {error}") from error
-    return Findings(function, accesses, launch, coverage, proofs(accesses), values)
+    return Findings(function, accesses, launch, coverage, proofs(module, accesses), values)

@@ -40,7 +40,8 @@ def covered(name: str, grid: tuple[int, int, int], shapes=None, numbers=None, **
 
 
 def proof_of(name: str):
-    (found,) = proofs(analyse_program_addresses(module_of(name)[0]).accesses)
+    module, _ = module_of(name)
+    (found,) = proofs(module, analyse_program_addresses(module).accesses)
     return found
 
 
@@ -160,6 +161,8 @@ def test_ptx_may_write_anywhere(ptx: str, verdict: str):
     module = parse_module(text)
     (writing,) = Coverage(module, kernel_of(module, None), Launch((4, 1, 1))).writings()
     assert writing.verdict == verdict
+    (proof,) = proofs(module, analyse_program_addresses(module).accesses)
+    assert proof.verdict == verdict
 
 
 # For all launches -----------------------------------------------------------------------------------------------------

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from xdsl.dialects.builtin import ModuleOp
+
 from tlx_xdsl.analysis.program_address import Access, Classification
 from tlx_xdsl.analysis.program_address.forms import Argument, Call, Counter, Extent, Form, Lane, NumPrograms, Pid
+from tlx_xdsl.analysis.program_coverage.touches import written_by_ptx
 
 AXES = "xyz"
 
@@ -26,16 +29,19 @@ class Proof:
     reason: str = ""
 
 
-def proofs(accesses: Iterable[Access]) -> list[Proof]:
-    """What can be said of each array that a kernel stores to, other than atomically; `accesses` are all of its."""
+def proofs(module: ModuleOp, accesses: Iterable[Access]) -> list[Proof]:
+    """What can be said of each array that a kernel of `module` stores to, other than atomically.
+
+    `accesses` are all of the kernel's.
+    """
     stores: dict[str, list[Access]] = {}
-    hidden = False
+    hidden = any(written_by_ptx(op) is not None for op in module.walk())
     for access in accesses:
         if access.kind.writes:
             stores.setdefault(access.base_name, []).append(access)
             hidden = hidden or access.base is None
     if hidden:
-        return [Proof(array, "not known", reason="a store may go to any array") for array in stores]
+        return [Proof(array, "not known", reason="a store, or PTX, may write to any array") for array in stores]
     return [proof(array, found) for array, found in stores.items() if not all(each.kind.is_atomic for each in found)]
 
 
