@@ -231,7 +231,7 @@ def findings_as_json(found: Findings) -> dict[str, Any]:
         "values": list(found.values),
         "accesses": [_access_json(each) for each in found.accesses],
         "prefetches": [
-            {"place": _where(each.access.op), "array": each.access.base_name, "stride": each.stride}
+            {"place": _where(each.access.op), "array": each.access.base_name, "stride": _number(each.stride)}
             for each in found.prefetches
         ],
     }

@@ -55,7 +55,7 @@ def proof(array: str, stores: Sequence[Access]) -> Proof:
     strides = dict(stores[0].pid_strides)
     if any(dict(each.pid_strides) != strides for each in stores):
         return Proof(array, "not known", reason="its stores move by different strides: give --grid")
-    if not all(map(_is_of_the_launch, strides.values())):
+    if not all(map(is_of_the_launch, strides.values())):
         return Proof(array, "not known", reason="its strides may differ from program to program")
     extent = _extent(stores)
     if extent is None:
@@ -98,10 +98,10 @@ def _own(access: Access) -> tuple[Form, int, int] | None:
         low, high = low + min(ends), high + max(ends)
     moving = access.offset.part(lambda atom: isinstance(atom, Pid | Lane | Counter))
     rest = access.offset - moving - access.constant_offset
-    return (rest, low, high) if _is_of_the_launch(rest) else None
+    return (rest, low, high) if is_of_the_launch(rest) else None
 
 
-def _is_of_the_launch(form: Form) -> bool:
+def is_of_the_launch(form: Form) -> bool:
     """Whether a form has one value in a launch: what is loaded, say, may differ from program to program."""
     return all(isinstance(atom, Argument | Extent | NumPrograms | Call) for atom in form.all_atoms)
 

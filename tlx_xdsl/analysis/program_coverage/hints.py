@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tlx_xdsl.analysis.axis_rules import AxisInfo
 from tlx_xdsl.analysis.program_address import Access, AccessKind
+from tlx_xdsl.analysis.program_address.forms import Form
+from tlx_xdsl.analysis.program_coverage.disjointness import is_of_the_launch
 
 VECTOR = 16
 """Bytes that one thread loads or stores by one instruction, at most (PTX ISA, "ld", `.v4.b32`)."""
@@ -19,7 +21,7 @@ class Prefetch:
     """An access in a loop whose block moves by the same number of bytes in each iteration."""
 
     access: Access
-    stride: int
+    stride: Form
     """Bytes from the block of one iteration to that of the next."""
 
 
@@ -69,6 +71,6 @@ def prefetch_hint(access: Access) -> Prefetch | None:
     if access.kind.writes or access.kind is AccessKind.PREFETCH or not access.loops or not access.is_known:
         return None
     stride = access.loops[-1].stride
-    if stride is None or not stride.number:
+    if stride is None or stride.number == 0 or not is_of_the_launch(stride):
         return None
-    return Prefetch(access, stride.number)
+    return Prefetch(access, stride)

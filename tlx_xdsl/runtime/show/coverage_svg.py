@@ -171,9 +171,7 @@ class _Picture:
         fill = "url(#hole)" if not count else "url(#clash)" if clash else self._colour(first)
         hint = _hint(panel.map, i, j, self.coverage.launch.programs)
         stroke = "#ffffff" if min(box[2:]) > 5 else "none"
-        self.parts.append(f"<g><title>{escape(hint)}</title>")
-        self._rect(box, fill, stroke)
-        self.parts.append("</g>")
+        self._rect(box, fill, stroke, hint)
         label = "" if not count else f"{first}" if count == 1 else f"{first} \N{MULTIPLICATION SIGN}{count}"
         x, y, width, height = box
         if label and width > CHARACTER * len(label) + 4 and height > 13 and not clash:
@@ -227,11 +225,12 @@ class _Picture:
 
     # --- SVG -----------------------------------------------------------------------------------------------------
 
-    def _rect(self, box: tuple[float, float, float, float], fill: str, stroke: str) -> None:
+    def _rect(self, box: tuple[float, float, float, float], fill: str, stroke: str, hint: str = "") -> None:
         x, y, width, height = box
         size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
         edge = "" if stroke == "none" else f' stroke="{stroke}" stroke-width="0.8"'
-        self.parts.append(f'<rect {size} fill="{fill}"{edge}/>')
+        end = f"><title>{escape(hint)}</title></rect>" if hint else "/>"
+        self.parts.append(f'<rect {size} fill="{fill}"{edge}{end}')
 
     def _text(self, x: float, y: float, text: str, class_: str = "", anchor: str = "start") -> None:
         kind = f' class="{class_}"' if class_ else ""
