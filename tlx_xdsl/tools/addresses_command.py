@@ -152,5 +152,6 @@ def _findings(module: ModuleOp, function: tt.FuncOp, launch: Launch, args: argpa
         try:
             coverage = Coverage(module, function, launch)
         except TooLong as error:
-            raise error_at(function, f"the addresses of this launch can't be computed: {error}") from error
+            notes = ("shorter loops, as of smaller arrays, may do; without --grid nothing is run",)
+            raise error_at(function, f"the addresses of this launch can't be computed: {error}", notes) from error
     return Findings(function, accesses, launch, coverage, proofs(module, accesses), values)

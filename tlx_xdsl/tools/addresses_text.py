@@ -22,6 +22,8 @@ from tlx_xdsl.tools.tables import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""
+MOST_HOLES = 1000
+"""Holes that the JSON lists of an array: every second element may be one."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,8 @@ def _writing_json(writing: Writing, coverage: Coverage) -> dict[str, Any]:
             "byte": writing.meeting.byte,
             "places": [_where(op) for op in writing.ops],
         }
-    result["holes"] = None if holes is None else [[hole.start, hole.end] for hole in holes]
+    result["holes"] = None if holes is None else [[hole.start, hole.end] for hole in holes[:MOST_HOLES]]
+    result["hole_bytes"] = None if holes is None else sum(hole.end - hole.start for hole in holes)
     return result
 
 

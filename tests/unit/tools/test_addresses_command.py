@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tlx_xdsl.analysis.program_coverage.coverage import Coverage
 from tlx_xdsl.tools.tlx import main
 
 ROOT = Path(__file__).parents[3]
@@ -205,3 +206,14 @@ def test_the_shape_of_a_descriptor_has_its_dimensions(capsys: pytest.CaptureFixt
     kernel = f"{ROOT / 'examples' / 'hopper_gemm_ws.py'}:matmul"
     error = refused(capsys, kernel, "--grid", "1", "--shape", "a_desc=128")
     assert "--shape a_desc: the descriptor has 2 dimensions, found '128'" in error
+
+
+def test_a_launch_that_is_too_long(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Coverage.__init__, "__defaults__", (1000,))
+    error = refused(capsys, f"{KERNELS}:endless", "--grid", "2")
+    line = KERNELS.read_text().splitlines().index("def endless(dst):") + 1
+    assert error.splitlines()[0] == (
+        f"{KERNELS}:{line}:1: error: the addresses of this launch can't be computed: "
+        "more than 1,000 operations would have to be run"
+    )
+    assert "note: shorter loops" in error

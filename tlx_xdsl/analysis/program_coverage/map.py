@@ -68,8 +68,10 @@ def coverage_map(touched: Sequence[Touched], shape: Sequence[int]) -> CoverageMa
         ],
         axis=1,
     )
-    order = np.argsort(boxes.program, kind="stable")
-    programs, starts = np.unique(boxes.program[order], return_index=True)
+    seen_at_all = (spans[:, 0] < spans[:, 1]) & (spans[:, 2] < spans[:, 3])
+    spans, owners = spans[seen_at_all], boxes.program[seen_at_all]
+    order = np.argsort(owners, kind="stable")
+    programs, starts = np.unique(owners[order], return_index=True)
     for program, here in zip(programs, np.split(spans[order], starts[1:]), strict=True):
         seen = np.zeros(counts.shape, np.bool_)
         for top, bottom, left, right in np.unique(here, axis=0):
