@@ -115,6 +115,13 @@ def two_axes(dst, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def two_axes_too_close(dst, BLOCK: tl.constexpr):
+    """Neighbours along x share half of their blocks."""
+    x, y = tl.program_id(0), tl.program_id(1)
+    tl.store(dst + y * 1024 + x * (BLOCK // 2) + tl.arange(0, BLOCK), 1.0)
+
+
+@tlx_xdsl.jit
 def before_the_start(dst, BLOCK: tl.constexpr):
     """Program 0 stores in front of the array."""
     tl.store(dst + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) - 1, 1.0)
@@ -175,6 +182,7 @@ TLX_COMPILE = {
     "same_block": {"signature": {"dst": "*fp32"}, "constexprs": _VECTOR},
     "rows": {"signature": {"dst": "*fp32", "stride": "i32"}, "constexprs": _VECTOR},
     "two_axes": {"signature": {"dst": "*fp32"}, "constexprs": _VECTOR},
+    "two_axes_too_close": {"signature": {"dst": "*fp32"}, "constexprs": _VECTOR},
     "before_the_start": {"signature": {"dst": "*fp32"}, "constexprs": _VECTOR},
     "endless": {"signature": {"dst": "*fp32"}},
     "grouped_matmul": {

@@ -176,6 +176,7 @@ def test_ptx_may_write_anywhere(ptx: str, verdict: str):
         ("two_axes", "disjoint", "num_programs_x <= 8"),
         ("same_block", "collides", "there is more than one program"),
         ("collision", "not known", None),
+        ("two_axes_too_close", "not known", None),
         ("scatter", "not known", None),
         ("chosen_collision", "not known", None),
         ("grouped_matmul", "not known", None),
