@@ -239,4 +239,5 @@ def test_the_map_of_blocks_that_go_over_the_ends_of_rows():
     owners = np.full(6 * 48, -1)
     owners[:256] = np.arange(256) // 64
     assert (drawn == owners.reshape(6, 48)).all()
+    assert found.counts.max() == 1
     assert found.is_exact
