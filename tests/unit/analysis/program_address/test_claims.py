@@ -164,7 +164,7 @@ def test_address_from_memory_is_unknown() -> None:
     [
         '%o = tt.elementwise_inline_asm "mov.u32 $0, %ctaid.x;" {constraints = "=r,r", packed_element = 1 : i32, '
         "pure = true} %n : i32 -> i32",
-        "%o = tlx.cluster_cta_rank -> i32",
+        "%o = tlx.cluster_cta_rank",
     ],
 )
 def test_what_registers_hold_is_unknown(source: str) -> None:
