@@ -85,6 +85,7 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py
+	$(BIN)/python benchmarks/program_address.py
 	$(BIN)/python benchmarks/interpreter.py
 
 bench-gpu: setup ## Measure the GEMM against its rivals (needs a GPU; install torch into the environment first)

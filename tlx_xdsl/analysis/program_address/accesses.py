@@ -75,8 +75,8 @@ def _pointers(
         return _with_guards(touched, (), exact=False)
     if state.exact and state.form.number == 1:
         return touched
-    if state.exact:
-        touched = _rests_on(touched, state.conditions if state.guards else NO_CONDITIONS)
+    if state.guards:
+        touched = _rests_on(touched, state.conditions)
     return _with_guards(touched, state.guards, exact=state.guards_exact)
 
 

@@ -61,9 +61,11 @@ class Bounds:
                 return Interval(1, MOST_PROGRAMS[axis]) if grid is None else Interval.point(grid[axis])
             case Argument(value, name):
                 given = self.facts.arguments.get(name)
+                whole = Interval.signed(bits := cast(IntegerType, value.type).width.data)
                 if isinstance(given, int):
-                    return Interval.point(given)
-                return Interval.signed(cast(IntegerType, value.type).width.data)
+                    # As an unsigned number, it may be given as more than a signed one can be.
+                    return Interval.point((given - whole.low) % (1 << bits) + whole.low)
+                return whole
             case Extent(_, name, what, dim):
                 given = self.facts.arguments.get(name)
                 if isinstance(given, DescriptorFacts):

@@ -173,7 +173,7 @@ def _bitcast(_: Arithmetic, op: tt.BitcastOp, states: Sequence[State]) -> State 
     (state,) = states
     if isinstance(state, Integer):
         return state if scalar_type(op.src.type) == scalar_type(op.result.type) else None
-    return state
+    return state if isinstance(state, Pointer) else None
 
 
 @rule(tt.MakeTensorDescOp)

@@ -138,9 +138,9 @@ class Walk:
         if state is not None:
             return state
         causes = causes_of(operands)
-        if not is_side_effect_free(op):
+        if not _is_function(op):
             causes = ANYTHING
-        elif op.regions or rule is None:
+        elif rule is None or op.regions or not op.operands:
             # It may give each element another value.
             causes = causes.join(Causes(on_lanes=True))
         return self.known.state_of_unknown(result, causes)
@@ -232,6 +232,18 @@ class Walk:
             if state is None or not outlives(state, callee):
                 state = self.known.state_of_unknown(result, causes_of(states) if len(states) == 1 else ANYTHING)
             self.states[result] = state
+
+
+def _is_function(op: Operation) -> bool:
+    """Whether results depend on operands and constants alone.
+
+    What is free of side effects in other dialects may still read where in the grid, or in which thread, it runs; so may
+    inline assembly.
+    """
+    dialect = op.name.partition(".")[0]
+    return (
+        dialect in ("arith", "math", "tt") and not isinstance(op, tt.ElementwiseInlineAsmOp) and is_side_effect_free(op)
+    )
 
 
 def outlives(state: State, scope: Operation) -> bool:

@@ -120,6 +120,8 @@ def test_arguments_decide_conditions() -> None:
 def test_negative_numerators_round_towards_zero() -> None:
     found = access(f"%1 = arith.subi %x, %c100 : i32\n{binary('divsi', '%1', '%c8')}")
     assert str(found.offset) == "4*truncdiv(pid_x - 100, 8)"
+    found = access(f"%1 = arith.subi %x, %c100 : i32\n{binary('remsi', '%1', '%c8')}")
+    assert str(found.offset) == "4*truncmod(pid_x - 100, 8)"
 
 
 def test_argument_of_unknown_sign_makes_a_condition() -> None:
@@ -155,6 +157,35 @@ def test_address_from_memory_is_unknown() -> None:
     assert found.reason == "it depends on 'o', which comes from memory or is not known"
     assert found.offset is None
     assert found.base is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '%o = tt.elementwise_inline_asm "mov.u32 $0, %ctaid.x;" {constraints = "=r,r", packed_element = 1 : i32, '
+        "pure = true} %n : i32 -> i32",
+        "%o = tlx.cluster_cta_rank",
+    ],
+)
+def test_what_registers_hold_is_unknown(source: str) -> None:
+    assert access(source).classification is Classification.UNKNOWN
+
+
+def test_constants_that_differ_between_elements_are_not_regular() -> None:
+    (found,) = accesses(
+        "%o = arith.constant dense<[0, 5, 7, 1]> : tensor<4xi32>\n"
+        "%b = tt.splat %p : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>\n"
+        "%q = tt.addptr %b, %o : tensor<4x!tt.ptr<f32>>, tensor<4xi32>\n%v = tt.load %q : tensor<4x!tt.ptr<f32>>"
+    )
+    assert found.classification is Classification.PID_INDEPENDENT
+    assert found.dimensions[0].stride is None
+    assert found.dimensions[0].constancy == 1
+    assert not found.is_coalesced
+
+
+def test_unsigned_arguments() -> None:
+    found = access(binary("addi", "%n", "%c0"), LaunchFacts(arguments={"n": (1 << 32) - 8}))
+    assert str(found.offset) == "-32"
 
 
 def test_loaded_value_that_cancels_does_not_matter() -> None:
@@ -213,11 +244,12 @@ def test_value_that_a_loop_changes_unevenly_depends_on_its_parts_only() -> None:
 
 
 def test_unknown_of_an_iteration_does_not_hide_the_program() -> None:
-    # What math makes of a carried value is not known; that it depends on the program is.
-    (found,) = accesses(
-        "%r = scf.for %i = %c0 to %c7 step %c2 iter_args(%a = %x) -> (i32) : i32 {\n"
+    # Of a product's high half nothing is known but what it depends on: in the next iteration, the program.
+    _, found = accesses(
+        "%r:2 = scf.for %i = %c0 to %c7 step %c2 iter_args(%a = %n, %b = %x) -> (i32, i32) : i32 {\n"
+        "%q1 = tt.addptr %p, %b : !tt.ptr<f32>, i32\n%v1 = tt.load %q1 : !tt.ptr<f32>\n"
         "%q = tt.addptr %p, %a : !tt.ptr<f32>, i32\n%v = tt.load %q : !tt.ptr<f32>\n"
-        "%b = tt.mulhiui %a, %n : i32\nscf.yield %b : i32\n}"
+        "%h = tt.mulhiui %b, %n : i32\n%m = arith.addi %b, %c1 : i32\nscf.yield %h, %m : i32, i32\n}"
     )
     assert found.classification is Classification.PID_NONLINEAR
 
@@ -233,6 +265,18 @@ def test_persistent_loop() -> None:
     assert found.classification is Classification.PID_AFFINE
     assert str(found.offset) == "256*pid_x + 33792*iteration_1"
     assert found.conditions == ()
+
+
+def test_loop_that_wraps_around_before_its_bound() -> None:
+    (found,) = accesses(
+        "%most = arith.constant 2147483647 : i32\n"
+        "%r = scf.while (%t = %x) : (i32) -> i32 {\n%go = arith.cmpi slt, %t, %most : i32\n"
+        "scf.condition(%go) %t : i32\n"
+        "} do {\n^bb0(%u: i32):\n%q = tt.addptr %p, %u : !tt.ptr<f32>, i32\n"
+        "%v = tt.load %q : !tt.ptr<f32>\n%m = arith.addi %u, %c8 : i32\nscf.yield %m : i32\n}",
+        LaunchFacts(grid=(132, 1, 1)),
+    )
+    assert found.classification is Classification.UNKNOWN
 
 
 def test_calls_are_told_apart() -> None:
@@ -294,6 +338,19 @@ def test_tile() -> None:
 def test_tile_without_gaps() -> None:
     (found,) = accesses(TILE.replace("STRIDE", "%c64"))
     assert found.block_size == 512
+
+
+def test_turned_block() -> None:
+    (found,) = accesses(
+        "%r = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>\n"
+        "%k = tt.reshape %r : tensor<64xi32> -> tensor<2x4x8xi32>\n"
+        "%o = tt.trans %k {order = array<i32: 2, 0, 1>} : tensor<2x4x8xi32> -> tensor<8x2x4xi32>\n"
+        "%b = tt.splat %p : !tt.ptr<f32> -> tensor<8x2x4x!tt.ptr<f32>>\n"
+        "%q = tt.addptr %b, %o : tensor<8x2x4x!tt.ptr<f32>>, tensor<8x2x4xi32>\n"
+        "%v = tt.load %q : tensor<8x2x4x!tt.ptr<f32>>"
+    )
+    assert str(found.offset) == "4*i0 + 128*i1 + 32*i2"
+    assert found.block_size == 64
 
 
 def test_descriptor() -> None:

@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import Plan, make_plan
 from tlx_xdsl.runtime import interpret
 
-QUICK = ("portable-gemm-ragged", "pipelined-attention-causal", "cooperative-gemm-ragged")
+QUICK = ("portable-gemm-ragged", "pipelined-attention-causal")
 """The others take longer, and run at full volume."""
 
 

@@ -64,7 +64,10 @@ def test_simplified_calls_have_the_value_of_the_call(first: tuple[list[int], int
     form, held = linear(first), values(made)[::7]
     expected = [number(form, each) for each in held]
     for name, other, divisor, factor in calls:
-        right = Form.constant(divisor) if "div" in name or "mod" in name else linear(other)
+        right = linear(other)
+        if "div" in name or "mod" in name:
+            # Some divisors are symbols: 1 to 6, and more.
+            right = Form.constant(divisor) if divisor % 3 else Form.of(NumPrograms(2)) + divisor // 3
         result = simplifier.call(name, (form, right))
         expected = [
             int(apply(name, [before, number(right, each)])) for before, each in zip(expected, held, strict=True)
@@ -119,3 +122,9 @@ def test_forms_read_well() -> None:
     assert str(y - x) == "-pid_x + pid_y"
     assert str(Form({})) == "0"
     assert str(Simplifier(bounds()).call("floordiv", (x + 1, Form.constant(4)))) == "((pid_x + 1) // 4)"
+
+
+def test_negative_numbers_are_not_below_a_symbol() -> None:
+    divisor = Form.of(NumPrograms(2)) + 4
+    form = Simplifier(bounds()).call("mod", (Form.of(Pid(1)), divisor))
+    assert str(form) == "(pid_y % (num_programs_z + 4))"
