@@ -14,12 +14,15 @@ from tests.unit.analysis.touched_bytes import Watched, compare, coverage_of, pai
 from tests.unit.interpreter import example_runs
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import CHECKS
+from tlx_xdsl.analysis.program_address import LaunchFacts, analyse_program_addresses
 from tlx_xdsl.analysis.program_coverage.coverage import Coverage
+from tlx_xdsl.analysis.program_coverage.disjointness import proofs
+from tlx_xdsl.analysis.program_coverage.launch import Launch
 from tlx_xdsl.analysis.program_coverage.rules import bytes_of
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.interpreter.arguments import bind
-from tlx_xdsl.interpreter.plan import make_plan
+from tlx_xdsl.interpreter.plan import kernel_of, make_plan
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.loading import load_kernel
@@ -138,3 +141,24 @@ def test_random_programs():
         total += len({*(each.op for each in coverage.touched), *(each.op for each in coverage.unseen)})
         check_collisions(coverage, memory)
     assert known > 0.9 * total > 0
+
+
+def test_proofs_hold_in_launches():
+    """What the strides of random programs prove is what the addresses of a launch show."""
+    proven = 0
+    for seed in range(0, 500, 1 if FULL else 10):
+        program = random_programs.make_program(seed)
+        module = parse_module(program.text)
+        function = kernel_of(module, None)
+        numbers = dict(zip("nm", program.arguments[1:], strict=True))
+        accesses = analyse_program_addresses(module, LaunchFacts(program.grid, dict(numbers))).accesses
+        coverage = Coverage(module, function, Launch(program.grid, numbers))
+        verdicts = {writing.array: writing.verdict for writing in coverage.writings()}
+        for proof in proofs(module, accesses):
+            names = {f"num_programs_{axis}": size for axis, size in zip("xyz", program.grid, strict=True)}
+            several = coverage.launch.programs > 1
+            told = [several if " more than " in each else eval(each, {}, names) for each in proof.conditions]
+            if proof.verdict != "not known" and all(told):
+                assert verdicts[proof.array] == proof.verdict, f"seed {seed}"
+                proven += 1
+    assert proven > (20 if FULL else 2)

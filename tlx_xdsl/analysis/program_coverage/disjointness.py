@@ -129,7 +129,6 @@ def _digits(array: str, strides: dict[int, Form], extent: int, stores: Sequence[
                 most = max((above[0] - extent) // size + 1, 1)
                 conditions.insert(0, f"num_programs_{AXES[axis]} <= {most}")
                 extent += (most - 1) * size
+    # Programs that differ along another axis alone write the same.
     others = [f"num_programs_{name} == 1" for axis, name in enumerate(AXES) if axis not in strides]
-    # A launch without y and z has one program along them: nobody needs to be told.
-    shown = others if 0 not in strides else []
-    return Proof(array, "disjoint", tuple(dict.fromkeys([*shown, *conditions])))
+    return Proof(array, "disjoint", tuple(dict.fromkeys([*conditions, *others])))

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.analysis.program_coverage.rules import bits_of, bytes_of
+from tlx_xdsl.analysis.program_coverage.rules import bits_of
 from tlx_xdsl.analysis.program_coverage.values import Descriptor, Number, Pointer, Truth, Unknown, Value, constant
 from tlx_xdsl.dialects import tt
 
@@ -95,17 +95,3 @@ def _extents(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch)
                 found[f"{name}.shape.{dim}"] = size
                 found[f"{name}.stride.{dim}"] = prod(shape[dim + 1 :])
     return found
-
-
-def element_bytes(function: tt.FuncOp) -> dict[str, int]:
-    """Bytes of an element of each array, by the name of its argument."""
-    sizes: dict[str, int] = {}
-    for argument, name in argument_names(function).items():
-        match argument.type:
-            case tt.PointerType():
-                sizes[name] = bytes_of(argument.type.pointee)
-            case tt.TensorDescType():
-                sizes[name] = bytes_of(argument.type.element_type)
-            case _:
-                pass
-    return sizes
