@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.analysis.program_address.forms import AXES, Call, Counter, Form, Lane, Pid, Unknown
+from tlx_xdsl.analysis.program_address.forms import Call, Counter, Form, Lane, Pid, Unknown
 from tlx_xdsl.analysis.program_address.functions import PIECEWISE
 from tlx_xdsl.analysis.program_address.model import Classification
 
@@ -51,8 +51,3 @@ def _is_piecewise(form: Form) -> bool:
 
 def _depends(form: Form) -> bool:
     return any(isinstance(atom, Pid) or (isinstance(atom, Unknown) and atom.on_pid) for atom in form.all_atoms)
-
-
-def axes_text(strides: dict[int, Form]) -> str:
-    """The axes with their strides, for people: `x: 512, y: 4*%n`."""
-    return ", ".join(f"{AXES[axis]}: {stride}" for axis, stride in strides.items())

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from xdsl.dialects import scf
+from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -83,15 +83,22 @@ class Walk:
 
     def visit_region(self, region: Region) -> None:
         """Visit the blocks in their order."""
+        arriving = _arriving(region) if len(region.blocks) > 1 else {}
         for number, block in enumerate(region.blocks):
             if number == 0:
                 self.visit_block(block)
                 continue
-            for argument in block.args:
-                # Ways meet here, and some may come from behind.
-                self.states.setdefault(argument, self.known.state_of_unknown(argument, ANYTHING))
+            self._meet(block, number, arriving.get(block, []))
             with self._behind_condition():
                 self.visit_block(block)
+
+    def _meet(self, block: Block, number: int, ways: Sequence[tuple[int, Sequence[SSAValue]]]) -> None:
+        """What the arguments of a block are where all ways to it have been seen, and agree; else nothing is known."""
+        is_seen = bool(ways) and all(source < number for source, _ in ways)
+        for index, argument in enumerate(block.args):
+            states = [self.state(values[index]) for _, values in ways] if is_seen else []
+            same = bool(states) and not isinstance(states[0], Other) and all(state == states[0] for state in states)
+            self.states[argument] = states[0] if same else self.known.state_of_unknown(argument, ANYTHING)
 
     def visit_block(self, block: Block) -> None:
         """Visit the operations in their order."""
@@ -232,6 +239,21 @@ class Walk:
             if state is None or not outlives(state, callee):
                 state = self.known.state_of_unknown(result, causes_of(states) if len(states) == 1 else ANYTHING)
             self.states[result] = state
+
+
+def _arriving(region: Region) -> dict[Block, list[tuple[int, Sequence[SSAValue]]]]:
+    """For each block the numbers of those that branch to it, and what they pass."""
+    found: dict[Block, list[tuple[int, Sequence[SSAValue]]]] = {}
+    for number, block in enumerate(region.blocks):
+        match block.last_op:
+            case cf.BranchOp() as op:
+                found.setdefault(op.successor, []).append((number, op.arguments))
+            case cf.ConditionalBranchOp() as op:
+                found.setdefault(op.then_block, []).append((number, op.then_arguments))
+                found.setdefault(op.else_block, []).append((number, op.else_arguments))
+            case _:
+                pass
+    return found
 
 
 def _is_function(op: Operation) -> bool:

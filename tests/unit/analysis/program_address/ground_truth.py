@@ -101,6 +101,9 @@ class NoMemory(GlobalMemory):
     def store(self, op: Operation, addresses: Any, values: Any, dtype: Any, mask: Any) -> None:
         pass
 
+    def bytes_at(self, op: Operation, address: int, size: int, verb: str) -> Any:
+        return np.zeros(size, np.uint8)
+
 
 def run(plan: Plan, memory: GlobalMemory, grid: Grid, cluster: Grid, bound: Sequence[Any]) -> list[Event]:
     """Run all programs of a plan that was made with a `Recorder`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from tests.unit.analysis.program_address.ground_truth import NoMemory, Recorder,
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle import test_oracle_by_value as by_value
 from tlx_xdsl.interpreter.arguments import bind
+from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.plan import make_plan
 
@@ -34,7 +37,11 @@ def outcome(name: str, grid: tuple[int, int, int] | None = None) -> Tally:
     if grid is None:
         events = run(plan, memory, check.grid, (1, 1, 1), bound)
     else:
-        events = run(plan, NoMemory(), grid, (1, 1, 1), bound)
+        # Without numbers in memory, some wait for ever; what they have touched before counts.
+        with suppress(Fault):
+            run(plan, NoMemory(), grid, (1, 1, 1), bound)
+        assert isinstance(plan.watcher, Recorder)
+        events = plan.watcher.events
     return compare(module, plan, grid or check.grid, bound, events)
 
 
@@ -43,7 +50,7 @@ def test_no_claim_is_false() -> None:
     total = Tally()
     for name in list(CHECKS)[:: 1 if volume.is_full() else 4]:
         total.add(outcome(name))
-        if volume.is_full() and "descriptor" not in name and CHECKS[name].prepare is None:
+        if volume.is_full() and CHECKS[name].prepare is None:
             outcome(name, WIDE)
     assert total.compared > 200
     assert total.known > 0.9
