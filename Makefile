@@ -102,6 +102,7 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py
+	$(BIN)/python benchmarks/program_address.py
 	$(BIN)/python benchmarks/interpreter.py
 
 bench-gpu: setup ## Measure our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)

@@ -20,6 +20,7 @@ from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.ops import register_all
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
 from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+from tlx_xdsl.interpreter.watch import Watcher, watched
 
 
 class Step:
@@ -220,7 +221,10 @@ class Planner:
                 f"tensors span {self.plan.ctas} CTAs here ('ttg.num-ctas'): the interpreter runs these as one program, "
                 f"but '{op.name}' works on the memory of one CTA",
             )
-        return builder(op, self)
+        kind, run = builder(op, self)
+        if (watcher := self.plan.watcher) is not None and kind != Kind.PURE and watcher.watches(op):
+            run = watched(op, run, self, watcher)
+        return kind, run
 
 
 _BY_THREADS = frozenset((
@@ -247,6 +251,8 @@ class Plan:
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
     """What operations have found out about the whole module, by its class."""
+    watcher: Watcher | None = None
+    """Is told of what runs."""
 
     @property
     def kernel(self) -> FunctionPlan:
@@ -254,15 +260,15 @@ class Plan:
         return self.functions[self.function.sym_name.data]
 
 
-def make_plan(module: ModuleOp, kernel: str | None = None) -> Plan:
+def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher | None = None) -> Plan:
     """Plan a module of any stage of the pipeline.
 
-    `kernel` is the name of the function to run, by default the only public one.
+    `kernel` is the name of the function to run, by default the only public one; `watcher` is told of what runs.
     Raises Fault for operations that the interpreter does not know, and ValueError when there is no such kernel.
     """
     register_all()
     warps, ctas = module_integer(module, "ttg.num-warps") or 4, module_integer(module, "ttg.num-ctas") or 1
-    plan = Plan(module, kernel_of(module, kernel), warps, ctas)
+    plan = Plan(module, kernel_of(module, kernel), warps, ctas, watcher=watcher)
     for op in module.ops:
         if isinstance(op, tt.FuncOp):
             plan.functions[op.sym_name.data] = FunctionPlan(op)

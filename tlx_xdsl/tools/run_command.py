@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import sys
 from collections.abc import Mapping
 from math import prod
@@ -32,6 +31,7 @@ from tlx_xdsl.runtime.interpret import (
 )
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
 from tlx_xdsl.tools.compile_command import launch_options
+from tlx_xdsl.tools.expressions import evaluate, grid_sizes
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, constexpr_value, load_ir, load_kernel
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
@@ -191,12 +191,7 @@ class _Run:
         self._expected = self._known(args.check, "--check")
 
     def _grid(self, text: str) -> tuple[int, ...]:
-        names = {name: value for name, value in self._names.items() if not isinstance(value, np.ndarray)}
-        found = _evaluate("--grid", text, names | {"cdiv": _cdiv, "min": min, "max": max})
-        sizes = cast(tuple[Any, ...], found if isinstance(found, tuple) else (found,))
-        if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) for size in sizes):
-            raise CompilationError(f"--grid: expected one to three numbers of programs, found '{text}'")
-        return tuple(int(size) for size in sizes)
+        return grid_sizes(text, {name: each for name, each in self._names.items() if not isinstance(each, np.ndarray)})
 
     def _known(self, texts: list[str], option: str) -> dict[str, str]:
         result = assignments(texts, option)
@@ -232,7 +227,7 @@ class _Run:
 
     def _check(self, name: str, expression: str) -> None:
         found = self._arrays[name]
-        expected = np.asarray(_evaluate("--check", expression, self._names | {"np": np}))
+        expected = np.asarray(evaluate("--check", expression, self._names | {"np": np}))
         if expected.shape not in ((), found.shape):
             raise CompilationError(
                 f"--check {name}: the expression has the shape {list(expected.shape)}, the array {list(found.shape)}"
@@ -278,19 +273,3 @@ def _tolerance(dtype: np.dtype[Any]) -> float:
     if not is_float(dtype):
         return 0.0
     return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)
-
-
-def _cdiv(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-def _evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
-    """The value of a Python expression over these names.
-
-    Raises CompilationError for one that has no value.
-    """
-    try:
-        code = compile(ast.parse(text.strip(), mode="eval"), option, "eval")
-        return eval(code, {"__builtins__": {}, **names})
-    except Exception as error:
-        raise CompilationError(f"{option}: '{text}' can't be computed: {type(error).__name__}: {error}") from error

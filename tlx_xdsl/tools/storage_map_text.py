@@ -10,6 +10,7 @@ from tlx_xdsl.analysis.buffer_users import Uses
 from tlx_xdsl.analysis.storage_budget import certain
 from tlx_xdsl.analysis.storage_map import NAMES, UNITS, Array, Memory, Region, Span, StorageMap
 from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.tools.tables import table
 
 FORMAT = 1
 """Version of the JSON: it changes when a key changes its name or its meaning."""
@@ -33,10 +34,10 @@ def _memory(map_: StorageMap, memory: Memory) -> list[str]:
     lines = [f"{NAMES[memory]}: {used:,} of {limit:,} {unit}, {rest}"]
     for region in map_.of(memory):
         if not _is_barriers(region):
-            lines += ["", _heading(region, unit), *_table(_buffer_rows(region))]
+            lines += ["", _heading(region, unit), *table(_buffer_rows(region))]
     if rows := _barrier_rows(map_.of(memory)):
-        lines += ["", f"  barriers, places in all of {NAMES[memory]}", *_table(rows)]
-    lines += ["", "  used by", *_table(_use_rows(map_.of(memory)))]
+        lines += ["", f"  barriers, places in all of {NAMES[memory]}", *table(rows)]
+    lines += ["", "  used by", *table(_use_rows(map_.of(memory)))]
     return lines
 
 
@@ -101,20 +102,6 @@ def _use_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
 
 def _lines(uses: Uses) -> str:
     return f"{PurePath(uses.file).name}:{','.join(map(str, uses.lines))}" if uses.lines else ""
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns of equal width; numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    numeric = [all(row[column].replace(",", "").isdigit() for row in rows[1:]) for column in range(len(rows[0]))]
-    return [
-        "    "
-        + "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _short(place: SourceLocation) -> str:

@@ -14,6 +14,7 @@ _COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
     "explain": ("explain_command", "show what every pass does to a kernel"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
+    "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
     "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
     "reverse": ("reverse_command", "write IR as the Python of a kernel"),
     "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),

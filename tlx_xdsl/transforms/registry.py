@@ -12,6 +12,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "convert-triton-to-tritongpu": ("tritongpu.convert", "ConvertTritonToTritonGPUPass"),
     "expand-local-gather": ("tritongpu.expand_local_gather", "ExpandLocalGatherPass"),
     "expand-negf": ("tritongpu.expand_negf", "ExpandNegfPass"),
+    "tlx-annotate-program-addresses": ("annotate_program_addresses", "AnnotateProgramAddressesPass"),
     "tlx-barrier-lifecycle": ("nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
     "tlx-check-dots-in-flight": ("tritongpu.check_dots", "CheckDotsInFlightPass"),

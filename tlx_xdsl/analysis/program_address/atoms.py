@@ -1,0 +1,107 @@
+"""What the forms of numbers are made of: program ids, arguments, positions, counters, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+AXES = "xyz"
+
+
+@dataclass(frozen=True)
+class Pid:
+    """The program's place in the grid along an axis (0 to 2)."""
+
+    axis: int
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"pid_{AXES[self.axis]}"
+
+
+@dataclass(frozen=True)
+class NumPrograms:
+    """The grid's size along an axis (0 to 2)."""
+
+    axis: int
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"num_programs_{AXES[self.axis]}"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An integer that the kernel is given."""
+
+    value: SSAValue
+    name: str
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"%{self.name}"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A number in a tensor descriptor that the kernel is given: along dimension `dim` its size, or its stride.
+
+    Both count elements.
+    """
+
+    descriptor: SSAValue
+    name: str
+    what: str
+    """`shape` or `stride`."""
+    dim: int
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"%{self.name}.{self.what}.{self.dim}"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The position of an element along a dimension of the tensor that the form is about: 0 to `extent - 1`."""
+
+    dim: int
+    extent: int
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"i{self.dim}"
+
+
+@dataclass(frozen=True)
+class Counter:
+    """How many iterations of a loop are over: 0 in the first one."""
+
+    loop: Operation
+    name: str
+
+    def __str__(self) -> str:
+        """Its name."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The value of an operation of which no expression is known; in a loop, that of the current iteration."""
+
+    value: SSAValue
+    name: str
+    on_pid: bool
+    """Whether it may differ between programs by their ids."""
+    on_memory: bool
+    """Whether it may depend on what memory holds, so that nothing is known of it."""
+    on_lanes: bool
+    """Whether it may differ between the elements of a tensor."""
+    bits: int = 64
+    through: tuple[SSAValue, ...] = ()
+    """The tensors into which operations on shapes have put it, one after the other: a position means another element
+    in each."""
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"?{self.name}"
