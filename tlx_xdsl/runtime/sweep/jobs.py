@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.frontend.arguments import Fixed, Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.interpret import source_of_kernel
@@ -89,7 +89,7 @@ def expanded(type_: Signature, values: Mapping[str, Any]) -> Signature:
     """
     if isinstance(type_, str):
         return _HOLE.sub(lambda match: str(_number(match[1], values)), type_)
-    return tuple(expanded(part, values) for part in type_)
+    return type_ if isinstance(type_, Fixed) else tuple(expanded(part, values) for part in type_)
 
 
 def _number(text: str, values: Mapping[str, Any]) -> int:
