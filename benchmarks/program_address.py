@@ -54,7 +54,7 @@ def blocks(size: int) -> ModuleOp:
     lines = [
         "%pid = tt.get_program_id x : i32",
         "%range = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>",
-        "%base = tt.splat %p : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>",
+        "%base = tt.splat %p : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>>",
     ]
     for number in range(size // 6):
         lines += [
@@ -62,10 +62,10 @@ def blocks(size: int) -> ModuleOp:
             f"%a{number} = arith.muli %pid, %c{number} : i32",
             f"%s{number} = tt.splat %a{number} : i32 -> tensor<64xi32>",
             f"%o{number} = arith.addi %s{number}, %range : tensor<64xi32>",
-            f"%q{number} = tt.addptr %base, %o{number} : tensor<64x!tt.ptr<f32>>, tensor<64xi32>",
-            f"%v{number} = tt.load %q{number} : tensor<64x!tt.ptr<f32>>",
+            f"%q{number} = tt.addptr %base, %o{number} : tensor<64x!tt.ptr<i32>>, tensor<64xi32>",
+            f"%v{number} = tt.load %q{number} : tensor<64x!tt.ptr<i32>>",
         ]
-    return kernel(lines)
+    return kernel(lines, "i32")
 
 
 def nests(size: int) -> ModuleOp:
@@ -86,10 +86,10 @@ def nests(size: int) -> ModuleOp:
     return kernel(lines)
 
 
-def kernel(lines: list[str]) -> ModuleOp:
+def kernel(lines: list[str], element: str = "f32") -> ModuleOp:
     """A kernel with these lines."""
     body = "\n".join(lines)
-    return parse_module(f"tt.func public @f(%p: !tt.ptr<f32>, %n: i32) {{\n{body}\ntt.return\n}}")
+    return parse_module(f"tt.func public @f(%p: !tt.ptr<{element}>, %n: i32) {{\n{body}\ntt.return\n}}")
 
 
 def best(run: Callable[[], object], rounds: int = 5) -> float:

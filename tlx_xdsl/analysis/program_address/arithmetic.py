@@ -190,10 +190,14 @@ class _FirstPrograms(Bounds):
 
     def __init__(self, bounds: Bounds):
         super().__init__(bounds.facts)
-        for atom, interval in bounds.known.items():
-            self.known[atom] = interval
-            if isinstance(atom, Pid | Counter):
-                self.known[atom] = interval.meet(Interval(0, 1))
+        self._all = bounds
+
+    def of(self, atom: Atom) -> Interval:
+        """The range of an atom."""
+        known = self._all.of(atom)
+        if isinstance(atom, Call):
+            return self.of_call(atom).meet(known)
+        return known.meet(Interval(0, 1)) if isinstance(atom, Pid | Counter) else known
 
 
 def _normalised(form: Form, interval: Interval, bounds: Bounds) -> Conditions:

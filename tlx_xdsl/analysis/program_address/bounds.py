@@ -44,7 +44,7 @@ class Bounds:
         """The range of an atom."""
         if (known := self.known.get(atom)) is None:
             if isinstance(atom, Call):
-                return self._of_call(atom)
+                return self.of_call(atom)
             known = self.known[atom] = self._initial(atom)
         return known
 
@@ -79,7 +79,8 @@ class Bounds:
             case Counter() | Call():
                 return Interval(0, (1 << 63) - 1)
 
-    def _of_call(self, call: Call) -> Interval:
+    def of_call(self, call: Call) -> Interval:
+        """The range of a call, by those of its arguments."""
         if (known := self._calls.get(call)) is not None:
             return known
         ranges = [self.of_form(argument) for argument in call.arguments]

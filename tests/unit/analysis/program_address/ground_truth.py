@@ -105,12 +105,19 @@ class NoMemory(GlobalMemory):
         return np.zeros(size, np.uint8)
 
 
-def run(plan: Plan, memory: GlobalMemory, grid: Grid, cluster: Grid, bound: Sequence[Any]) -> list[Event]:
-    """Run all programs of a plan that was made with a `Recorder`."""
+def run(
+    plan: Plan,
+    memory: GlobalMemory,
+    grid: Grid,
+    cluster: Grid,
+    bound: Sequence[Any],
+    programs: Sequence[Grid] | None = None,
+) -> list[Event]:
+    """Run all programs, or some, of a plan that was made with a `Recorder`."""
     recorder = plan.watcher
     assert isinstance(recorder, Recorder)
     launch = Launch(plan, memory, grid, cluster, bound)
-    list(run_clusters(launch, list(clusters(launch)), Settings()))
+    list(run_clusters(launch, list(clusters(launch)) if programs is None else programs, Settings()))
     return recorder.events
 
 

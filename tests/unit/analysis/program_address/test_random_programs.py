@@ -17,16 +17,22 @@ from tlx_xdsl.text.verify import verify_module
 PROGRAMS = 500
 
 
-def outcome(seed: int) -> Tally:
-    """Run a program and compare."""
+HUGE = ((1 << 31) - 1, 65535, 65535)
+FAR = ((0, 0, 0), (1, 0, 0), (1 << 16, 1, 1), (1 << 24, 65534, 0), ((1 << 24) + 1, 65534, 0), (HUGE[0] - 1, 0, 65534))
+"""Programs of a huge grid, whose ids wrap around when they are multiplied."""
+
+
+def outcome(seed: int, *, far: bool = False) -> Tally:
+    """Run a program and compare; with `far`, at some places of the largest grid that there is."""
     program = make_program(seed)
     module = parse_module(program.text)
     verify_module(module)
     plan = make_plan(module, watcher=Recorder())
     pointer, *numbers = program.arguments
     bound = [np.int64(pointer), *map(np.int32, numbers)]
-    events = run(plan, NoMemory(), program.grid, (1, 1, 1), bound)
-    return compare(module, plan, program.grid, bound, events)
+    grid, programs = (HUGE, FAR) if far else (program.grid, None)
+    events = run(plan, NoMemory(), grid, (1, 1, 1), bound, programs)
+    return compare(module, plan, grid, bound, events)
 
 
 def test_no_claim_is_false() -> None:
@@ -36,6 +42,14 @@ def test_no_claim_is_false() -> None:
         total.add(outcome(seed))
     assert total.compared > 1000 // step
     assert total.known > 0.6
+
+
+def test_no_claim_is_false_far_out() -> None:
+    step = 1 if volume.is_full() else 12
+    total = Tally()
+    for seed in range(0, PROGRAMS, step):
+        total.add(outcome(seed, far=True))
+    assert total.compared > 1000 // step
 
 
 @pytest.mark.parametrize("name", ["div", "rem", "select"])
