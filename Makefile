@@ -98,6 +98,7 @@ setup-triton-%:
 bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/compile_time.py
 	$(BIN)/python benchmarks/parallel_compile.py
+	$(BIN)/python benchmarks/cached_launch.py
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/frontend_time.py
@@ -105,7 +106,8 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/program_address.py
 	$(BIN)/python benchmarks/interpreter.py
 
-bench-gpu: setup ## Measure our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
+bench-gpu: setup ## Measure launches, and our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
+	$(BIN)/python benchmarks/gpu_launch.py
 	$(BIN)/python benchmarks/gpu_kernels.py $(BENCH_ARGS)
 
 build: setup ## Build wheel and source distribution into dist/

@@ -208,6 +208,12 @@ def test_the_shape_of_a_descriptor_has_its_dimensions(capsys: pytest.CaptureFixt
     assert "--shape a_desc: the descriptor has 2 dimensions, found '128'" in error
 
 
+def test_accesses_through_descriptors_are_named_by_their_arrays(capsys: pytest.CaptureFixture[str]):
+    assert main(["addresses", f"{ROOT / 'examples' / 'hopper_gemm_ws.py'}:matmul", "--grid", "4"]) == 0
+    named = re.findall(r"^%(\w+) \((TMA \w+)\): ", capsys.readouterr().out, re.MULTILINE)
+    assert named == [(f"{name}_desc", "TMA load") for name in "aba"] + [("c_desc", "TMA store")] * 2
+
+
 def test_a_launch_that_is_too_long(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Coverage.__init__, "__defaults__", (1000,))
     error = refused(capsys, f"{KERNELS}:endless", "--grid", "2")

@@ -124,13 +124,19 @@ def report_lines(result: ProgramAddresses) -> list[str]:
             for value in op.results:
                 names[value] = value.name_hint or str(len(names))
             if (access := shown.get(id(op))) is not None:
-                named = next((names[value] for value in (*op.results, *op.operands) if value in names), "?")
-                lines.append(_line(f"%{named} ({access.kind.value})", access_text(access)))
+                lines.append(_line(f"%{_name(access, names)} ({access.kind.value})", access_text(access)))
                 continue
             for value in op.results:
                 if (text := value_text(result, value, arguments)) is not None:
                     lines.append(_line(f"%{names[value]}", text))
     return lines
+
+
+def _name(access: Access, names: Mapping[SSAValue, str]) -> str:
+    """The descriptor's array, or what the operation gives or takes first."""
+    if access.tensor is not None:
+        return access.base_name
+    return next((names[value] for value in (*access.op.results, *access.op.operands) if value in names), "?")
 
 
 def _line(name: str, text: str) -> str:
