@@ -130,7 +130,10 @@ def load_result(op: ttng.CLCLoadResultOp) -> Run:
 
     def run(task: Task, view: View) -> Coroutine:
         yield None
-        return int.from_bytes(task.read(op, view).tobytes(), "little")
+        values = task.read(op, view)
+        # Even where reads of what nobody has written are only warned of: such a response names a cluster.
+        view.check_written(op)
+        return int.from_bytes(values.tobytes(), "little")
 
     return run
 
