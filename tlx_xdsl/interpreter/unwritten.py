@@ -40,7 +40,7 @@ class Leniency:
     def read(self, op: Operation, view: View, values: Array) -> Array:
         """What a read of `view` gives: `values`, with poison for each element of which a byte is nobody's.
 
-        Poison is NaN, and -1 for integers. Raises Fault for bytes that another family has written.
+        Poison is NaN, or an integer whose every bit is set. Raises Fault for bytes that another family has written.
         """
         owners = view.memory.writers
         places = [view.offsets + (copy + byte) for copy in (0, *view.copies) for byte in range(view.dtype.itemsize)]
