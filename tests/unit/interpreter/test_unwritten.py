@@ -203,11 +203,15 @@ def test_each_element_counts_for_itself(dtype):
     np.testing.assert_array_equal(np.isnan(out), np.arange(16) >= 8)
 
 
-def test_an_element_is_nobody_s_where_one_byte_is():
+@pytest.mark.parametrize("first", [0, 2])
+def test_an_element_is_nobody_s_where_one_byte_is(first):
     out = np.zeros(16, np.float32)
-    # Bytes 2 and 3 of an f32 say whether it is NaN: those of element 0 are written.
-    run(parts, out, tl.float32, 2, 2, unwritten="warn")
+    # Of element 0 two bytes are written. With bytes 2 and 3 written, the bits alone are no NaN.
+    run(parts, out, tl.float32, 2, first, unwritten="warn")
     assert np.isnan(out).all()
+    # With bytes 0 and 1 written, the bits alone are not those of -1.
+    run(parts, out, tl.int32, 2, first, unwritten="warn")
+    np.testing.assert_array_equal(out, np.full(16, -1))
 
 
 @tlx_xdsl.jit
