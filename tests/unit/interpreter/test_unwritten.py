@@ -11,6 +11,7 @@ from tests.unit.interpreter.kernels.rescaled_attention import attention
 from tests.unit.interpreter.reports import at, expect_fault, fault, run
 from tests.unit.volume import is_full
 from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.interpreter.workers import can_fork
 from tlx_xdsl.runtime.interpret import Options
 
 BLACKWELL = {"target": "sm_100a"}
@@ -78,6 +79,7 @@ def test_where_it_is_a_warning_the_first_product_ignores_it(stage, schedule):
     assert program.startswith(f"in program (0, 0, 0), schedule '{schedule}'")
 
 
+@pytest.mark.skipif(not can_fork(), reason="processes can't be forked here")
 def test_several_processes_tell_it_once():
     case = Attention(blocks=1, programs=8)
     result = case.run(unwritten="warn", jobs=2)
