@@ -44,7 +44,7 @@ class Leniency:
         """
         owners = view.memory.writers
         places = [view.offsets + (copy + byte) for copy in (0, *view.copies) for byte in range(view.dtype.itemsize)]
-        missing = self._missing(op, view, np.stack([owners[place] for place in places])).any(0)
+        missing = np.asarray(self._missing(op, view, np.stack([owners[place] for place in places])).any(0))
         self._warn(op, view, _count(missing))
         values = np.array(values)
         # The bits of an element that is written in part may be any number.
