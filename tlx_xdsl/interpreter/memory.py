@@ -247,11 +247,11 @@ class View:
         Raises Fault for bytes that another family of buffers has overwritten, and unless the launch only warns of
         that, for bytes that nobody has written.
         """
-        is_written, leniency = self._is_written(), self.memory.leniency
-        if not is_written and leniency is None:
+        if self._is_written():
+            return self._elements()[self._indices()]
+        if (leniency := self.memory.leniency) is None:
             raise read_fault(op, self)
-        values = self._elements()[self._indices()]
-        return values if is_written or leniency is None else leniency.read(op, self, values)
+        return leniency.read(op, self, self._elements()[self._indices()])
 
     def write(self, values: Array) -> None:
         """Set all elements."""
@@ -294,10 +294,13 @@ class View:
             raise read_fault(op, self)
 
     def _is_written(self) -> bool:
-        writers, family = self.memory.writers, self.family.number
-        if len(self.footprint.intervals) > SCATTERED:
+        writers, family, intervals = self.memory.writers, self.family.number, self.footprint.intervals
+        if len(intervals) == 1:
+            start, end = intervals[0]
+            return bool((writers[start:end] == family).all())
+        if len(intervals) > SCATTERED:
             return bool((writers[self._all_bytes()] == family).all())
-        return all((writers[start:end] == family).all() for start, end in self.footprint.intervals)
+        return all((writers[start:end] == family).all() for start, end in intervals)
 
     def _elements(self) -> Array:
         return self.memory.bytes.view(self.dtype)
