@@ -84,7 +84,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     if unknown:
         raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
-    options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR}
+    options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR, "unwritten": "warn"}
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get("ctas_per_cga")
     if cluster is not None:

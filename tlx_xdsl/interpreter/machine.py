@@ -17,6 +17,7 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement
 from tlx_xdsl.interpreter.task import Task
+from tlx_xdsl.interpreter.unwritten import Leniency
 from tlx_xdsl.text.diagnostics import report_warning
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Thread blocks of a cluster along each axis."""
     arguments: Sequence[Any] = ()
+    warns_of_unwritten: bool = False
+    """Whether a read of memory that nobody has written is only warned of, instead of a fault."""
 
 
 class ThreadBlock:
@@ -75,8 +78,11 @@ class ThreadBlock:
         self.rank = rank
         """In the cluster (PTX: %cluster_ctarank)."""
         self.program: tuple[int, int, int] = (0, 0, 0)
-        self.shared = Memory("shared memory", 1 << 16, rank, grows=True, placement=cluster.shared_placement)
-        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, placement=cluster.tensor_placement)
+        leniency = cluster.leniency
+        self.shared = Memory(
+            "shared memory", 1 << 16, rank, grows=True, placement=cluster.shared_placement, leniency=leniency
+        )
+        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, placement=cluster.tensor_placement, leniency=leniency)
         self.named_barriers: dict[int, NamedBarrier] = {}
         self.scratch: dict[Operation, int] = {}
         """Addresses of the global memory that each program here has for itself, by what asks for it."""
@@ -145,10 +151,14 @@ class Cluster:
     observer: Observer | None = None
     shared_placement: Placement = field(default_factory=Placement)
     tensor_placement: Placement = field(default_factory=Placement)
+    leniency: Leniency | None = None
+    """What goes on where bytes are read that nobody has written, if the launch wants that."""
     _agents: int = 0
     _serial: int = 0
 
     def __post_init__(self) -> None:
+        if self.launch.warns_of_unwritten:
+            self.leniency = Leniency(lambda: self.note)
         x, y, z = self.launch.cluster
         self.blocks.extend(ThreadBlock(self, rank) for rank in range(x * y * z))
 

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Cell, Footprint, Races
-from tlx_xdsl.interpreter.users import lines, writers
+from tlx_xdsl.interpreter.unwritten import NOBODY, Leniency, read_fault
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.mbarrier import Mbarrier
 
-NOBODY = 0
-"""The family of bytes that were not written yet."""
 SCATTERED = 8
 """Intervals of bytes above which they are looked at one by one, instead of interval by interval."""
 POISON = 0xFF
@@ -63,11 +61,22 @@ class Placement:
 class Memory:
     """`size` bytes of one thread block's shared or tensor memory."""
 
-    def __init__(self, name: str, size: int, rank: int = 0, *, grows: bool = False, placement: Placement | None = None):
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        rank: int = 0,
+        *,
+        grows: bool = False,
+        placement: Placement | None = None,
+        leniency: Leniency | None = None,
+    ):
         self.name = name
         """`shared memory` or `tensor memory`."""
         self.placement = placement or Placement()
         self.grows = grows
+        self.leniency = leniency
+        """What goes on where bytes are read that nobody has written; None where that is a fault."""
         self.rank = rank
         """Of the thread block in its cluster."""
         self.bytes: NDArray[np.uint8] = np.full(size, POISON, np.uint8)
@@ -235,10 +244,14 @@ class View:
     def read(self, op: Operation) -> Array:
         """The elements.
 
-        Raises Fault for bytes that nobody has written, or that another family of buffers has overwritten.
+        Raises Fault for bytes that another family of buffers has overwritten, and unless the launch only warns of
+        that, for bytes that nobody has written.
         """
-        self.check_written(op)
-        return self._elements()[self._indices()]
+        if self._is_written():
+            return self._elements()[self._indices()]
+        if (leniency := self.memory.leniency) is None:
+            raise read_fault(op, self)
+        return leniency.read(op, self, self._elements()[self._indices()])
 
     def write(self, values: Array) -> None:
         """Set all elements."""
@@ -259,8 +272,11 @@ class View:
         Raises Fault as `read` does, for these bytes.
         """
         at = self._all_bytes()[:size]
-        if not (self.memory.writers[at] == self.family.number).all():
-            raise self._foreign(op)
+        owners = self.memory.writers[at]
+        if not (owners == self.family.number).all():
+            if (leniency := self.memory.leniency) is None:
+                raise read_fault(op, self)
+            leniency.read_raw(op, self, owners)
         return self.memory.bytes[at]
 
     def write_raw(self, values: NDArray[np.uint8]) -> None:
@@ -270,37 +286,21 @@ class View:
         self.memory.writers[at] = self.family.number
 
     def check_written(self, op: Operation) -> None:
-        """Check that this family has written all bytes of the view last.
+        """Check that this family has written all bytes of the view last, whatever the launch only warns of.
 
         Raises Fault, naming the first element of which that is not so.
         """
-        writers, family = self.memory.writers, self.family.number
-        if len(self.footprint.intervals) > SCATTERED:
-            if not (writers[self._all_bytes()] == family).all():
-                raise self._foreign(op)
-            return
-        for start, end in self.footprint.intervals:
-            if not (writers[start:end] == family).all():
-                raise self._foreign(op)
+        if not self._is_written():
+            raise read_fault(op, self)
 
-    def _foreign(self, op: Operation) -> Exception:
-        found = self.memory.writers[self.offsets]
-        bad = found != self.family.number
-        if not bad.any():
-            # Only a part of an element is somebody else's.
-            return fault_at(op, f"'{self.name}' is partly overwritten")
-        index = tuple(int(i) for i in np.argwhere(bad)[0])
-        number = int(found[index])
-        count = f"{int(bad.sum())} of its {bad.size} elements, element {list(index)} first"
-        if number == NOBODY:
-            notes = [f"'{self.family.name}' is written at {line}" for line in lines(writers(self.family.op))]
-            return fault_at(op, f"'{self.name}' is read before it is written: {count}", notes)
-        other = self.memory.placement.families[number - 1]
-        return fault_at(
-            op,
-            f"'{self.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {count}",
-            (f"'{other.name}' is allocated at {place(other.op)}",),
-        )
+    def _is_written(self) -> bool:
+        writers, family, intervals = self.memory.writers, self.family.number, self.footprint.intervals
+        if len(intervals) == 1:
+            start, end = intervals[0]
+            return bool((writers[start:end] == family).all())
+        if len(intervals) > SCATTERED:
+            return bool((writers[self._all_bytes()] == family).all())
+        return all((writers[start:end] == family).all() for start, end in intervals)
 
     def _elements(self) -> Array:
         return self.memory.bytes.view(self.dtype)

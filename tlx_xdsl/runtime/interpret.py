@@ -47,6 +47,9 @@ Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequen
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
 
+UNWRITTEN = ("error", "warn")
+"""What a read of memory that nobody has written may be."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -65,6 +68,8 @@ class Options:
     """`round-robin`, `random` or `adversarial`."""
     seed: int = 0
     """Of the schedule."""
+    unwritten: str = UNWRITTEN[0]
+    """What a read of shared or tensor memory is that nobody has written: an `error`, or `warn`: a warning, and NaN."""
     jobs: int | None = None
     """Processes; by default all cores for a grid that is worth it."""
     max_turns: int = MAX_TURNS
@@ -75,6 +80,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
             raise ValueError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
+        if self.unwritten not in UNWRITTEN:
+            raise ValueError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
         if self.jobs is not None and self.jobs < 1:
             raise ValueError(f"jobs must be at least 1, found {self.jobs}")
 
@@ -318,7 +325,8 @@ def _prepared(
     if prod(sizes) == 1:
         # Text may say it, which a pass has had from the options once.
         sizes = cluster_dims(module) or sizes
-    return Launch(plan, memory, grid, sizes, bind(plan.function, values, names, memory))
+    arguments = bind(plan.function, values, names, memory)
+    return Launch(plan, memory, grid, sizes, arguments, warns_of_unwritten=options.unwritten == "warn")
 
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:

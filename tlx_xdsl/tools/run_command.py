@@ -22,6 +22,7 @@ from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
+    UNWRITTEN,
     Interpretation,
     Options,
     argument_types,
@@ -70,6 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage", default="frontend", help="frontend (default), aliased, ttgir or the name of a pass")
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
+    parser.add_argument(
+        "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of memory that nobody has written (error)"
+    )
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"bound for a cluster ({MAX_TURNS})")
@@ -166,6 +170,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         stage=args.stage,
         schedule=args.schedule,
         seed=args.seed,
+        unwritten=args.unwritten,
         jobs=args.jobs,
         max_turns=args.max_turns,
         trace=args.trace,

@@ -139,6 +139,17 @@ def test_what_a_kernel_leaves_behind_is_a_warning(script):
 
 
 @pytest.mark.usefixtures("torch")
+def test_what_nobody_has_written_is_a_warning(script):
+    """Scripts for GPUs read it where nothing comes of it."""
+    reads = "    other = tlx.local_alloc((64,), tl.float32, 1)\n    tl.store(x_ptr + offs, tlx.local_load(other[0]))\n"
+    path = script(f"{KERNEL}{reads}{LAUNCH}x = getattr(x, 'array', x)\nassert (x != x).all()\n")
+    with pytest.warns(InterpreterWarning, match="'other' is read before it is written, and reads as NaN") as told:
+        assert run(["--interpret", path]) == 0
+    (warning,) = told
+    assert (warning.filename, warning.lineno) == (path, 12)
+
+
+@pytest.mark.usefixtures("torch")
 def test_an_unknown_option_is_refused_as_by_stock(script):
     with pytest.raises(KeyError, match="Keyword argument num_wraps was specified but unrecognised"):
         run(["--interpret", script(KERNEL + LAUNCH.replace("(x)", "(x, num_wraps=4)"))])

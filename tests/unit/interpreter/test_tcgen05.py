@@ -50,11 +50,11 @@ def product(
     store(c_ptr, tlx.local_load(acc[0]).to(tl.float32), M, N)
 
 
-def run_product(m, n, k, dtype, acc=tl.float32, *, use=False, pred=True, in_tmem=False, stage="frontend"):
-    """The kernel's result, A, B and what was in the accumulator."""
+def run_product(m, n, k, dtype, acc=tl.float32, *, use=False, pred=True, in_tmem=False, stage="frontend", before=0.0):
+    """The kernel's result, A, B and what was in the accumulator: random numbers plus `before`."""
     rng = np.random.default_rng(m + n + k)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
-    c = rng.standard_normal((m, n)).astype(np.float32)
+    c = rng.standard_normal((m, n)).astype(np.float32) + np.float32(before)
     before = c.copy()
     tlx_xdsl.interpret(product, 1, a, b, c, m, n, k, acc, use, pred, in_tmem, stage=stage, **BLACKWELL)
     return c, a.astype(np.float64), b.astype(np.float64), before
@@ -74,6 +74,13 @@ def test_product(m, n, k, dtype, stage):
 def test_product_adds_to_the_accumulator():
     c, a, b, before = run_product(128, 64, 64, np.float16, use=True)
     np.testing.assert_allclose(c, a @ b + before, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
+def test_product_that_does_not_add_ignores_what_is_there(stage):
+    """NaN times zero would be NaN: the accumulator plays no part."""
+    c, a, b, _ = run_product(128, 64, 64, np.float16, before=np.nan, stage=stage)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-4)
 
 
 def test_product_without_its_predicate_is_not_made():

@@ -22,6 +22,7 @@ GEMM_ARGUMENTS = (
 KERNELS = """\
 import tlx_xdsl
 import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
 
 
 @tlx_xdsl.jit
@@ -39,6 +40,12 @@ def runs_off(x):
 def spins(x):
     while tl.load(x) == 0:
         pass
+
+
+@tlx_xdsl.jit
+def reads_nothing(out):
+    buffer = tlx.local_alloc((32,), tl.float32, 1)
+    tl.store(out + tl.arange(0, 32), tlx.local_load(buffer[0]))
 
 
 TLX_COMPILE = {
@@ -205,14 +212,26 @@ def test_summaries(array, expected):
 def test_a_fault_is_the_located_error(kernels, capsys):
     assert run(f"{kernels}:runs_off", "--grid", 3, "--arg", "x=zeros:i32[4]") == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith(f"{kernels}:13:5: error: store out of bounds: 4 bytes at byte 16 of 'x', which has 16")
-    assert lines[1:3] == ["    " + KERNELS.splitlines()[12], "        ^"]
+    assert lines[0].startswith(f"{kernels}:14:5: error: store out of bounds: 4 bytes at byte 16 of 'x', which has 16")
+    assert lines[1:3] == ["    " + KERNELS.splitlines()[13], "        ^"]
 
 
 def test_a_run_without_an_end_is_a_fault(kernels, capsys):
     assert run(f"{kernels}:spins", "--grid", 1, "--arg", "x=zeros:i32[1]", "--max-turns", 100) == 1
-    assert f"{kernels}:18:" in (error := capsys.readouterr().err)
+    assert f"{kernels}:19:" in (error := capsys.readouterr().err)
     assert "no end after 100 turns" in error
+
+
+def test_what_nobody_has_written_may_be_a_warning(kernels, capsys):
+    arguments = (f"{kernels}:reads_nothing", "--grid", 1, "--arg", "out=zeros:fp32[32]")
+    assert run(*arguments) == 1
+    assert "error: 'buffer[0]' is read before it is written: 32 of its 32 elements" in capsys.readouterr().err
+    assert run(*arguments, "--unwritten", "warn") == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("out: float32[32], 32 NaN\n")
+    first, line, caret, *_ = told.err.splitlines()
+    assert first == f"{kernels}:26:38: warning: 'buffer' is read before it is written, and reads as NaN"
+    assert line[caret.index("^") :] == "tlx.local_load(buffer[0]))"
 
 
 def test_nothing_written(kernels, capsys):

@@ -1,0 +1,112 @@
+"""Reads of bytes that the buffer's family has not written last: a fault, or a warning and poison.
+
+On a GPU, memory that nobody has written holds what was there before. Some kernels read it on purpose, since nothing
+comes of it: an attention that rescales its accumulator in front of the first product, which then overwrites it. Such a
+read is a fault, unless the launch only warns of it. Then what is read is NaN, so that it shows in whatever is computed
+from it; written back, it is data like any other, and is not reported again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from tlx_xdsl.interpreter.faults import Fault, fault_at, place
+from tlx_xdsl.interpreter.numbers import Array, is_float, poison
+from tlx_xdsl.interpreter.users import lines, writers
+from tlx_xdsl.text.diagnostics import report_warning
+
+if TYPE_CHECKING:
+    from tlx_xdsl.interpreter.memory import Family, View
+
+NOBODY = 0
+"""The family of bytes that were not written yet."""
+_HINT = """with --unwritten warn (in Python unwritten="warn") it is NaN, for kernels where nothing comes of it"""
+
+
+@dataclass(eq=False, slots=True)
+class Leniency:
+    """Goes on where nobody has written what is read, and warns: of each operation and allocation once."""
+
+    note: Callable[[], str]
+    """Says which programs run."""
+    told: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
+
+    def read(self, op: Operation, view: View, values: Array) -> Array:
+        """What a read of `view` gives: `values`, with poison for each element of which a byte is nobody's.
+
+        Poison is NaN, or an integer whose every bit is set. Raises Fault for bytes that another family has written.
+        """
+        owners = view.memory.writers
+        places = [view.offsets + (copy + byte) for copy in (0, *view.copies) for byte in range(view.dtype.itemsize)]
+        missing = np.asarray(self._missing(op, view, np.stack([owners[place] for place in places])).any(0))
+        self._warn(op, view, _count(missing))
+        values = np.array(values)
+        # The bits of an element that is written in part may be any number.
+        values[missing] = np.nan if is_float(view.dtype) else poison((), view.dtype)
+        return values
+
+    def read_raw(self, op: Operation, view: View, owners: NDArray[np.int32]) -> None:
+        """Warn of a read of the first bytes of a view, which those families have written: nobody's have all bits set.
+
+        Raises Fault for bytes that another family has written.
+        """
+        missing = self._missing(op, view, owners)
+        self._warn(op, view, f"{int(missing.sum())} of {missing.size} bytes")
+
+    def _missing(self, op: Operation, view: View, owners: NDArray[np.int32]) -> NDArray[np.bool_]:
+        missing = owners == NOBODY
+        if not (missing | (owners == view.family.number)).all():
+            raise read_fault(op, view, overwritten=True)
+        return missing
+
+    def _warn(self, op: Operation, view: View, count: str) -> None:
+        if (op, view.family.op) in self.told:
+            return
+        self.told.add((op, view.family.op))
+        reads_as = "NaN" if is_float(view.dtype) else "a number whose every bit is set"
+        # What differs between slots and programs is in the notes: each message is told once for a line.
+        report_warning(
+            op,
+            f"'{view.family.name}' is read before it is written, and reads as {reads_as}",
+            (f"of '{view.name}' that is {count}", *_written_at(view.family), self.note()),
+        )
+
+
+def read_fault(op: Operation, view: View, *, overwritten: bool = False) -> Fault:
+    """The fault of a read of a view, some bytes of which its family has not written last.
+
+    With `overwritten` it is about those that another one has.
+    """
+    found = view.memory.writers[view.offsets]
+    bad = found != view.family.number
+    if overwritten:
+        bad &= found != NOBODY
+    if not bad.any():
+        # Only a part of an element is somebody else's.
+        return fault_at(op, f"'{view.name}' is partly overwritten")
+    number = int(found[bad][0])
+    if number == NOBODY:
+        notes = _written_at(view.family)
+        if view.memory.name == "tensor memory":
+            notes.append(_HINT)
+        return fault_at(op, f"'{view.name}' is read before it is written: {_count(bad)}", notes)
+    other = view.memory.placement.families[number - 1]
+    return fault_at(
+        op,
+        f"'{view.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {_count(bad)}",
+        (f"'{other.name}' is allocated at {place(other.op)}",),
+    )
+
+
+def _count(bad: NDArray[np.bool_]) -> str:
+    return f"{int(bad.sum())} of its {bad.size} elements, element {[int(i) for i in np.argwhere(bad)[0]]} first"
+
+
+def _written_at(family: Family) -> list[str]:
+    return [f"'{family.name}' is written at {line}" for line in lines(writers(family.op))]
