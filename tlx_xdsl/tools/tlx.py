@@ -12,13 +12,13 @@ from tlx_xdsl.version import __version__
 
 _COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
-    "explain": ("explain_command", "show what every pass does to a kernel"),
+    "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
+    "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
-    "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
-    "reverse": ("reverse_command", "write IR as the Python of a kernel"),
     "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),
-    "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
+    "reverse": ("reverse_command", "write IR as the Python of a kernel"),
+    "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
 }
 """The module below `tlx_xdsl.tools` and the help of each command; only the one that is asked for is imported."""
 

@@ -68,6 +68,13 @@ class TlxOptMain(xDSLOptMain):
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add our arguments to xDSL's."""
         super().register_all_arguments(arg_parser)
+        arg_parser.prog = "tlx-opt"
+        if {"-h", "--help"} & set(self._given):
+            # The list imports every pass.
+            from tlx_xdsl.tools.pass_list import HelpFormatter, pass_list
+
+            arg_parser.formatter_class = HelpFormatter
+            arg_parser.epilog = pass_list(self.available_passes)
         arg_parser.add_argument(
             "--triton-version",
             metavar="VERSION",

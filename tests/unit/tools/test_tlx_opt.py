@@ -1,11 +1,13 @@
 """`tlx-opt`: input, output and errors."""
 
 import io
+import re
 import sys
 
 import pytest
 
 from tlx_xdsl.tools.tlx_opt import main
+from tlx_xdsl.transforms.registry import ALL_PASSES
 
 MODULE = "builtin.module {\n  tt.func public @k(%x: i32) {\n    %0 = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"
 
@@ -22,6 +24,21 @@ def test_standard_input_and_output_file(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(MODULE.encode())))
     assert main(["-o", str(tmp_path / "out.mlir")]) == 0
     assert (tmp_path / "out.mlir").read_text() == MODULE
+
+
+def test_help_lists_every_pass_once(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    usage, passes = capsys.readouterr().out.split("\nwhat the compiler does, in this order:\n")
+    assert usage.startswith("usage: tlx-opt ")
+    assert "tlx-barrier-lifecycle" not in usage
+    compiler, _, rest = passes.partition("\n\n")
+    for name in ALL_PASSES:
+        assert len(re.findall(rf"^  {name} +\S", passes, re.MULTILINE)) == 1, name
+    assert "  cse" not in compiler
+    assert " cse " in rest
+    assert compiler.index("triton-tlx-fixup") < compiler.index("tlx-storage-alias-lowering")
 
 
 def test_pass_options(tmp_path, capsys):
