@@ -11,6 +11,12 @@ from tlx_xdsl.frontend.compile import build_module
 FAULTS = [
     ("tl.store(out, undefined)", "name 'undefined' is not defined", 19),
     ("tl.store(out, nn)", "did you mean 'n'?", 19),
+    ("at = 1\n    tl.store(out, math.pi)", "name 'math' is not defined\n", 19),
+    (
+        "for i in range(n):\n        acc = acc + i",
+        "'acc' has no value here: this line is the first that assigns it",
+        15,
+    ),
     ("tl.stor(out, n)", "has no attribute 'stor'", 5),
     ("tl.store(out)", "missing a required argument: 'value'", 5),
     ("tl.store(out, n, msk=1)", "unexpected keyword argument 'msk' (did you mean 'mask'?)", 22),
