@@ -88,6 +88,8 @@ class Call:
             hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
         elif isinstance(value, BufferedTensor) and what.startswith("a block"):
             hint = " (tlx.local_load makes a block of a buffer)"
+        elif isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) and what == "a tensor descriptor":
+            hint = " (an argument is one by its type: tensordesc<fp16[128, 64]>, or desc(ARRAY, [128, 64]) for tlx run)"
         self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:

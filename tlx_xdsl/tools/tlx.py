@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.tools.pipes import reader_has_gone
 from tlx_xdsl.version import __version__
 
 _COMMANDS = {
@@ -41,6 +42,10 @@ def main(args: Sequence[str] | None = None) -> int:
     assert run is not None, "the parser has refused any other command"
     try:
         run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        reader_has_gone()
+        return 1
     except CompilationError as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import PROFILES, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.pass_arguments import collect_passes, pipeline, unknown_argument
+from tlx_xdsl.tools.pipes import reader_has_gone
 from tlx_xdsl.tools.verify_diagnostics import expectations, mismatches, reported
 from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
 from tlx_xdsl.version import __version__
@@ -283,9 +283,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except _AlreadyReported:
         return 1
     except BrokenPipeError:
-        # The reader has gone, as in `tlx-opt ... | head`; nothing is left to say to it.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        reader_has_gone()
         return 1
     except Exception as error:
         print(as_compilation_error(error), file=sys.stderr)
