@@ -6,6 +6,7 @@ import argparse
 import inspect
 import textwrap
 from collections.abc import Collection, Iterator
+from typing import cast
 
 from xdsl.passes import ModulePass
 
@@ -39,7 +40,10 @@ def _lines(known: Collection[str]) -> Iterator[str]:
     # A second name of a pass has no `apply` of its own.
     others = {name: cls for name, cls in sorted(ours.items()) if name not in order}
     yield from (_line(name, cls) for name, cls in others.items() if "apply" in vars(cls))
-    aliases = [f"{name} is {cls.__bases__[0].name}" for name, cls in others.items() if "apply" not in vars(cls)]
+    seconds = {
+        name: cast(type[ModulePass], cls.__bases__[0]) for name, cls in others.items() if "apply" not in vars(cls)
+    }
+    aliases = [f"{name} is {cls.name}" for name, cls in seconds.items()]
     if aliases:
         yield from ("\nolder names:", *(f"  {alias}" for alias in aliases))
     yield "\npasses of xDSL:"
