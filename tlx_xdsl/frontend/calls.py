@@ -89,7 +89,10 @@ class Call:
         elif isinstance(value, BufferedTensor) and what.startswith("a block"):
             hint = " (tlx.local_load makes a block of a buffer)"
         elif isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) and what == "a tensor descriptor":
-            hint = " (an argument is one by its type: tensordesc<fp16[128, 64]>, or desc(ARRAY, [128, 64]) for tlx run)"
+            hint = (
+                " (an argument is one by its type, tensordesc<fp16[128, 64]>: TensorDescriptor.from_tensor(x, "
+                "[128, 64]) in Python, desc(x, [128, 64]) for tlx run)"
+            )
         self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:

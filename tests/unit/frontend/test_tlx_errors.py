@@ -106,7 +106,7 @@ HOPPER_FAULTS = [
     ("tlx.prefetch(ptr, 'L3')", "'level' must be one of 'L1', 'L2', found 'L3'"),
     ("tlx.prefetch(ptr, tensormap=True)", "must be a tensor descriptor"),
     # TMA
-    ("tlx.async_descriptor_load(ptr, tile, [0, 0], bars[0])", "by its type: tensordesc<fp16[128, 64]>, or desc(ARRAY"),
+    ("tlx.async_descriptor_load(ptr, tile, [0, 0], bars[0])", "by its type, tensordesc<fp16[128, 64]>: TensorDesc"),
     ("tlx.async_descriptor_load(desc, vector, [0, 0], bars[0])", "'result' must match a tensor descriptor"),
     ("tlx.async_descriptor_load(desc, tile, [0], bars[0])", "'offsets' must be a tuple of 2 offsets"),
     ("tlx.async_descriptor_load(desc, tile, [0, 0], bars[0], multicast_targets=[16])", "a CTA's rank is 0 to 15"),
