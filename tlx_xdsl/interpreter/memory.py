@@ -299,10 +299,7 @@ class View:
         return fault_at(
             op,
             f"'{self.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {count}",
-            (
-                f"'{other.name}' is allocated at {place(other.op)}",
-                *(f"'{other.name}' is written at {line}" for line in lines(writers(other.op))),
-            ),
+            (f"'{other.name}' is allocated at {place(other.op)}",),
         )
 
     def _elements(self) -> Array:
