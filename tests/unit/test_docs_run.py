@@ -12,6 +12,7 @@ import pytest
 from tests.unit.documents import ROOT, blocks, consoles, printed, stable
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.runtime.compilation import passes_for
+from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.tools import tlx_opt
 from tlx_xdsl.tools.tlx import main
@@ -159,6 +160,17 @@ def test_the_tests_of_passes_of_the_page_about_tlx_opt(tmp_path):
     assert tlx_opt.main([str(path), *shlex.split(command)]) == 0
     path.write_text("".join(line for line in test.splitlines(keepends=True) if "expected-warning" not in line))
     assert tlx_opt.main([str(path), *shlex.split(command)]) == 1
+
+
+def test_the_page_about_addresses(capsys):
+    page = "docs/program-addresses.md"
+    (text,), (console,), (program,) = blocks(page, "mlir"), blocks(page, "console"), blocks(page, "python")
+    Path("vector_add.mlir").write_text(text)
+    command, _, output = console.partition("\n")
+    assert tlx_opt.main(shlex.split(command.removeprefix("$ tlx-opt "))) == 0
+    assert output in "".join(capsys.readouterr())
+    exec(program, {"module": parse_module(text)})
+    assert "tt.load PID_AFFINE" in capsys.readouterr().out
 
 
 def test_the_architecture_names_the_passes_in_their_order():
