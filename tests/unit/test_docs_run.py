@@ -12,7 +12,9 @@ import pytest
 from tests.unit.documents import ROOT, blocks, consoles, printed, stable
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.runtime.compilation import passes_for
+from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
+from tlx_xdsl.tools import tlx_opt
 from tlx_xdsl.tools.tlx import main
 
 
@@ -126,6 +128,49 @@ def test_the_page_about_sweeps(capsys):
     assert "4 configurations: 3 fits, 1 pruned" in capsys.readouterr().out
     # Its only part that is not tested with a cluster of dask's elsewhere.
     compile(cluster, "cluster.py", "exec")
+
+
+def test_the_page_about_tlx_opt(capsys):
+    dump, ways = blocks("docs/tlx-opt.md", "sh")
+    (compile_, opt) = dump.replace("\\\n", " ").splitlines()
+    Path("examples").symlink_to(ROOT / "examples")
+    assert main(shlex.split(compile_.removeprefix("tlx "))) == 0
+    file, *rest = shlex.split(opt.removeprefix("tlx-opt "))
+    (found,) = Path().glob(file)
+    capsys.readouterr()
+    assert tlx_opt.main([str(found), *rest]) == 0
+    lowered = capsys.readouterr().out
+    assert "ttng.inval_barrier" in lowered
+    assert "tlx.local_alias" not in lowered
+    # The three ways to name passes, on a kernel whose groups `strict` takes, too.
+    Path("scale.py").write_text(blocks("docs/ten-minutes.md", "python")[0])
+    assert main(["compile", "scale.py:scale", "--emit", "ttir", "-q"]) == 0
+    Path("build/scale.ttir").rename("kernel.ttir")
+    capsys.readouterr()
+    for command in ways.splitlines():
+        assert tlx_opt.main(shlex.split(command.removeprefix("tlx-opt "))) == 0
+        assert "tt.func public @scale" in capsys.readouterr().out
+
+
+def test_the_tests_of_passes_of_the_page_about_tlx_opt(tmp_path):
+    (test,) = blocks("docs/tlx-opt.md", "mlir")
+    path = tmp_path / "test.mlir"
+    path.write_text(test)
+    (command,) = re.findall(r"^// RUN: tlx-opt %s (.*)$", test, re.MULTILINE)
+    assert tlx_opt.main([str(path), *shlex.split(command)]) == 0
+    path.write_text("".join(line for line in test.splitlines(keepends=True) if "expected-warning" not in line))
+    assert tlx_opt.main([str(path), *shlex.split(command)]) == 1
+
+
+def test_the_page_about_addresses(capsys):
+    page = "docs/program-addresses.md"
+    (text,), (console,), (program,) = blocks(page, "mlir"), blocks(page, "console"), blocks(page, "python")
+    Path("vector_add.mlir").write_text(text)
+    command, _, output = console.partition("\n")
+    assert tlx_opt.main(shlex.split(command.removeprefix("$ tlx-opt "))) == 0
+    assert output in "".join(capsys.readouterr())
+    exec(program, {"module": parse_module(text)})
+    assert "tt.load PID_AFFINE" in capsys.readouterr().out
 
 
 def test_the_architecture_names_the_passes_in_their_order():

@@ -1,7 +1,9 @@
 """The first pages of the site: ten minutes, and what people need who come from Meta's TLX."""
 
+import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,9 @@ import tlx_xdsl.language.tlx as tlx
 from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
 from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.dialects.registry import OURS
+from tlx_xdsl.runtime.defaults import OPTIONS
+from tlx_xdsl.tools.compile_command import add_arguments
+from tlx_xdsl.tools.tlx import main
 
 SCRIPT = """\
 import triton
@@ -32,7 +37,8 @@ def copy(src, dst):
 """
 """What somebody brings from Meta's Triton."""
 
-TEN, META = "docs/ten-minutes.md", "docs/from-meta-tlx.md"
+TEN, COMPILE, META = "docs/ten-minutes.md", "docs/compile.md", "docs/from-meta-tlx.md"
+DEFAULT_STAGES = ("ttir", "ttgir", "ptx", "cubin", "json")
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +90,41 @@ def test_ten_minutes_to_a_cubin():
     (command, shown) = next(each for each in commands(TEN).items() if each[0].startswith("compile"))
     output = printed(command)
     assert shows(shown, output), output
+
+
+def compile_commands() -> list[str]:
+    """What the page about compiling types."""
+    return [re.split(r"  +#", line)[0].removeprefix("tlx ") for line in blocks(COMPILE, "sh")[0].splitlines()]
+
+
+def test_what_the_page_about_compiling_does_without_triton():
+    kernel, program = blocks(COMPILE, "python")
+    Path("relu.py").write_text(kernel)
+    Path("compile_relu.py").write_text(program)
+    run_python("compile_relu.py")
+    (older,) = [command for command in compile_commands() if "--triton-version" in command]
+    assert main(shlex.split(older)) == 0
+    assert {file.name for file in Path("build").iterdir()} == {"relu.ttir", "relu.ttgir"}
+
+
+@pytest.mark.backend
+@pytest.mark.parametrize("position", [0, 1, 3])
+def test_what_the_page_about_compiling_does(position, capsys):
+    Path("relu.py").write_text(blocks(COMPILE, "python")[0])
+    command = compile_commands()[position]
+    assert main(shlex.split(command)) == 0
+    if "-o -" in command:
+        assert "tt.func public @relu" in capsys.readouterr().out
+    else:
+        assert {file.name for file in Path("build").iterdir()} == {f"relu.{stage}" for stage in DEFAULT_STAGES}
+
+
+def test_the_settings_of_the_page_are_those_that_there_are():
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `(--[\w-]+)[ `].*\|$", (ROOT / COMPILE).read_text(), re.MULTILINE)
+    assert {entry for entry, _ in rows} == {"signature", "constexprs", *OPTIONS}
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert {option for _, option in rows} <= set(parser.format_help().split())
 
 
 @pytest.mark.gpu

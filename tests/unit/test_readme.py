@@ -34,6 +34,11 @@ def test_the_links_lead_somewhere():
         assert target.startswith("https://") or (ROOT / target).exists(), target
 
 
+def test_the_links_lead_to_every_page():
+    linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", README))
+    assert linked == {page.name for page in (ROOT / "docs").glob("*.md")}
+
+
 def test_the_named_files_and_targets_exist():
     for name in re.findall(r"`(tlx_xdsl/[\w/]+\.py)`", README):
         assert (ROOT / name).exists(), name

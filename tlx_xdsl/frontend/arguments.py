@@ -50,12 +50,23 @@ class Arguments:
             if parameter.default is not inspect.Parameter.empty:
                 return _constant(parameter.default)
             what = "a value (--constexpr)" if parameter.is_constexpr else "a type (--signature)"
-            raise self.visitor.error(parameter.node, f"the parameter '{name}' needs {what}")
+            raise self.visitor.error(
+                parameter.node, f"the parameter '{name}' needs {what}", (self._wanted(signature, constexprs),)
+            )
         self.visitor.locate(parameter.node)
         try:
             return self._value(name, signature[name])
         except ValueError as error:
             raise self.visitor.error(parameter.node, f"the parameter '{name}': {error}") from error
+
+    def _wanted(self, signature: Mapping[str, Signature], constexprs: Mapping[str, Any]) -> str:
+        """All that is missing at once, as a command line would say it."""
+        missing = [
+            f"--constexpr {each.name}=VALUE" if each.is_constexpr else f"--signature {each.name}=TYPE"
+            for each in self.visitor.source.parameters
+            if each.name not in signature and each.name not in constexprs and each.default is inspect.Parameter.empty
+        ]
+        return f"missing: {' '.join(missing)}, on the command line or in the file's TLX_COMPILE"
 
     def _value(self, name: str, spelled: Signature) -> Value:
         items = split_tuple(spelled) if isinstance(spelled, str) else spelled

@@ -21,7 +21,7 @@ from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TupleValue, Value, parts
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
 
@@ -86,6 +86,13 @@ class Call:
         hint = ""
         if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
             hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
+        elif isinstance(value, BufferedTensor) and what.startswith("a block"):
+            hint = " (tlx.local_load makes a block of a buffer)"
+        elif isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) and what == "a tensor descriptor":
+            hint = (
+                " (an argument is one by its type, tensordesc<fp16[128, 64]>: TensorDescriptor.from_tensor(x, "
+                "[128, 64]) in Python, desc(x, [128, 64]) for tlx run)"
+            )
         self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:
@@ -295,7 +302,9 @@ _SIMILAR = 0.65
 
 def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:
     """The question whether `name` should be a similar one of `known`, put into `form`; nothing when none is similar."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR)
+    # In a word any two letters are found: `at` is not what `math` was meant to be.
+    candidates = [each for each in known if len(each) > 2 or len(name) <= 3]
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=_SIMILAR)
     return form.format(f"did you mean '{close[0]}'?") if close else ""
 
 

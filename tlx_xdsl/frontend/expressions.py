@@ -71,8 +71,10 @@ def visit_name(visitor: Visitor, node: ast.Name) -> Value:
         return Constexpr(getattr(builtins, name))
     assigned = [place.lineno for place in assignments(visitor.source.tree.body) if place.id == name]
     if assigned:
-        late = assigned[0] >= node.lineno
-        why = f"it is assigned later, in line {assigned[0]}" if late else f"line {assigned[0]} is not compiled"
+        first = assigned[0]
+        why = f"it is assigned later, in line {first}" if first > node.lineno else f"line {first} is not compiled"
+        if first == node.lineno:
+            why = "this line is the first that assigns it"
         raise visitor.error(node, f"'{name}' has no value here: {why}")
     known = {*visitor.names, *visitor.source.visible_names(), *dir(builtins)}
     raise visitor.error(node, f"name '{name}' is not defined" + did_you_mean(name, known))

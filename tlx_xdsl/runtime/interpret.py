@@ -126,7 +126,11 @@ def interpret(
     source = source_of_kernel(kernel)
     parameters = source.signature.parameters
     chosen = {name: value for name, value in named.items() if name in _OPTIONS and name not in parameters}
-    bound = source.signature.bind(*args, **{name: value for name, value in named.items() if name not in chosen})
+    given = {name: value for name, value in named.items() if name not in chosen}
+    try:
+        bound = source.signature.bind(*args, **given)
+    except TypeError as error:
+        raise TypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
     return interpret_source(source, grid, bound.arguments, Options(**chosen, **(options or {})))
 
 

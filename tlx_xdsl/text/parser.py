@@ -52,6 +52,10 @@ class _Lexer(MLIRLexer):
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
+_NO_OPERATION = "Could not parse entire input!"
+"""How xDSL says that a token begins no operation, or that there was none."""
+
+
 class Parser(XDSLParser):
     """A parser that lets an alias be used before its definition.
 
@@ -71,6 +75,10 @@ class Parser(XDSLParser):
         self._seen: set[str] = set()
         self._hex_elements: list[int | None] = []
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
+
+    def is_at_end(self) -> bool:
+        """Whether nothing is left but comments and spaces."""
+        return self._current_token.kind == MLIRTokenKind.EOF
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
         self._define(("!" if is_type else "#") + attr_or_dialect_name)
@@ -238,8 +246,10 @@ def parse_module(
     """
     parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
     try:
-        return parser.parse_module()
+        return ModuleOp([]) if parser.is_at_end() else parser.parse_module()
     except ParseError as error:
+        if error.msg == _NO_OPERATION:
+            error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
     except VerifyException as error:

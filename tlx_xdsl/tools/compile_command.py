@@ -40,8 +40,20 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
 _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
 
 
+_EPILOG = """\
+What is not given here comes from the table TLX_COMPILE in the kernel's file, if there is one:
+  TLX_COMPILE = {"relu": {"signature": {"x": "*fp16:16", "n": "i32"}, "constexprs": {"BLOCK": 1024}, "num_warps": 8}}
+
+examples:
+  tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/
+  tlx compile examples/hopper_gemm_ws.py:matmul --emit ttgir -o -
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
     parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for the files (build); - prints them")
     parser.add_argument(

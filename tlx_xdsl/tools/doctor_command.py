@@ -184,11 +184,11 @@ def _misfit(driver: int, major: int, release: str) -> str | None:
 
 
 def torch() -> Finding:
-    """PyTorch, which the examples' benchmarks use; nothing else needs it."""
+    """PyTorch, whose tensors launches take; neither compiling nor interpreting needs it."""
     try:
         return Finding("torch", metadata.version("torch"))
     except metadata.PackageNotFoundError:
-        return Finding("torch", "not installed", "only the examples' own main programs need it: pip install torch")
+        return Finding("torch", "not installed", "only launches on a GPU's tensors need it: pip install torch")
 
 
 def _numbers(release: str) -> tuple[int, ...]:

@@ -19,6 +19,9 @@ def evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
     try:
         code = compile(ast.parse(text.strip(), mode="eval"), option, "eval")
         return eval(code, {"__builtins__": {}, **names})
+    except NameError as error:
+        have = f"the names are {', '.join(names)}" if names else "there are no names here"
+        raise CompilationError(f"{option}: '{text}' can't be computed: no name '{error.name}', {have}") from error
     except Exception as error:
         raise CompilationError(f"{option}: '{text}' can't be computed: {type(error).__name__}: {error}") from error
 

@@ -33,9 +33,9 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
     """
     path, separator, name = spec.rpartition(":")
     if not separator or not path.endswith(".py") or not name.isidentifier():
-        raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'")
+        raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'{_choice(spec)}")
     module = _run(path)
-    kernels = {key: kernel for key, value in vars(module).items() if (kernel := _kernel(value)) is not None}
+    kernels = _kernels(module)
     if name not in kernels:
         have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
         raise CompilationError(f"no kernel '{name}' in this file, {have}", SourceLocation(path, 0))
@@ -56,6 +56,16 @@ def load_ir(path: str) -> ModuleOp:
     module = parse_module(text, filename=path)
     verify_module(module)
     return module
+
+
+def _choice(path: str) -> str:
+    """What the kernels of a file are, where somebody has named the file alone."""
+    kernels = _kernels(_run(path)) if path.endswith(".py") and Path(path).is_file() else {}
+    return f", whose kernels are {', '.join(kernels)}" if kernels else ""
+
+
+def _kernels(module: ModuleType) -> dict[str, Kernel]:
+    return {name: kernel for name, value in vars(module).items() if (kernel := _kernel(value)) is not None}
 
 
 def _kernel(value: object) -> Kernel | None:

@@ -6,8 +6,14 @@ Whatever is given becomes one list of passes, in the order of the command line.
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
 
 from tlx_xdsl.errors import CompilationError
 
@@ -40,6 +46,44 @@ def collect_passes(arguments: Sequence[str], known: Collection[str]) -> list[str
             rest.append(argument)
     joined = ",".join(text for text in passes if text.strip())
     return [*rest, PASSES, joined] if joined else rest
+
+
+def unknown_argument(argument: str, known: Collection[str]) -> CompilationError:
+    """The error for an option that is none, and no pass either."""
+    return CompilationError(f"there is no option and no pass '{argument}'{_meant(argument.lstrip('-'), known, '--')}")
+
+
+def pipeline(text: str, known: Mapping[str, Callable[[], type[ModulePass]]]) -> PassPipeline:
+    """The passes that `a,b{x=1}` names.
+
+    Raises CompilationError for a text of another form, a pass that there is not, and options that do not fit it.
+    """
+    try:
+        specs = tuple(parse_pipeline(text))
+    except ArgSpecParseError as error:
+        raise CompilationError(f"{PASSES}: {str(error).splitlines()[-1].strip()}") from error
+    for spec in specs:
+        if spec.name not in known:
+            meant = _meant(spec.name, known) or "; --help lists them"
+            raise CompilationError(f"there is no pass '{spec.name}'{meant}")
+    return PassPipeline(tuple(_configured(known[spec.name](), spec) for spec in specs))
+
+
+def _configured(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
+    options = [field.name for field in dataclasses.fields(cls) if field.init]
+    for name in spec.normalize_parameter_names().parameters:
+        if name not in options:
+            have = f"its options are {', '.join(options)}" if options else "it has no options"
+            raise CompilationError(f"the pass '{spec.name}' has no option '{name}'; {have}")
+    try:
+        return cls.from_pass_spec(spec)
+    except ValueError as error:
+        raise CompilationError(f"the options of the pass '{spec.name}' do not fit: {error}") from error
+
+
+def _meant(name: str, known: Collection[str], prefix: str = "") -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean '{prefix}{close[0]}'?" if close else ""
 
 
 def _flatten(text: str) -> str:

@@ -8,17 +8,18 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.tools.pipes import reader_has_gone
 from tlx_xdsl.version import __version__
 
 _COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
-    "explain": ("explain_command", "show what every pass does to a kernel"),
+    "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
+    "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
     "map": ("map_command", "show which memory every buffer of a kernel has"),
     "addresses": ("addresses_command", "show where each program of a kernel touches memory"),
-    "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
-    "reverse": ("reverse_command", "write IR as the Python of a kernel"),
     "sweep": ("sweep_command", "compile all combinations of choices, with a verdict on each"),
-    "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
+    "reverse": ("reverse_command", "write IR as the Python of a kernel"),
+    "doctor": ("doctor_command", "show what is installed here, and how to get what is missing"),
 }
 """The module below `tlx_xdsl.tools` and the help of each command; only the one that is asked for is imported."""
 
@@ -41,6 +42,10 @@ def main(args: Sequence[str] | None = None) -> int:
     assert run is not None, "the parser has refused any other command"
     try:
         run(parsed)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        reader_has_gone()
+        return 1
     except CompilationError as error:
         print(error, file=sys.stderr)
         return 1

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,8 +18,8 @@ from dataclasses import dataclass
 from typing import IO, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError, PassFailedException
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException, ParseError, PassFailedException
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from tlx_xdsl.dialects.registry import ALL as ALL_DIALECTS
@@ -30,13 +29,15 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import PROFILES, profile_for
 from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools.pass_arguments import collect_passes
+from tlx_xdsl.tools.pass_arguments import collect_passes, pipeline, unknown_argument
+from tlx_xdsl.tools.pipes import reader_has_gone
 from tlx_xdsl.tools.verify_diagnostics import expectations, mismatches, reported
 from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
 from tlx_xdsl.version import __version__
 
 _INPUTS = ("mlir", "ttir", "ttgir")
 """File name extensions that hold MLIR text."""
+_WRITES_IR = ("tlx compile FILE.py:KERNEL --emit ttir,ttgir writes the IR of a kernel",)
 _SEPARATOR = re.compile(r"^// -----.*\n", re.MULTILINE)
 
 
@@ -68,6 +69,13 @@ class TlxOptMain(xDSLOptMain):
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add our arguments to xDSL's."""
         super().register_all_arguments(arg_parser)
+        arg_parser.prog = "tlx-opt"
+        if {"-h", "--help"} & set(self._given):
+            # The list imports every pass.
+            from tlx_xdsl.tools.pass_list import HelpFormatter, pass_list
+
+            arg_parser.formatter_class = HelpFormatter
+            arg_parser.epilog = pass_list(self.available_passes)
         arg_parser.add_argument(
             "--triton-version",
             metavar="VERSION",
@@ -100,8 +108,14 @@ class TlxOptMain(xDSLOptMain):
         )
         # The passes are named in several ways; by now they are one list.
         given = collect_passes(self._given, self.available_passes)
-        parse_args = arg_parser.parse_args
-        arg_parser.parse_args = lambda args=None, namespace=None: parse_args(given, namespace)  # pyright: ignore
+
+        def parse_args(args: object = None, namespace: object = None) -> argparse.Namespace:
+            parsed, unknown = arg_parser.parse_known_args(given)
+            if unknown:
+                raise unknown_argument(unknown[0], self.available_passes)
+            return parsed
+
+        arg_parser.parse_args = parse_args  # pyright: ignore[reportAttributeAccessIssue]
 
     def register_all_dialects(self) -> None:
         """Upstream's dialects, with ours in the place of those that we replace."""
@@ -173,6 +187,7 @@ class TlxOptMain(xDSLOptMain):
             raise CompilationError(
                 f"unrecognized file extension '{extension}', expected one of {', '.join(self.available_frontends)}",
                 SourceLocation(self.get_input_name(), 0),
+                notes=_WRITES_IR if extension.startswith("py") else (),
             )
         if not self.args.split_input_file:
             yield Chunk(text, 1)
@@ -195,10 +210,7 @@ class TlxOptMain(xDSLOptMain):
 
     def setup_pipeline(self) -> None:
         """Build the pipeline."""
-        try:
-            self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes)
-        except ArgSpecParseError as error:
-            raise CompilationError(f"--passes: {str(error).splitlines()[-1].strip()}") from error
+        self.pipeline = pipeline(self.args.passes, self.available_passes)
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Run the passes, verifying and printing as asked."""
@@ -256,6 +268,8 @@ def as_compilation_error(error: Exception) -> CompilationError:
         return error
     if isinstance(error, ParseError):
         return parse_error(error)
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return CompilationError("no such file", SourceLocation(str(error.filename), 0))
     if isinstance(error, PassFailedException | DiagnosticException | ValueError | OSError):
         lines = str(error).strip().splitlines()
         return CompilationError(lines[-1] if lines else type(error).__name__)
@@ -269,9 +283,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except _AlreadyReported:
         return 1
     except BrokenPipeError:
-        # The reader has gone, as in `tlx-opt ... | head`; nothing is left to say to it.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        reader_has_gone()
         return 1
     except Exception as error:
         print(as_compilation_error(error), file=sys.stderr)

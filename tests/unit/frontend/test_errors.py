@@ -11,6 +11,12 @@ from tlx_xdsl.frontend.compile import build_module
 FAULTS = [
     ("tl.store(out, undefined)", "name 'undefined' is not defined", 19),
     ("tl.store(out, nn)", "did you mean 'n'?", 19),
+    ("at = 1\n    tl.store(out, math.pi)", "name 'math' is not defined\n", 19),
+    (
+        "for i in range(n):\n        acc = acc + i",
+        "'acc' has no value here: this line is the first that assigns it",
+        15,
+    ),
     ("tl.stor(out, n)", "has no attribute 'stor'", 5),
     ("tl.store(out)", "missing a required argument: 'value'", 5),
     ("tl.store(out, n, msk=1)", "unexpected keyword argument 'msk' (did you mean 'mask'?)", 22),
@@ -124,6 +130,18 @@ def kernel(out, n, B: tl.constexpr):
         build_module(module.kernel.source, signature, constexprs)
     assert error.value.location.line == 7
     assert error.value.source_line is not None
+
+
+def test_all_arguments_that_are_missing_are_told_at_once(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n, B: tl.constexpr, C: tl.constexpr = 4):
+    tl.store(out, n)
+"""
+    with pytest.raises(CompilationError) as error:
+        compile_source(tmp_path, source, {"n": "i32"})
+    told = "missing: --signature out=TYPE --constexpr B=VALUE, on the command line or in the file's TLX_COMPILE"
+    assert error.value.notes == (told,)
 
 
 def test_defaults_of_parameters_count(tmp_path):

@@ -59,6 +59,8 @@ HOPPER_FAULTS = [
     ("tlx.local_load(tiles)", "must be one buffer, such as buf[i], found 2 buffers of type fp16[64, 64]"),
     ("tlx.local_load(tile, token=n)", "'token' must be an async_token"),
     ("tlx.local_store(tile, n)", "'src' must be a block like a buffer of type fp16[64, 64]"),
+    ("tlx.local_store(tile, tl.zeros((64, 64), tl.float32))", "fp32[64, 64] (.to(tl.float16) converts it)"),
+    ("tl.dot(tile, tile)", "found a buffer of type fp16[64, 64] (tlx.local_load makes a block of a buffer)"),
     ("tlx.local_gather(tile, x.to(tl.int32), 2)", "axis 2 is outside the 2 dimensions"),
     ("tlx.local_scatter(tile, x, n, 0)", "'indices' must be a block of integers, found a runtime value of type int32"),
     ("tlx.tmem_copy(tile, tile)", "needs tensor memory (sm_100a)"),
@@ -104,6 +106,7 @@ HOPPER_FAULTS = [
     ("tlx.prefetch(ptr, 'L3')", "'level' must be one of 'L1', 'L2', found 'L3'"),
     ("tlx.prefetch(ptr, tensormap=True)", "must be a tensor descriptor"),
     # TMA
+    ("tlx.async_descriptor_load(ptr, tile, [0, 0], bars[0])", "by its type, tensordesc<fp16[128, 64]>: TensorDesc"),
     ("tlx.async_descriptor_load(desc, vector, [0, 0], bars[0])", "'result' must match a tensor descriptor"),
     ("tlx.async_descriptor_load(desc, tile, [0], bars[0])", "'offsets' must be a tuple of 2 offsets"),
     ("tlx.async_descriptor_load(desc, tile, [0, 0], bars[0], multicast_targets=[16])", "a CTA's rank is 0 to 15"),

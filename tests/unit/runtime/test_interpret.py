@@ -267,7 +267,7 @@ def test_options_that_can_not_be(options, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "missing a required argument: 'x'"),
+        ((), "^negate: missing a required argument: 'x', its parameters are x"),
         ((1.5,), "must be a pointer"),
         ((np.ones(1, np.float32), 2), "too many positional arguments"),
     ],

@@ -255,6 +255,7 @@ class TestReport:
         assert "<td>128</td>" in report._repr_html_()
         assert report.best() is report[0]
         assert report[:1] == (report[0],)
+        assert SweepReport((report[0],), 2.0, 2).summary == "1 configuration: 1 fits; 2.0 s on 2 workers"
 
 
 def _result(block, spilled=0) -> JobResult:

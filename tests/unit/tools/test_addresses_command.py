@@ -180,7 +180,10 @@ def test_pictures_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ((":masked_copy", "--svg", "x.svg"), "--svg: a picture shows the programs of a grid: give --grid"),
         ((":masked_copy", "--grid", "0"), "--grid: expected numbers of programs of at least 1, found '0'"),
         ((":masked_copy", "--grid", "1,1,1,1"), "--grid: expected one to three numbers of programs, found '1,1,1,1'"),
-        ((":masked_copy", "--grid", "m"), "--grid: 'm' can't be computed: NameError"),
+        (
+            (":masked_copy", "--grid", "m"),
+            "--grid: 'm' can't be computed: no name 'm', the names are BLOCK, cdiv, min, max",
+        ),
         ((":masked_copy", "--arg", "m=1"), "--arg: there is no argument 'm', the arguments are src, dst, n"),
         ((":masked_copy", "--arg", "n=1.5"), "--arg n: expected an integer, found '1.5'"),
         ((":masked_copy", "--arg", "src=1"), "--arg: 'src' is an array: give its sizes, as in --shape src=1024,512"),

@@ -176,7 +176,8 @@ def test_a_wrong_kernel_is_one_located_error(tmp_path, capfd, name):
     [
         (["nowhere.py:kernel"], "nowhere.py: error: no such file"),
         ([f"{EXAMPLE}:matmull"], "its kernels are matmul"),
-        ([str(EXAMPLE)], "expected FILE.py:KERNEL"),
+        ([str(EXAMPLE)], "hopper_gemm_ws.py', whose kernels are matmul"),
+        (["kernel.ttir"], "expected FILE.py:KERNEL, found 'kernel.ttir'\n"),
         ([f"{EXAMPLE}:matmul", "--emit", "sass"], "expected stages of"),
         ([f"{EXAMPLE}:matmul", "--target", "gfx942"], "unknown target 'gfx942'"),
         ([f"{EXAMPLE}:matmul", "--signature", "M"], "expected NAME=VALUE, found 'M'"),

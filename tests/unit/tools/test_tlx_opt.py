@@ -1,11 +1,13 @@
 """`tlx-opt`: input, output and errors."""
 
 import io
+import re
 import sys
 
 import pytest
 
 from tlx_xdsl.tools.tlx_opt import main
+from tlx_xdsl.transforms.registry import ALL_PASSES
 
 MODULE = "builtin.module {\n  tt.func public @k(%x: i32) {\n    %0 = arith.addi %x, %x : i32\n    tt.return\n  }\n}\n"
 
@@ -22,6 +24,68 @@ def test_standard_input_and_output_file(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(MODULE.encode())))
     assert main(["-o", str(tmp_path / "out.mlir")]) == 0
     assert (tmp_path / "out.mlir").read_text() == MODULE
+
+
+def test_help_lists_every_pass_once(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    usage, passes = capsys.readouterr().out.split("\nwhat the compiler does, in this order:\n")
+    assert usage.startswith("usage: tlx-opt ")
+    assert "tlx-barrier-lifecycle" not in usage
+    compiler, _, rest = passes.partition("\n\n")
+    for name in ALL_PASSES:
+        assert len(re.findall(rf"^  {name} +\S", passes, re.MULTILINE)) == 1, name
+    assert "  cse" not in compiler
+    assert " cse " in rest
+    assert compiler.index("triton-tlx-fixup") < compiler.index("tlx-storage-alias-lowering")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["-p", "tlx-barrier-lifecycl"],
+            "there is no pass 'tlx-barrier-lifecycl', did you mean 'tlx-barrier-lifecycle'?",
+        ),
+        (["-p", "xyz"], "there is no pass 'xyz'; --help lists them"),
+        (["--cannonicalize"], "there is no option and no pass '--cannonicalize', did you mean '--canonicalize'?"),
+        (
+            ["--tlx-storage-alias-lowering=stric=true"],
+            "the pass 'tlx-storage-alias-lowering' has no option 'stric'; its options are strict",
+        ),
+        (["-p", "cse{x=1}"], "the pass 'cse' has no option 'x'; it has no options"),
+        (
+            ["-p", "tlx-storage-alias-lowering{strict=maybe}"],
+            "the options of the pass 'tlx-storage-alias-lowering' do not fit: ",
+        ),
+        (["-p", "tlx-storage-alias-lowering{"], "--passes: "),
+    ],
+)
+def test_wrong_passes_are_one_line(tmp_path, capsys, arguments, message):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {message}")
+    assert len(error.splitlines()) == 1
+
+
+def test_a_file_that_is_not_there_or_holds_python(tmp_path, capsys):
+    assert main(["nowhere.mlir"]) == 1
+    assert capsys.readouterr().err == "nowhere.mlir: error: no such file\n"
+    path = tmp_path / "kernel.py"
+    path.write_text("")
+    assert main([str(path)]) == 1
+    assert "note: tlx compile FILE.py:KERNEL --emit ttir,ttgir" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "// nothing\n\n"])
+def test_an_empty_input_is_an_empty_module(tmp_path, capsys, text):
+    path = tmp_path / "input.mlir"
+    path.write_text(text)
+    assert main([str(path)]) == 0
+    assert capsys.readouterr().out == "builtin.module {\n}\n"
 
 
 def test_pass_options(tmp_path, capsys):
@@ -44,6 +108,7 @@ def test_pass_options(tmp_path, capsys):
         ("tt.func public @k(%x: f32) {\n  %0 = tt.splat %x : f32 -> tensor<4xi32>\n  tt.return\n}", "cannot splat"),
         ("tt.func public @k(%x: !ttg.memdesc<4xf32, #ttg.blocked<{size = 1}>, #ttg.shared_memory>)", "no parameter"),
         ("tt.func public @k(%x: tensor<4xf32, #layout>)", "undefined symbol alias"),
+        ("tt.func public @k() {\n  tt.return\n}\n}\n", "input.mlir:4:1: error: expected an operation, found '}'"),
         ("#a = #ttg.shared_memory\n#a = #ttg.shared_memory\n", "re-declaration of alias '#a'"),
     ],
 )

@@ -105,7 +105,8 @@ def elements_like(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
     """The argument, which must be a block with the shape and the element type of `buffer`."""
     source = call.tensor(parameter)
     if (source.dtype, source.shape) != (buffer.dtype, buffer.shape):
-        call.fail(parameter, f"'{parameter}' must be a block like {buffer.describe()}, found {source.describe()}")
+        hint = f" (.to({buffer.dtype!r}) converts it)" if source.shape == buffer.shape else ""
+        call.fail(parameter, f"'{parameter}' must be a block like {buffer.describe()}, found {source.describe()}{hint}")
     return source
 
 

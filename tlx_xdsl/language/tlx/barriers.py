@@ -11,7 +11,11 @@ _tlx = builtin("tlx")
 
 @_tlx
 def alloc_barriers(num_barriers: int, arrive_count: int = 1) -> Any:
-    """Allocate and initialise mbarriers whose phases complete after `arrive_count` arrivals."""
+    """Allocate and initialise mbarriers whose phases complete after `arrive_count` arrivals.
+
+    The result is an array: `bars[i]` is one mbarrier, of 8 bytes of shared memory. Each begins in phase 0, and goes on
+    to the next phase when one is complete, so that it can be used any number of times.
+    """
 
 
 @_tlx
@@ -24,17 +28,28 @@ def alloc_warp_barrier(num_barriers: int, num_warps: int = 1, num_arrivals: int 
 
 @_tlx
 def barrier_expect_bytes(bar: Any, size: int, pred: Any = None) -> Any:
-    """Arrive once, and make the current phase also wait for `size` bytes of asynchronous copies."""
+    """Arrive once, and make the current phase also wait for `size` bytes of asynchronous copies.
+
+    It stands in front of the copies; `size` is what all of them bring in this phase. `pred` says whether it happens.
+    """
 
 
 @_tlx
 def barrier_wait(bar: Any, phase: Any, pred: Any = None) -> Any:
-    """Block until the barrier's phase of parity `phase` (0 or 1) has completed."""
+    """Block until the barrier's phase of parity `phase` (0 or 1) has completed.
+
+    Phases count from 0, and the parity of a phase is its lowest bit. In a ring of SLOTS buffers whoever reads slot
+    `t % SLOTS` in step t waits for parity `(t // SLOTS) & 1`; whoever fills it waits for the opposite one, `^ 1`, which
+    passes at once in the first round: it is that of the phase in front of phase 0. `pred` says whether to wait at all.
+    """
 
 
 @_tlx
 def barrier_arrive(bar: Any, arrive_count: int = 1, remote_cta_rank: Any = None, pred: Any = None) -> Any:
-    """Arrive `arrive_count` times, once per call and not per thread; at the barrier of the CTA `remote_cta_rank`."""
+    """Arrive `arrive_count` times, once per call and not per thread; at the barrier of the CTA `remote_cta_rank`.
+
+    What this task has done before is seen by whoever waits for the phase. `pred` says whether it happens.
+    """
 
 
 @_tlx

@@ -22,7 +22,10 @@ def local_alloc(
 ) -> Any:
     """Allocate `num` buffers of `shape` elements; with `reuse` a spec, inside the region that it names.
 
-    With `reuse` another allocation, the new one starts at its first byte.
+    The result is an array: `buf[i]` is one buffer, which can be loaded, stored, copied, viewed and multiplied. Sizes
+    are powers of two and, like `num`, known at compile time. `storage` is shared memory, or tensor memory on GPUs that
+    have it. What a buffer holds at first is undefined. Without `layout` the compiler picks the one that TMA, the tensor
+    cores or threads want. With `reuse` another allocation, the new one starts at its first byte.
     """
 
 
@@ -63,13 +66,17 @@ def local_reinterpret(buffer: Any, dtype: dtype, shape: Sequence[int] | None = N
 def local_load(src: Any, token: Any = None, layout: Any = None, relaxed: bool = False) -> Any:
     """Read a buffer into registers, after the copy that `token` stands for, in `layout`.
 
-    `relaxed` is a hint for AMD GPUs and means nothing here.
+    The result is a block of the buffer's shape and type. What TMA brings is there behind a `barrier_wait`, what another
+    task writes behind a barrier. `relaxed` is a hint for AMD GPUs and means nothing here.
     """
 
 
 @_tlx
 def local_store(dst: Any, src: Any) -> Any:
-    """Write a block from registers to a buffer."""
+    """Write a block from registers to a buffer of the same shape and type.
+
+    Between this and a TMA copy or a product that reads the buffer stands a `fence_async_shared`.
+    """
 
 
 @_tlx

@@ -16,7 +16,7 @@ def async_tasks(
     """`with tlx.async_tasks():` holds the tasks of a warp-specialised kernel, which run at the same time.
 
     `exclusive` promises that there are no others in the kernel, `no_ending_cluster_sync` leaves out the wait for the
-    cluster behind them, and `mbarrier_try_wait_suspend_ns` is how long a wait may sleep at a time, in nanoseconds.
+    cluster behind them. `mbarrier_try_wait_suspend_ns` is a hint that stock Triton has no place for: it is dropped.
     """
 
 

@@ -180,7 +180,8 @@ class SweepReport(Sequence[JobResult]):
         same = sum(result.same_as is not None for result in self.results)
         again = f", {same} with the text of another one" if same else ""
         where = "" if self.workers is None else f" on {self.workers} worker{'s' * (self.workers != 1)}"
-        return f"{len(self.results)} configurations: {verdicts or 'none'}{again}; {self.seconds:.1f} s{where}"
+        total = f"{len(self.results)} configuration{'s' * (len(self.results) != 1)}"
+        return f"{total}: {verdicts or 'none'}{again}; {self.seconds:.1f} s{where}"
 
     def table(self) -> str:
         """The configurations by what differs between them, each with its verdict, and the summary."""
