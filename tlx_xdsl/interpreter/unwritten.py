@@ -100,7 +100,7 @@ def read_fault(op: Operation, view: View, *, overwritten: bool = False) -> Fault
     return fault_at(
         op,
         f"'{view.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {_count(bad)}",
-        (f"'{other.name}' is allocated at {place(other.op)}",),
+        (f"'{other.name}' is allocated at {place(other.op)}", *_written_at(other)),
     )
 
 

@@ -121,6 +121,9 @@ def test_buffers_of_different_indices_that_share_memory(stage):
     expect_fault(
         cross_index, "which lies at the same place, has overwritten it", np.zeros((16, 64), np.float16), 1, stage=stage
     )
+    with pytest.raises(tlx_xdsl.CompilationError) as error:
+        run(cross_index, np.zeros((16, 64), np.float16), 1, stage=stage)
+    assert any("is written at" in note and "tlx.local_store(y[WRITTEN]" in note for note in error.value.notes)
     out = np.zeros((16, 64), np.float16)
     assert not run(cross_index, out, 2, stage=stage).warnings
     assert (out == 1).all()
