@@ -49,6 +49,9 @@ class TLXCompiledKernel(CompiledKernel):
     that of all tasks together).
     """
 
+    module: Any = None
+    """Triton's looks at it when an object is deleted, also one that could not be made of damaged files."""
+
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str):
         super().__init__(src, metadata_group, hash)
         self.asm = _Stages(dict(self.asm), self)

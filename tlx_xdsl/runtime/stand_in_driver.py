@@ -28,7 +28,8 @@ class _StandIn:
         return self._target
 
     def get_current_device(self) -> int:
-        return 0
+        # Kernels are kept by device, compiled for the target that it had first: no real one, and not another target's.
+        return -self._target.arch
 
     def set_current_device(self, device: int) -> None:
         pass
@@ -45,8 +46,8 @@ def assume_target(name: str) -> Generator[None]:
     """Have Triton's runtime compile for a target, such as `sm_90a`, whether or not such a GPU is there.
 
     Within, `kernel.warmup(...)` and `kernel.bind(...)` work with tensors on the CPU, and `triton.autotune` picks
-    nothing, for nothing can be launched. What kernels compiled before stays cached. Raises ValueError for an unknown
-    target.
+    nothing, for nothing can be launched. What was compiled for a GPU, or for another target, is not used. Raises
+    ValueError for an unknown target.
     """
     before = driver._active  # pyright: ignore[reportPrivateUsage]
     driver.set_active(_StandIn(target_named(name).capability))  # pyright: ignore[reportArgumentType]
