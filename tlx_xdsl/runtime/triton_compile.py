@@ -20,7 +20,9 @@ import os
 import time
 import warnings
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import triton
@@ -180,6 +182,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
         src.hash(),
         # Triton's text of the constants does not tell 1 from "1", nor look into tuples of functions.
         values_fingerprint(src.constants),
+        repr(_symbol(src)),
         compiler_fingerprint(),
         _triton_identity(),
         f"{target.backend}:{target.arch}:{target.warp_size}",
@@ -231,7 +234,16 @@ def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping
     from tlx_xdsl.runtime.specialize import specialization_of
 
     names = cast("list[str]", src.fn.arg_names)
-    return specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
+    wanted = specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
+    return replace(wanted, symbol=_symbol(src))
+
+
+def _symbol(src: ASTSource) -> str | None:
+    """The kernel's name as `jit(repr=...)` makes it of what it is compiled for; None without that."""
+    if src.fn._repr is None:
+        return None
+    constants = {src.fn.arg_names[path[0]]: value for path, value in src.constants.items() if len(path) == 1}
+    return src.fn.repr(SimpleNamespace(constants=constants, signature=src.signature))
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from triton.compiler import ASTSource
 from triton.language import constexpr as stock_constexpr
+from triton.runtime._async_compile import FutureKernel
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
@@ -190,6 +191,8 @@ class TritonKernel(Kernel, JITFunction[Any]):
             raise RuntimeError(
                 f"there is nothing to launch: a jit_cache_hook kept '{self.__name__}' from being compiled"
             )
+        if isinstance(compiled, FutureKernel):
+            compiled = compiled.result()
         _, _, _, _, binder = self.device_caches[_current_device()]
         values, _, _ = binder(*map(_as_stock, args), **{name: _as_stock(value) for name, value in given.items()})
         values = cast("dict[str, Any]", values)

@@ -124,6 +124,12 @@ def test_a_function_within_a_tuple_counts_by_its_text(monkeypatch):
     assert fresh(first).warmup(FakeTensor(4), (plus_one,), grid=(1,)).hash != before.hash
 
 
+def test_a_kernel_gets_the_name_that_its_decorator_makes():
+    kernels = [tlx_xdsl.jit(repr=lambda asked, mark=mark: f"{mark}_{asked.constants['kind']}") for mark in ("a", "b")]
+    names = [decorate(store_constant.fn).warmup(FakeTensor(4), 2, grid=(1,)).name for decorate in kernels]
+    assert names == ["a_2", "b_2"]
+
+
 # --- globals ----------------------------------------------------------------------------------------------------
 
 
