@@ -8,13 +8,15 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from triton.compiler import CompiledKernel
 from triton.compiler.compiler import AsmDict
 
+from tlx_xdsl.runtime.cuda_driver import FunctionAttribute, default_driver
 from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.runtime.launcher import PORTABLE_CLUSTER_SIZE, ArgumentSpec, Launcher
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import Specialization
@@ -57,9 +59,14 @@ class TLXCompiledKernel(CompiledKernel):
         self.asm = _Stages(dict(self.asm), self)
 
     def _init_handles(self) -> None:
-        if self.module is None:
-            refuse_while_capturing(self.name)
+        if self.module is not None:
+            return
+        refuse_while_capturing(self.name)
         super()._init_handles()
+        if prod(cast(Any, self.metadata).cluster or ()) > PORTABLE_CLUSTER_SIZE:
+            # Triton asks for this by `num_ctas` only.
+            attribute = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            default_driver().set_function_attribute(cast(int, self.function), attribute, 1)
 
     def run_passes(self) -> dict[str, str]:
         """Run the frontend and our passes again; the text behind each, under its name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
+from types import SimpleNamespace
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
@@ -21,15 +22,18 @@ from tlx_xdsl.targets import target_named
 class _StandIn:
     """What `warmup` asks of Triton's driver."""
 
-    def __init__(self, capability: int):
+    def __init__(self, capability: int, before: Any):
         self._target = GPUTarget("cuda", capability, WARP_SIZE)
+        # Kernels are kept by device, compiled for the target that it had first: no real one, and not another target's.
+        self._device = -capability
+        # A kernel that was loaded on a GPU may be deleted meanwhile.
+        self.utils = SimpleNamespace(unload_module=lambda module: before and before.utils.unload_module(module))
 
     def get_current_target(self) -> GPUTarget:
         return self._target
 
     def get_current_device(self) -> int:
-        # Kernels are kept by device, compiled for the target that it had first: no real one, and not another target's.
-        return -self._target.arch
+        return self._device
 
     def set_current_device(self, device: int) -> None:
         pass
@@ -50,7 +54,7 @@ def assume_target(name: str) -> Generator[None]:
     ValueError for an unknown target.
     """
     before = driver._active  # pyright: ignore[reportPrivateUsage]
-    driver.set_active(_StandIn(target_named(name).capability))  # pyright: ignore[reportArgumentType]
+    driver.set_active(_StandIn(target_named(name).capability, before))  # pyright: ignore[reportArgumentType]
     try:
         yield
     finally:

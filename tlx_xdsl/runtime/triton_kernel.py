@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from math import prod
 from typing import Any, NamedTuple, cast
 
 from triton.compiler import ASTSource
@@ -100,6 +101,11 @@ class TritonKernel(Kernel, JITFunction[Any]):
         known = {name: value for name, value in kwargs.items() if name != CLUSTER_OPTION}
         parsed, *rest = super()._pack_args(backend, known, bound_args, specialization, options)
         if cluster is not None:
+            if parsed.num_ctas > 1 and prod(cluster) > 1:
+                raise ValueError(
+                    f"kernel '{self.__name__}': with num_ctas={parsed.num_ctas} the CTAs of a cluster share tensors, "
+                    f"with {CLUSTER_OPTION}={cluster} each has its own: choose one"
+                )
             # Frozen against users, but what the compiler gets is its dictionary.
             vars(parsed)[CLUSTER_OPTION] = cluster
         return parsed, *rest
@@ -121,8 +127,9 @@ class TritonKernel(Kernel, JITFunction[Any]):
             vars(options)[CLUSTER_OPTION] = cluster
         return super()._do_compile(key, signature, device, constexprs, options, attrs, warmup)
 
-    def _call_hook(self, hook: Any, *args: Any) -> bool | None:
-        # Among the arguments are the constants, which Triton makes JSON of; it knows kernels by their class's name.
+    def _call_hook(self, hook: Any, *args: Any) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        # Triton's versions differ in these parameters. Among them are the constants, which it makes JSON of; there it
+        # knows kernels by their class's name.
         return super()._call_hook(hook, *(_with_named_kernels(arg) for arg in args)) if hook else None
 
     def _unsafe_update_src(self, new_src: str) -> None:
@@ -186,7 +193,7 @@ class TritonKernel(Kernel, JITFunction[Any]):
         """
         stream = None if "stream" in self.arg_names else kwargs.pop("stream", None)
         given = dict(kwargs)
-        compiled = self.run(*args, grid=None, warmup=True, **kwargs)
+        compiled: Any = self.run(*args, grid=None, warmup=True, **kwargs)
         if compiled is None:
             raise RuntimeError(
                 f"there is nothing to launch: a jit_cache_hook kept '{self.__name__}' from being compiled"

@@ -35,9 +35,9 @@ def launches(tmp_path):
         pretender = driver.active
         pretender.launcher_cls = launcher
         pretender.utils = types.SimpleNamespace(
-            load_binary=lambda name, kernel, shared, device: (1, 2, 32, 0, 1024),
+            # No module, for it would be unloaded some time.
+            load_binary=lambda name, kernel, shared, device: (None, 2, 32, 0, 1024),
             get_device_properties=lambda device: {"max_shared_mem": 227 * 1024},
-            unload_module=lambda module: None,
         )
         yield seen
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
+import types
 
 import pytest
 
@@ -13,11 +15,14 @@ pytest.importorskip("triton")
 import triton
 import triton.language as stock_tl
 from triton import knobs
+from triton.compiler import CompiledKernel
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, rank_in_cluster
+from tlx_xdsl.runtime import compiled_kernel
+from tlx_xdsl.runtime.cuda_driver import CudaDriver
 from tlx_xdsl.runtime.stand_in_driver import assume_target
 from tlx_xdsl.runtime.triton_compile import CompilationWarning
 
@@ -247,3 +252,46 @@ def test_what_a_hook_keeps_from_compiling_can_not_be_bound():
         knobs.runtime.jit_cache_hook = lambda **what: True
         with pytest.raises(RuntimeError, match="a jit_cache_hook kept 'copy_tile' from being compiled"):
             fresh(copy_tile).bind((1,), tile, tile, ROWS=64, COLUMNS=64)
+
+
+@pytest.mark.skipif(not hasattr(CompiledKernel, "__del__"), reason="this Triton does not unload kernels")
+def test_a_loaded_kernel_may_go_while_a_target_is_assumed(monkeypatch):
+    unloaded = []
+    real = types.SimpleNamespace(utils=types.SimpleNamespace(unload_module=unloaded.append))
+    monkeypatch.setattr(triton.runtime.driver, "_active", real)
+    with assume_target("sm_90a"):
+        kernel = fresh(rank_in_cluster).warmup(FakeTensor(4), grid=(1,))
+        kernel.module, kernel._module_pid = 7, os.getpid()
+        kernel.__del__()
+        kernel.module = None
+    assert unloaded == [7]
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------
+
+
+def test_ctas_share_tensors_or_have_their_own():
+    with pytest.raises(
+        ValueError, match=r"'rank_in_cluster': with num_ctas=2 .* ctas_per_cga=\(2, 1, 1\) .* choose one"
+    ):
+        rank_in_cluster.warmup(FakeTensor(64), grid=(4,), num_ctas=2, ctas_per_cga=(2, 1, 1))
+
+
+def test_a_cluster_has_an_end():
+    with pytest.raises(ValueError, match=r"ctas_per_cga: a cluster has at most 16 CTAs, got \(16, 2\)"):
+        tlx_xdsl.Config({}, ctas_per_cga=(16, 2))
+
+
+@pytest.mark.parametrize(("extent", "asked"), [(8, []), (16, [(14, 1)])])
+def test_clusters_beyond_the_portable_size_are_asked_for(cuda, monkeypatch, extent, asked):
+    cuda.library.cuFuncSetAttribute = lambda function, *pair: bool(asked_for.append(pair))
+    monkeypatch.setattr(compiled_kernel, "default_driver", lambda: CudaDriver(cuda.library))
+    asked_for = []
+    pretender = triton.runtime.driver.active
+    pretender.launcher_cls = lambda src, metadata: lambda *launch: None
+    pretender.utils = types.SimpleNamespace(
+        load_binary=lambda *binary: (None, 2, 32, 0, 1024),
+        get_device_properties=lambda device: {"max_shared_mem": 227 * 1024},
+    )
+    fresh(rank_in_cluster)[(16,)](FakeTensor(64), ctas_per_cga=(extent, 1, 1))
+    assert set(asked_for) == set(asked)
