@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import enum
 import functools
 import hashlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -24,8 +26,11 @@ from typing import Any, cast
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.source import KernelSource
 
-GlobalValues = dict[tuple[str, int], tuple[Any, dict[str, Any]]]
-"""(name, id of the globals) -> (value, globals): what Triton's runtime compares before every launch."""
+GlobalValues = dict[tuple[str, int], tuple[Any, Mapping[str, Any]]]
+"""(name, id of its holder) -> (value, names of the holder): what Triton's runtime compares before every launch.
+
+The holder is a function's globals, a module or a class.
+"""
 
 _PACKAGE = Path(__file__).parents[1]
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -108,10 +113,15 @@ class _Walk:
             found, value = source.lookup(name)
             if name in own or not found:
                 continue
+            resolved, rest, holder = _resolve(value, attributes)
+            if holder is not None:
+                if _may_change(holder) and _is_comparable(resolved):
+                    attribute = attributes[len(attributes) - len(rest) - 1]
+                    self.global_values[attribute, id(holder)] = (resolved, vars(holder))
             # A global of the function, not a variable of one that encloses it: those can't change unseen.
-            if name in globals_ and name not in code.co_freevars and _is_comparable(value):
+            elif name in globals_ and name not in code.co_freevars and _is_comparable(value):
                 self.global_values[name, id(globals_)] = (value, globals_)
-            self.value(name, *_resolve(value, attributes))
+            self.value(name, resolved, rest)
         # Read once, when the function was defined: whatever has become of the names since then.
         for name, value in _defaults(source.fn):
             self.value(f"{source.name}({name}=...)", value)
@@ -193,7 +203,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_comparable(value: Any) -> bool:
-    """Whether a global can be compared with what it was: plain values, element types and `constexpr` around them."""
+    """Whether a global can be compared with what it was: plain values, element types, `constexpr` and tuples of them."""
+    if isinstance(value, tuple):
+        return all(map(_is_comparable, cast("tuple[Any, ...]", value)))
     if type(value).__name__ in ("constexpr", "dtype") and _home(value) in _COVERED:
         return _is_comparable(getattr(value, "value", None))
     # NaN is not even what it is itself.
@@ -259,16 +271,26 @@ def _names(tree: ast.FunctionDef) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield node.id, ()
 
 
-def _resolve(value: Any, attributes: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
-    """Follow attributes through modules and classes, as far as they go."""
+def _resolve(value: Any, attributes: tuple[str, ...]) -> tuple[Any, tuple[str, ...], ModuleType | type[Any] | None]:
+    """Follow attributes through modules and classes: what is there, what is left of them, and who has it as its own."""
+    holder: ModuleType | type[Any] | None = None
     while attributes and isinstance(value, ModuleType | type):
-        members = cast("Mapping[str, Any]", vars(cast(Any, value)))
+        owner = cast("ModuleType | type[Any]", value)
+        members = cast("Mapping[str, Any]", vars(owner))
         if attributes[0] not in members:
             # Inherited, or made when it is asked for.
-            if not hasattr(value, attributes[0]):
-                return value, attributes
-            value = getattr(value, attributes[0])
+            if not hasattr(owner, attributes[0]):
+                break
+            value, holder = getattr(owner, attributes[0]), None
         else:
-            value = members[attributes[0]]
+            value, holder = members[attributes[0]], owner
         attributes = attributes[1:]
-    return value, attributes
+    return value, attributes, holder
+
+
+def _may_change(holder: ModuleType | type[Any]) -> bool:
+    """Whether the user may give a module's or a class's attributes other values."""
+    if isinstance(holder, enum.EnumMeta):
+        return False
+    home = holder.__name__ if isinstance(holder, ModuleType) else holder.__module__
+    return home.split(".")[0] not in (*_COVERED, *sys.stdlib_module_names)

@@ -121,7 +121,7 @@ def test_a_kernel_that_calls_itself_has_a_key(fingerprint):
 
 def test_globals_that_may_change_are_remembered(fingerprint):
     values = {name: value for (name, _), (value, _) in fingerprint(BODY).global_values.items()}
-    assert values == {"SCALE": 2, "LIMITS": (1, (2, 3))}
+    assert values == {"SCALE": 2, "LIMITS": (1, (2, 3)), "ROWS": 64}
 
 
 def test_names_that_the_compiler_does_not_read_do_not_count(fingerprint):

@@ -20,6 +20,7 @@ from triton.compiler import CompiledKernel
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.unit.runtime import jit_kernels
 from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, rank_in_cluster
 from tlx_xdsl.runtime import compiled_kernel
 from tlx_xdsl.runtime.cuda_driver import CudaDriver
@@ -156,6 +157,24 @@ def test_a_changed_global_that_is_no_plain_number_is_told(monkeypatch, name, oth
     # Although one of the globals is NaN, which differs from itself.
     assert kernel.warmup(FakeTensor(4), grid=(1,)) is first
     monkeypatch.setitem(globals(), name, other)
+    with pytest.raises(RuntimeError, match=f"Global variable {name} has changed"):
+        kernel.warmup(FakeTensor(4), grid=(1,))
+
+
+class Sizes:
+    ROWS = 64
+
+
+@tlx_xdsl.jit
+def store_attributes(out):
+    tl.store(out, Sizes.ROWS + jit_kernels.OFFSET)
+
+
+@pytest.mark.parametrize(("holder", "name"), [(Sizes, "ROWS"), (jit_kernels, "OFFSET")])
+def test_a_changed_attribute_of_a_class_or_a_module_is_told(monkeypatch, holder, name):
+    kernel = fresh(store_attributes)
+    kernel.warmup(FakeTensor(4), grid=(1,))
+    monkeypatch.setattr(holder, name, 32)
     with pytest.raises(RuntimeError, match=f"Global variable {name} has changed"):
         kernel.warmup(FakeTensor(4), grid=(1,))
 
