@@ -203,7 +203,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_comparable(value: Any) -> bool:
-    """Whether a global can be compared with what it was: plain values, element types, `constexpr` and tuples of them."""
+    """Whether a global can be compared with what it was: plain values, element types, and `constexpr` around them."""
     if isinstance(value, tuple):
         return all(map(_is_comparable, cast("tuple[Any, ...]", value)))
     if type(value).__name__ in ("constexpr", "dtype") and _home(value) in _COVERED:
