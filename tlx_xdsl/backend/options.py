@@ -30,7 +30,8 @@ class BackendOptions:
 
     `maxnreg` caps the 32-bit registers per thread; None leaves what the module says. `enable_fp_fusion` lets
     LLVM and ptxas contract `a * b + c` to a fused multiply-add. `num_stages` is the depth of the software pipeline
-    that stock Triton makes of the loops of a plain kernel; a kernel with explicit buffers has its own.
+    that stock Triton makes of the loops of a plain kernel, with 0 and 1 none; a kernel with explicit buffers has its
+    own.
 
     `check_resources` refuses a kernel that can never launch on the target, before LLVM and ptxas work on it. Without
     it such a kernel is compiled all the same: its PTX can be read, but no driver loads it.
@@ -51,8 +52,8 @@ class BackendOptions:
             raise ValueError(f"num_warps: expected a power of two, got {self.num_warps}")
         if self.num_ctas < 1:
             raise ValueError(f"num_ctas: expected a positive integer, got {self.num_ctas}")
-        if self.num_stages < 1:
-            raise ValueError(f"num_stages: expected a positive integer, got {self.num_stages}")
+        if self.num_stages < 0:
+            raise ValueError(f"num_stages: expected 0 or more, got {self.num_stages}")
         if self.maxnreg is not None and not 1 <= self.maxnreg <= _MOST_REGISTERS:
             raise ValueError(f"maxnreg: expected 1 to {_MOST_REGISTERS}, got {self.maxnreg}")
 

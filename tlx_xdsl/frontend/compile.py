@@ -37,20 +37,22 @@ def build_module(
     clustered: bool = False,
     capability: int = 90,
     debug: bool = False,
+    symbol: str | None = None,
 ) -> ModuleOp:
     """The module of one kernel, every operation located in its source.
 
     `signature` gives the type of each runtime argument in Triton's spelling (of a tuple, a tuple of types),
     `constexprs` the value of each compile-time one; defaults of the kernel's parameters fill gaps. `clustered` says
     that clusters have several CTAs. `capability` is the target's compute capability, such as 90 for sm_90a; with
-    `debug`, `tl.device_assert` has an effect.
+    `debug`, `tl.device_assert` has an effect. `symbol` is the name of the kernel in the module, if not that of its
+    function.
 
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
     every error in the kernel itself; also, as an internal error, for what is our fault.
     """
     try:
         unit = Unit(capability, debug, num_warps, num_ctas, clustered or num_ctas > 1)
-        return _build(source, signature, constexprs, unit)
+        return _build(source, signature, constexprs, unit, symbol or source.name)
     except CompilationError:
         raise
     except Exception as error:
@@ -59,7 +61,7 @@ def build_module(
 
 
 def _build(
-    source: KernelSource, signature: Mapping[str, Signature], constexprs: Mapping[str, Any], unit: Unit
+    source: KernelSource, signature: Mapping[str, Signature], constexprs: Mapping[str, Any], unit: Unit, symbol: str
 ) -> ModuleOp:
     _check_names(source, signature, constexprs)
     builder = Builder()
@@ -75,7 +77,7 @@ def _build(
         visitor.visit_body(source.tree.body)
         visitor.finish()
     func = tt.FuncOp(
-        source.name,
+        symbol,
         FunctionType.from_lists([argument.type for argument in block.args], []),
         Region(blocks),
         arg_attrs=ArrayAttr(arguments.attributes),

@@ -38,6 +38,8 @@ _FLOATS: dict[str, Attribute] = {
 }
 _INTEGERS: dict[int, Attribute] = {width: IntegerType(width) for width in (1, 8, 16, 32, 64)}
 _BY_NAME = {ty.spelling: ty for ty in ALL_DTYPES}
+_ALSO = {"u1": "i1"}
+"""Spellings of Triton's runtime: a boolean and a tensor of booleans are `u1` and `*u1` to it."""
 
 
 def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attribute:
@@ -147,6 +149,7 @@ def parse_argument_type(text: str) -> ArgumentType:
 
 
 def _element(name: str, text: str) -> dtype:
+    name = _ALSO.get(name, name)
     if name not in _BY_NAME:
         raise ValueError(
             f"unknown type '{text}': expected a pointer such as '*fp16', one of {', '.join(_BY_NAME)}, "

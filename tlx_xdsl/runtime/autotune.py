@@ -30,9 +30,14 @@ class Config(triton.Config):
     Raises ValueError for anything but one to three positive numbers.
     """
 
+    # Only configurations with clusters have it as their own: Triton's autotuner writes what a configuration has to the
+    # disk, and reads it back as one of stock Triton's.
+    ctas_per_cga: tuple[int, int, int] | None = None
+
     def __init__(self, kwargs: dict[str, Any], *positional: Any, ctas_per_cga: Any = None, **options: Any):
         super().__init__(kwargs, *positional, **options)
-        self.ctas_per_cga = cluster_option(ctas_per_cga)
+        if ctas_per_cga is not None:
+            self.ctas_per_cga = cluster_option(ctas_per_cga)
 
     def all_kwargs(self) -> dict[str, Any]:
         """What the kernel is called with."""
@@ -47,7 +52,8 @@ class Config(triton.Config):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore what was pickled."""
         super().__setstate__(state)
-        self.ctas_per_cga = state.get(CLUSTER_OPTION)
+        if state.get(CLUSTER_OPTION) is not None:
+            self.ctas_per_cga = state[CLUSTER_OPTION]
 
     __hash__ = triton.Config.__hash__
 

@@ -49,5 +49,5 @@ class BoundLaunch:
 
     def _in_ctas(self) -> tuple[int, ...]:
         """The grid in CTAs: those that share tensors (`num_ctas`) stand side by side."""
-        x, *rest = (self.grid,) if isinstance(self.grid, int) else self.grid
-        return (x * self.kernel.metadata.num_ctas, *rest)
+        given = (self.grid,) if isinstance(self.grid, int) else tuple(self.grid)
+        return (given[0] * self.kernel.metadata.num_ctas, *given[1:]) if given else given

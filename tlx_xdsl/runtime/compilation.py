@@ -55,6 +55,8 @@ class Specialization:
     """Whether `tl.device_assert` has an effect."""
     maxnreg: int | None = None
     """A bound on the 32-bit registers of a thread."""
+    symbol: str | None = None
+    """The kernel's name in the binary, which profilers show; that of its function if None."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def compile_text(
     )
     ttgir = text_for_triton(module, profile, plain=plain)
     clock.lap("print")
-    return CompiledText(source.name, ttir, ttgir, clock.times)
+    return CompiledText(specialization.symbol or source.name, ttir, ttgir, clock.times)
 
 
 def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
@@ -211,6 +213,7 @@ def frontend_module(source: KernelSource, specialization: Specialization) -> Mod
         clustered=prod(specialization.cluster) > 1,
         capability=target_named(specialization.target).capability,
         debug=specialization.debug,
+        symbol=specialization.symbol,
     )
     set_cluster(module, specialization.cluster)
     if specialization.maxnreg is not None:

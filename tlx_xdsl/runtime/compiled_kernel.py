@@ -8,13 +8,15 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from triton.compiler import CompiledKernel
 from triton.compiler.compiler import AsmDict
 
+from tlx_xdsl.runtime.cuda_driver import FunctionAttribute, default_driver
 from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.runtime.launcher import PORTABLE_CLUSTER_SIZE, ArgumentSpec, Launcher
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import Specialization
@@ -49,14 +51,22 @@ class TLXCompiledKernel(CompiledKernel):
     that of all tasks together).
     """
 
+    module: Any = None
+    """Triton's looks at it when an object is deleted, also one that could not be made of damaged files."""
+
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str):
         super().__init__(src, metadata_group, hash)
         self.asm = _Stages(dict(self.asm), self)
 
     def _init_handles(self) -> None:
-        if self.module is None:
-            refuse_while_capturing(self.name)
+        if self.module is not None:
+            return
+        refuse_while_capturing(self.name)
         super()._init_handles()
+        if prod(cast(Any, self.metadata).cluster or ()) > PORTABLE_CLUSTER_SIZE:
+            # Triton asks for this by `num_ctas` only.
+            attribute = FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            default_driver().set_function_attribute(cast(int, self.function), attribute, 1)
 
     def run_passes(self) -> dict[str, str]:
         """Run the frontend and our passes again; the text behind each, under its name."""

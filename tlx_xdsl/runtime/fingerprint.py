@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
+import enum
 import functools
 import hashlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.source import KernelSource
 
-GlobalValues = dict[tuple[str, int], tuple[Any, dict[str, Any]]]
-"""(name, id of the globals) -> (value, globals): what Triton's runtime compares before every launch."""
+GlobalValues = dict[tuple[str, int], tuple[Any, Mapping[str, Any]]]
+"""(name, id of its holder) -> (value, names of the holder): what Triton's runtime compares before every launch.
+
+The holder is a function's globals, a module or a class.
+"""
 
 _PACKAGE = Path(__file__).parents[1]
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -47,8 +53,18 @@ def kernel_fingerprint(source: KernelSource) -> Fingerprint:
     """
     walk = _Walk()
     walk.function(source)
-    digest = hashlib.sha256("\n".join(sorted(walk.parts)).encode()).hexdigest()
-    return Fingerprint(digest, walk.global_values)
+    return Fingerprint(walk.digest(), walk.global_values)
+
+
+def values_fingerprint(values: Mapping[Any, Any]) -> str:
+    """The hash of the compile-time arguments of a kernel, by where they stand: functions by their text.
+
+    Raises CompilationError where that is not available.
+    """
+    walk = _Walk()
+    for place, value in values.items():
+        walk.value(str(place), value)
+    return walk.digest()
 
 
 @functools.cache
@@ -81,21 +97,34 @@ class _Walk:
         self._seen: set[int] = set()
         self._keep: list[object] = []
 
+    def digest(self) -> str:
+        """The hash of what was collected."""
+        return hashlib.sha256("\n".join(sorted(self.parts)).encode()).hexdigest()
+
     def function(self, source: KernelSource) -> None:
         """A kernel or a helper: its text, and what its names stand for."""
         if self._met(source.fn):
             return
         # Lines are a part of the binary: they are its debug information, and what errors point at.
         self.parts.add(f"function {source.name}:{source.tree.lineno}:{source.noinline}:{source.text}")
+        code, globals_ = source.fn.__code__, source.fn.__globals__
+        own = _local_names(code)
         for name, attributes in _names(source.tree):
             found, value = source.lookup(name)
-            if not found:
+            if name in own or not found:
                 continue
+            resolved, rest, holder = _resolve(value, attributes)
+            if holder is not None:
+                if _may_change(holder) and _is_comparable(resolved):
+                    attribute = attributes[len(attributes) - len(rest) - 1]
+                    self.global_values[attribute, id(holder)] = (resolved, vars(holder))
             # A global of the function, not a variable of one that encloses it: those can't change unseen.
-            if name in source.fn.__globals__ and name not in source.fn.__code__.co_freevars and _is_plain(value):
-                globals_ = source.fn.__globals__
+            elif name in globals_ and name not in code.co_freevars and _is_comparable(value):
                 self.global_values[name, id(globals_)] = (value, globals_)
-            self.value(name, *_resolve(value, attributes))
+            self.value(name, resolved, rest)
+        # Read once, when the function was defined: whatever has become of the names since then.
+        for name, value in _defaults(source.fn):
+            self.value(f"{source.name}({name}=...)", value)
 
     def value(self, name: str, value: Any, attributes: tuple[str, ...] = ()) -> None:
         """What a name, followed by what is left of its attributes, stands for."""
@@ -173,6 +202,42 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | complex | str | bytes)
 
 
+def _is_comparable(value: Any) -> bool:
+    """Whether a global can be compared with what it was: plain values, element types, and `constexpr` around them."""
+    if isinstance(value, tuple):
+        return all(map(_is_comparable, cast("tuple[Any, ...]", value)))
+    if type(value).__name__ in ("constexpr", "dtype") and _home(value) in _COVERED:
+        return _is_comparable(getattr(value, "value", None))
+    # NaN is not even what it is itself.
+    return _is_plain(value) and value == value
+
+
+def _home(value: Any) -> str:
+    """The package that defines an object's class."""
+    return type(value).__module__.split(".")[0]
+
+
+def _defaults(fn: Any) -> Iterator[tuple[str, Any]]:
+    """The parameters that have a default, and its value."""
+    positional = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    defaults = fn.__defaults__ or ()
+    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    yield from (fn.__kwdefaults__ or {}).items()
+
+
+def _local_names(code: CodeType) -> set[str]:
+    """The names that are a function's own everywhere: its parameters and variables, those of functions within too."""
+    own: set[str] = set()
+    read: set[str] = set()
+    todo = [code]
+    while todo:
+        each = todo.pop()
+        own.update(each.co_varnames, each.co_cellvars)
+        read.update(step.argval for step in dis.get_instructions(each) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+        todo.extend(constant for constant in each.co_consts if isinstance(constant, CodeType))
+    return own - read
+
+
 def _is_covered(value: Any) -> bool:
     """Whether a function, a class or an object comes from a package whose version is in the key, or from Python."""
     module = getattr(value, "__module__", None)
@@ -183,10 +248,15 @@ def _is_covered(value: Any) -> bool:
     return module.split(".")[0] in (*_COVERED, builtins.__name__) and type(value).__name__ != "constexpr"
 
 
-def _names(tree: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The names that a function reads, each with the attributes that are taken of it: `cfg.tile.m`."""
+def _names(tree: ast.FunctionDef) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The names in a function's annotations and body, each with the attributes that are taken of it: `cfg.tile.m`.
+
+    Not those of its decorators and defaults, which the compiler does not read.
+    """
     inner: set[int] = set()
-    for node in ast.walk(tree):
+    parameters = (node for node in ast.walk(tree.args) if isinstance(node, ast.arg) and node.annotation is not None)
+    parts = (*(cast(ast.expr, node.annotation) for node in parameters), *tree.body)
+    for node in (node for part in parts for node in ast.walk(part)):
         if isinstance(node, ast.Attribute) and id(node) not in inner:
             attributes: list[str] = []
             base: ast.expr = node
@@ -201,16 +271,26 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield node.id, ()
 
 
-def _resolve(value: Any, attributes: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
-    """Follow attributes through modules and classes, as far as they go."""
+def _resolve(value: Any, attributes: tuple[str, ...]) -> tuple[Any, tuple[str, ...], ModuleType | type[Any] | None]:
+    """Follow attributes through modules and classes: what is there, what is left of them, and who has it as its own."""
+    holder: ModuleType | type[Any] | None = None
     while attributes and isinstance(value, ModuleType | type):
-        members = cast("Mapping[str, Any]", vars(cast(Any, value)))
+        owner = cast("ModuleType | type[Any]", value)
+        members = cast("Mapping[str, Any]", vars(owner))
         if attributes[0] not in members:
             # Inherited, or made when it is asked for.
-            if not hasattr(value, attributes[0]):
-                return value, attributes
-            value = getattr(value, attributes[0])
+            if not hasattr(owner, attributes[0]):
+                break
+            value, holder = getattr(owner, attributes[0]), None
         else:
-            value = members[attributes[0]]
+            value, holder = members[attributes[0]], owner
         attributes = attributes[1:]
-    return value, attributes
+    return value, attributes, holder
+
+
+def _may_change(holder: ModuleType | type[Any]) -> bool:
+    """Whether the user may give a module's or a class's attributes other values."""
+    if isinstance(holder, enum.EnumMeta):
+        return False
+    home = holder.__name__ if isinstance(holder, ModuleType) else holder.__module__
+    return home.split(".")[0] not in (*_COVERED, *sys.stdlib_module_names)

@@ -30,6 +30,8 @@ class Kernel:
             raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
         functools.update_wrapper(self, fn)
         self.source = KernelSource(fn, noinline)
+        self.refused: str | None = None
+        """Why Triton's runtime did not take the kernel, in Triton's words."""
 
     def compile(
         self,
@@ -103,6 +105,8 @@ class Kernel:
             )
         # Says where the source is missing.
         assert self.source.parameters is not None
+        if self.refused is not None:
+            return CompilationError(f"the kernel '{self.source.name}' can't be launched: Triton said {self.refused}")
         return CompilationError(f"the kernel '{self.source.name}' was made to be read only, not to be launched")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -192,7 +196,8 @@ def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
 
     try:
         return TritonKernel(fn, **options)
-    except (AttributeError, OSError, TypeError, ValueError):
+    except (AttributeError, OSError, TypeError, ValueError) as error:
         # Triton reads the text in a way of its own, and fails over some that we do not. Ours tells where what is wrong
         # when the kernel is compiled.
+        plain.refused = f"{type(error).__name__}: {error}"
         return plain

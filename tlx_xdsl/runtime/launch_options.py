@@ -7,11 +7,14 @@ from typing import cast
 CLUSTER_OPTION = "ctas_per_cga"
 """CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs."""
 
+LARGEST_CLUSTER = 16
+"""CTAs. Source: CUDA C++ Programming Guide, "Thread Block Clusters": 8 everywhere, 16 on H100 and B200."""
+
 
 def cluster_option(value: object) -> tuple[int, int, int] | None:
     """What `ctas_per_cga=` means: CTAs along x, y and z; None for no cluster.
 
-    Raises ValueError for anything but one to three positive whole numbers.
+    Raises ValueError for anything but one to three positive whole numbers, and for more CTAs than a cluster can have.
     """
     if value is None:
         return None
@@ -20,4 +23,6 @@ def cluster_option(value: object) -> tuple[int, int, int] | None:
     if not 1 <= len(extents) <= 3 or len(numbers) != len(extents):
         raise ValueError(f"{CLUSTER_OPTION}: expected CTAs along x, y and z as in (2, 1, 1), got {value!r}")
     x, y, z = (*numbers, 1, 1)[:3]
+    if x * y * z > LARGEST_CLUSTER:
+        raise ValueError(f"{CLUSTER_OPTION}: a cluster has at most {LARGEST_CLUSTER} CTAs, got {value!r}")
     return x, y, z

@@ -12,26 +12,30 @@ MLIR; a miss compiles in a worker and writes the files that a hit will find.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import triton
 from triton import knobs
 from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-from triton.runtime.cache import get_cache_manager, get_dump_manager
+from triton.compiler import ASTSource, make_backend
+from triton.runtime.cache import CacheManager, get_cache_manager, get_dump_manager
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compiled_kernel import TLXCompiledKernel
-from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint
+from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -40,8 +44,21 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 150
 """Characters of a file's name in the cache, as in Triton: with what follows it must stay below 255."""
 
-_UNSUPPORTED = {"ptx_options": None, "ir_override": None, "instrumentation_mode": "", "min_shared_mem": None}
-"""Options of stock Triton that our way to a binary does not have, with the value that asks for nothing."""
+_NUMBERS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+_SUPPORTED = {
+    *_NUMBERS,
+    CLUSTER_OPTION,
+    "enable_fp_fusion",
+    "launch_cooperative_grid",
+    "launch_pdl",
+    "debug",
+    # Integer overflow is checked for in no mode.
+    "sanitize_overflow",
+}
+"""The launch options that our way to a binary has; of all others it has Triton's own value only."""
+
+_DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration)
+"""What reading a damaged entry of the cache may end with, in Triton's code or in ours."""
 
 
 class CompilationWarning(UserWarning):
@@ -58,37 +75,101 @@ def compile_cached(
     Raises CompilationError, which is one of Triton's as well (`triton_errors.py`), for a fault in the kernel or a
     launch option that is not supported, DoesNotFitError when the kernel could never launch.
     """
-    _check_options(src, options)
+    _check_options(src, target, options)
+    _tell_what_is_not_looked_at(src)
     start = time.perf_counter()
     environment = get_cache_invalidating_env_vars() if _env_vars is None else _env_vars
-    key = _key(src, target, options, environment)
-    manager = get_cache_manager(key)
+    with _with_triton_face():
+        key = _key(src, target, options, environment)
     name = src.name[:_LONGEST_NAME]
-    group = manager.get_group(f"{name}.json") or {}
-    if f"{name}.json" in group and not knobs.compilation.always_compile:
-        kernel = TLXCompiledKernel(src, group, key)
+    with _cache_errors(src):
+        manager = get_cache_manager(key)
+        kernel = None if knobs.compilation.always_compile else _cached(src, manager, name, key)
+    if kernel is not None:
+        group = kernel.metadata_group
         _tell_listener(src, kernel.metadata._asdict(), group, {}, (time.perf_counter() - start) * 1e3, hit=True)
         return kernel
-    files, metadata, times = _compile(src, target, options)
-    metadata = {"hash": key, "target": vars(target), **options, **environment, **metadata}
+    with _with_triton_face():
+        files, metadata, times = _compile(src, target, options)
+    digests = {f"{name}.{stage}": _digest(content) for stage, content in files.items()}
+    metadata = {"hash": key, "target": vars(target), **options, **environment, **metadata, "digests": digests}
     start = time.perf_counter()
-    group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
-    group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
-    # Without the group the files are found by nobody: so what an edited compiler made is not found either.
-    if not compiler_changed():
-        manager.put_group(f"{name}.json", group)
-    if knobs.compilation.dump_ir:
-        dumps = get_dump_manager(src.hash())
-        for stage, content in files.items():
-            dumps.put(content, f"{name}.{stage}")
+    with _cache_errors(src):
+        group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
+        group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
+        # Without the group the files are found by nobody: so what an edited compiler made is not found either.
+        if not compiler_changed():
+            manager.put_group(f"{name}.json", group)
+        if knobs.compilation.dump_ir:
+            dumps = get_dump_manager(src.hash())
+            for stage, content in files.items():
+                dumps.put(content, f"{name}.{stage}")
     _tell_listener(src, metadata, group, times, (time.perf_counter() - start) * 1e3, hit=False)
     return TLXCompiledKernel(src, group, key)
 
 
-def _check_options(src: ASTSource, options: Mapping[str, Any]) -> None:
-    for name, nothing in _UNSUPPORTED.items():
-        if options.get(name, nothing) != nothing:
-            raise KeyError(f"kernel '{src.name}': tlx_xdsl does not have the launch option {name}={options[name]!r}")
+def _check_options(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> None:
+    for name in _NUMBERS:
+        if not isinstance(options[name], int | None):
+            raise TypeError(f"kernel '{src.name}': {name} is a whole number, found {options[name]!r}")
+    usual = vars(make_backend(target).parse_options({"arch": options["arch"]})) | {"arch": f"sm{target.arch}"}
+    for name, value in options.items():
+        if name not in _SUPPORTED and value != usual.get(name):
+            raise KeyError(f"kernel '{src.name}': tlx_xdsl does not have the launch option {name}={value!r}")
+
+
+def _tell_what_is_not_looked_at(src: ASTSource) -> None:
+    asked = {
+        "TRITON_KERNEL_OVERRIDE (knobs.compilation.override)": knobs.compilation.override,
+        "USE_IR_LOC (knobs.compilation.use_ir_loc)": knobs.compilation.use_ir_loc,
+        "knobs.runtime.add_stages_inspection_hook": knobs.runtime.add_stages_inspection_hook,
+    }
+    for what in (name for name, value in asked.items() if value):
+        warnings.warn(f"kernel '{src.name}': tlx_xdsl does not look at {what}", CompilationWarning, stacklevel=3)
+
+
+@contextlib.contextmanager
+def _with_triton_face() -> Generator[None]:
+    """Within, our errors are Triton's as well."""
+    try:
+        yield
+    except CompilationError as error:
+        from tlx_xdsl.runtime.triton_errors import with_triton_face
+
+        raise with_triton_face(error) from error
+
+
+# --- the files ------------------------------------------------------------------------------------------------
+
+
+def _cached(src: ASTSource, manager: CacheManager, name: str, key: str) -> TLXCompiledKernel | None:
+    """The kernel from the cache; None where it is not, or not as it was written: a disk may have been full."""
+    try:
+        group = manager.get_group(f"{name}.json") or {}
+        if f"{name}.json" not in group:
+            return None
+        kernel = TLXCompiledKernel(src, group, key)
+        found = {file: _digest(Path(path).read_bytes()) for file, path in group.items() if file != f"{name}.json"}
+        return kernel if found == cast(Any, kernel.metadata).digests else None
+    except _DAMAGE:
+        return None
+
+
+def _digest(content: str | bytes) -> str:
+    return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _cache_errors(src: ASTSource) -> Generator[None]:
+    """Within, a failure of the file system says whose files these are."""
+    try:
+        yield
+    except OSError as error:
+        with _with_triton_face():
+            raise CompilationError(
+                f"the compiled kernel '{src.name}' can't be written: {error}",
+                notes=("its place is below TRITON_CACHE_DIR, or ~/.triton/cache where that is not set",),
+            ) from error
 
 
 # --- the key --------------------------------------------------------------------------------------------------
@@ -99,6 +180,9 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
     parts = (
         # The kernel's source and what it reaches, the types and constants.
         src.hash(),
+        # Triton's text of the constants does not tell 1 from "1", nor look into tuples of functions.
+        values_fingerprint(src.constants),
+        repr(_symbol(src)),
         compiler_fingerprint(),
         _triton_identity(),
         f"{target.backend}:{target.arch}:{target.warp_size}",
@@ -131,16 +215,12 @@ def _compile(
     """The files of a compiled kernel by stage, what Triton's runtime wants to know of it, and milliseconds."""
     from tlx_xdsl.backend import compile_ttgir, start_worker
     from tlx_xdsl.runtime.specialize import backend_options_of
-    from tlx_xdsl.runtime.triton_errors import with_triton_face
 
     # It imports Triton while the frontend is at work.
     start_worker()
-    try:
-        wanted = specialization_of_source(src, target, options)
-        text = _compile_text(src, wanted)
-        result = compile_ttgir(text.ttgir, backend_options_of(wanted, options), source_name=f"{text.name}.ttgir")
-    except CompilationError as error:
-        raise with_triton_face(error) from error
+    wanted = specialization_of_source(src, target, options)
+    text = _compile_text(src, wanted)
+    result = compile_ttgir(text.ttgir, backend_options_of(wanted, options), source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         place = warning.location
         warnings.warn_explicit(
@@ -154,7 +234,16 @@ def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping
     from tlx_xdsl.runtime.specialize import specialization_of
 
     names = cast("list[str]", src.fn.arg_names)
-    return specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
+    wanted = specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
+    return replace(wanted, symbol=_symbol(src))
+
+
+def _symbol(src: ASTSource) -> str | None:
+    """The kernel's name as `jit(repr=...)` makes it of what it is compiled for; None without that."""
+    if src.fn._repr is None:
+        return None
+    constants = {src.fn.arg_names[path[0]]: value for path, value in src.constants.items() if len(path) == 1}
+    return src.fn.repr(SimpleNamespace(constants=constants, signature=src.signature))
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:

@@ -35,9 +35,9 @@ def launches(tmp_path):
         pretender = driver.active
         pretender.launcher_cls = launcher
         pretender.utils = types.SimpleNamespace(
-            load_binary=lambda name, kernel, shared, device: (1, 2, 32, 0, 1024),
+            # No module, for it would be unloaded some time.
+            load_binary=lambda name, kernel, shared, device: (None, 2, 32, 0, 1024),
             get_device_properties=lambda device: {"max_shared_mem": 227 * 1024},
-            unload_module=lambda module: None,
         )
         yield seen
 
@@ -125,3 +125,19 @@ def test_configs_with_clusters_reach_the_launch(launches):
     bench_by_warps.runs = 0
     kernel = rank[(4,)](FakeTensor(4))
     assert kernel.metadata.cluster == [2, 1, 1]
+
+
+def test_timings_are_read_back_from_the_disk(launches):
+    configs = [tlx_xdsl.Config({}, num_warps=warps) for warps in (4, 8)]
+
+    @tlx_xdsl.jit
+    def store_number(out, n):
+        tl.store(out, n)
+
+    def launch_anew():
+        bench_by_warps.runs = 0
+        tuned = tlx_xdsl.autotune(configs=configs, key=["n"], do_bench=bench_by_warps, cache_results=True)(store_number)
+        tuned[(1,)](FakeTensor(4), 16)
+        return bench_by_warps.runs, tuned.best_config.num_warps
+
+    assert [launch_anew(), launch_anew()] == [(2, 8), (0, 8)]

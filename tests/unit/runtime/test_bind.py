@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import struct
 
 import pytest
 
 pytest.importorskip("triton")
 
+import triton
 from triton import knobs
 from triton.runtime.driver import driver as triton_driver
 
 import tlx_xdsl
-from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, of_a_tuple, rank_in_cluster
+import tlx_xdsl.language as tl
+from tests.unit.runtime.jit_kernels import DType, FakeTensor, Pair, add, copy_tile, of_a_tuple, rank_in_cluster
 from tlx_xdsl.runtime import launcher
 from tlx_xdsl.runtime.cuda_driver import CudaDriver
 from tlx_xdsl.runtime.stand_in_driver import assume_target
@@ -92,3 +95,43 @@ def test_what_is_wrong_is_told_at_once(cuda):
         rank_in_cluster.bind((3,), FakeTensor(64), ctas_per_cga=(2, 1, 1))
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         add.bind((1,), FakeTensor(4), FakeTensor(4), FakeTensor(4), 4)
+
+
+def test_it_waits_for_a_kernel_that_is_compiled_in_the_background(cuda):
+    cuda.parameter_sizes = [8, 8, 8]
+    kernel = tlx_xdsl.jit(rank_in_cluster.fn)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads, triton.AsyncCompileMode(threads):
+        kernel.bind((2,), FakeTensor(64))()
+    assert len(cuda.launches) == 1
+
+
+@pytest.mark.parametrize("grid", [(), (1, 1, 1, 1)])
+def test_a_grid_has_up_to_three_numbers(cuda, grid):
+    cuda.parameter_sizes = [8, 8, 8]
+    with pytest.raises(ValueError, match="expected a grid of 1 to 3 numbers, got "):
+        rank_in_cluster.bind(grid, FakeTensor(64))
+
+
+@tlx_xdsl.jit
+def stores_a_stream(out, stream):
+    tl.store(out, stream)
+
+
+def test_a_parameter_may_be_called_stream(cuda):
+    cuda.parameter_sizes = [8, 4, 8, 8]
+    stores_a_stream.bind((2,), FakeTensor(64), 7)()
+    assert cuda.launches[0].parameters[1] == struct.pack("<i", 7)
+
+
+@tlx_xdsl.jit
+def stores_a_choice(out, choose, flags):
+    if choose:
+        tl.store(out, 1.0)
+    tl.store(flags, choose)
+
+
+def test_booleans(cuda):
+    cuda.parameter_sizes = [8, 1, 8, 8, 8]
+    flags = FakeTensor(64, dtype=DType("bool", 1, is_floating_point=False))
+    stores_a_choice.bind((2,), FakeTensor(64), True, flags)()
+    assert cuda.launches[0].parameters[1] == b"\1"

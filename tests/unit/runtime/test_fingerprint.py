@@ -121,7 +121,37 @@ def test_a_kernel_that_calls_itself_has_a_key(fingerprint):
 
 def test_globals_that_may_change_are_remembered(fingerprint):
     values = {name: value for (name, _), (value, _) in fingerprint(BODY).global_values.items()}
-    assert values == {"SCALE": 2, "LIMITS": (1, (2, 3))}
+    assert values == {"SCALE": 2, "LIMITS": (1, (2, 3)), "ROWS": 64}
+
+
+def test_names_that_the_compiler_does_not_read_do_not_count(fingerprint):
+    """Those of parameters and variables, and of what runs once: decorators and defaults."""
+    body = """
+    x, at, i, LATER, OPTION = {value}, {value}, {value}, 3, {value}
+    @tlx_xdsl.jit(do_not_specialize=[OPTION])
+    def kernel(x, n=LATER):
+        at = tl.arange(0, 4)
+        sizes = [i for i in (1, 2)]
+        tl.store(x + at, n)
+    LATER = {value}
+    """
+    one, other = (fingerprint(textwrap.dedent(body).replace("{value}", value)) for value in ("1", "2"))
+    assert one.digest == other.digest
+    assert not one.global_values
+
+
+def test_defaults_count(fingerprint):
+    body = """
+    @tlx_xdsl.jit
+    def helper(x, scale=tl.constexpr({value}), *, shift={value}):
+        return x * scale + shift
+    @tlx_xdsl.jit
+    def kernel(x):
+        tl.store(x, helper(tl.load(x)))
+    SHIFT = {value}
+    """
+    one, other = (fingerprint(textwrap.dedent(body).replace("{value}", value)) for value in ("1", "2"))
+    assert one.digest != other.digest
 
 
 def test_objects_count_by_what_they_hold(fingerprint):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import errno
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("triton")
 
+import triton
 from triton import knobs
+from triton.runtime.cache import FileCacheManager
+from triton.runtime.jit import JITFunction
 
 import tlx_xdsl
 from tests.unit.backend.backend_kernels import ABORTING
@@ -78,8 +84,9 @@ def cache(tmp_path):
         yield tmp_path
 
 
-def compiled(block: int):
-    return add.warmup(*[FakeTensor(1024) for _ in range(3)], 1024, BLOCK=block, grid=(1,))
+def compiled(block: int, kernel=None):
+    kernel = tlx_xdsl.jit(add.fn) if kernel is None else kernel
+    return kernel.warmup(*[FakeTensor(1024) for _ in range(3)], 1024, BLOCK=block, grid=(1,))
 
 
 def test_a_worker_that_dies_costs_one_launch_only(cache, monkeypatch):
@@ -112,3 +119,95 @@ def test_only_the_binary_is_stored_when_that_is_asked_for(cache):
     assert list(kernel.asm) == ["cubin"]
     # Stages of ours are made when they are asked for.
     assert "tt.func public @add" in kernel.asm["frontend"]
+
+
+# --- entries that are not as they were written ----------------------------------------------------------------------
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def scribble(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe junk")
+
+
+def write_a_list(path: Path) -> None:
+    path.write_text("[]")
+
+
+@pytest.mark.parametrize("damage", [remove, halve, scribble, write_a_list])
+@pytest.mark.parametrize("file", ["add.cubin", "add.ptx", "add.json", "__grp__add.json"])
+def test_a_damaged_entry_is_made_again(warm_cache, file, damage):
+    good = compiled(64).asm
+    (path,) = warm_cache.rglob(file)
+    damage(path)
+    assert compiled(64).asm == good
+    assert path.stat().st_size > 10
+
+
+@pytest.fixture(scope="module")
+def warm_cache(tmp_path_factory):
+    with knobs.cache.scope(), assume_target("sm_90a"):
+        knobs.cache.dir = str(tmp_path_factory.mktemp("cache"))
+        yield Path(knobs.cache.dir)
+
+
+def test_a_cache_that_can_not_be_written_is_told(cache):
+    (cache / "file").touch()
+    knobs.cache.dir = str(cache / "file" / "below")
+    with pytest.raises(tlx_xdsl.CompilationError, match=r"kernel 'add' can't be written: .*Not a directory"):
+        compiled(64)
+
+
+def test_a_full_disk_is_told(cache, monkeypatch):
+    def put(*args, **named):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(FileCacheManager, "put", put)
+    with pytest.raises(tlx_xdsl.CompilationError, match=r"can't be written: .*No space left(.|\n)*TRITON_CACHE_DIR"):
+        compiled(64)
+
+
+# --- several at once ------------------------------------------------------------------------------------------------
+
+
+def test_threads_launch_a_new_kernel_at_once(cache):
+    kernel = tlx_xdsl.jit(add.fn)
+    together = threading.Barrier(4)
+
+    def launch(_):
+        together.wait()
+        return compiled(64, kernel).hash
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(launch, range(4)))) == 1
+
+
+def test_a_thread_that_meets_a_device_leaves_the_compiler_to_the_others(cache):
+    """Triton puts its own compiler over ours then."""
+    kernel = tlx_xdsl.jit(add.fn)
+    JITFunction.create_binder(kernel)
+    assert "handoff" in compiled(64, kernel).asm
+
+
+def test_triton_compiles_in_the_background(cache):
+    kernel = tlx_xdsl.jit(add.fn)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads, triton.AsyncCompileMode(threads):
+        both = [compiled(block, kernel) for block in (64, 128)]
+        assert len({each.result().hash for each in both}) == 2
+    assert compiled(64, kernel).hash == both[0].result().hash
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes can't be copied here")
+def test_a_forked_process_has_a_worker_of_its_own(cache):
+    first = compiled(64)
+    child = os.fork()
+    if not child:
+        os._exit(compiled(128).hash == first.hash)
+    assert os.waitpid(child, 0)[1] == 0
+    assert compiled(256).asm["cubin"]
