@@ -18,9 +18,13 @@ DTYPES = ("fp16", "bf16")
 
 
 @pytest.fixture(autouse=True)
-def full_precision(monkeypatch):
+def full_precision():
     """References are computed in float32, not in TF32."""
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield
+    # torch makes this name when it is asked for, so that pytest's monkeypatch can't put it back.
+    torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def run(launch, label):
