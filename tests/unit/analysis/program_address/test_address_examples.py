@@ -24,8 +24,8 @@ def outcome(name: str, monkeypatch: pytest.MonkeyPatch) -> Tally:
     def planned(module: Any, function: str | None = None) -> Plan:
         return make_plan(module, function, watcher=Recorder())
 
-    def launched(*arguments: Any) -> Launch:
-        launches.append(Launch(*arguments))
+    def launched(*arguments: Any, **options: Any) -> Launch:
+        launches.append(Launch(*arguments, **options))
         return launches[-1]
 
     monkeypatch.setattr(interpret, "make_plan", planned)
