@@ -9,7 +9,7 @@ from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, insta
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.compilation import Specialization, compile_text
+from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text
 from tlx_xdsl.runtime.jit import Kernel
 from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
 from tlx_xdsl.targets import Feature, Target, refusal, target_named
@@ -20,14 +20,28 @@ def compile_kernel(kernel: Kernel, specialization: Specialization) -> BackendRes
 
     Raises CompilationError for a fault in the kernel, and when stock Triton is not installed.
     """
+    return compile_source(kernel.source, specialization)[1]
+
+
+def compile_source(
+    source: KernelSource, specialization: Specialization, *, conversion: Conversion = "auto", num_stages: int = 3
+) -> tuple[CompiledText, BackendResult]:
+    """Compile a kernel's source: what stock Triton got, and the device binary with what Triton made on the way.
+
+    Raises CompilationError for a fault in the kernel, and when stock Triton is not installed.
+    """
     version = installed_triton_version()
     if version is None:
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
-    text = compile_text(kernel.source, specialization, triton_version=version, keep_ttir=False)
+    text = compile_text(source, specialization, triton_version=version, conversion=conversion, keep_ttir=False)
     options = BackendOptions(
-        specialization.target, specialization.num_warps, specialization.num_ctas, specialization.maxnreg
+        specialization.target,
+        specialization.num_warps,
+        specialization.num_ctas,
+        specialization.maxnreg,
+        num_stages=num_stages,
     )
-    return compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
+    return text, compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
 
 
 def build(

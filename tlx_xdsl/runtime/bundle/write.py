@@ -9,17 +9,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
+from tlx_xdsl.backend import BackendResult
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.build import check_descriptors
+from tlx_xdsl.runtime.build import check_descriptors, compile_source
 from tlx_xdsl.runtime.bundle.c_launcher import CLauncher
 from tlx_xdsl.runtime.bundle.c_names import is_identifier
 from tlx_xdsl.runtime.bundle.folder import replace_folder
 from tlx_xdsl.runtime.bundle.load import LoadedBundle
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
-from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text
+from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization
 from tlx_xdsl.runtime.cuda_driver import default_driver
 from tlx_xdsl.runtime.interpret import source_of_kernel
 from tlx_xdsl.targets import target_named
@@ -67,12 +67,7 @@ def write_bundle(
         signature, constexprs or {}, target, num_warps, num_ctas, cluster, maxnreg=maxnreg
     )  # fmt: skip
     check_launchable(source, wanted)
-    version = installed_triton_version()
-    if version is None:
-        raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
-    text = compile_text(source, wanted, triton_version=version, conversion=conversion, keep_ttir=False)
-    options = BackendOptions(target, num_warps, num_ctas, maxnreg, num_stages=num_stages)
-    result = compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
+    text, result = compile_source(source, wanted, conversion=conversion, num_stages=num_stages)
     return write_compiled(
         folder, source, wanted, text, result, name=name, num_stages=num_stages, flags=flags or LaunchFlags()
     )
