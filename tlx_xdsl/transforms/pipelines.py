@@ -40,6 +40,7 @@ from tlx_xdsl.transforms.nvidia.votes import LowerVotesPass
 from tlx_xdsl.transforms.storage_alias.budget import StorageBudgetPass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
+from tlx_xdsl.transforms.tritongpu.chain_reductions import ChainReductionsPass
 from tlx_xdsl.transforms.tritongpu.check_dots import CheckDotsInFlightPass
 from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
 from tlx_xdsl.transforms.tritongpu.expand_local_gather import ExpandLocalGatherPass
@@ -99,6 +100,8 @@ def ttgir_pipeline(
         LowerClusterBarriersPass(),
         # Stock Triton has no word for these instructions; their elements get layouts like any other.
         LowerSpecialInstructionsPass(),
+        # Stock Triton's order of an accumulator's elements keeps the exponentials of a softmax waiting.
+        ChainReductionsPass(),
         # Layouts for every tensor, by the warps of its region; conversions at the borders.
         ConvertTritonToTritonGPUPass(),
         # The boxes of a descriptor follow its layout.

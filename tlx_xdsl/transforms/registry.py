@@ -15,6 +15,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "tlx-annotate-program-addresses": ("annotate_program_addresses", "AnnotateProgramAddressesPass"),
     "tlx-barrier-lifecycle": ("nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
     "tlx-buffer-offset-calculation": ("storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
+    "tlx-chain-reductions": ("tritongpu.chain_reductions", "ChainReductionsPass"),
     "tlx-check-dots-in-flight": ("tritongpu.check_dots", "CheckDotsInFlightPass"),
     "tlx-check-target": ("nvidia.check_target", "CheckTargetPass"),
     "tlx-donate-registers": ("nvidia.registers", "DonateRegistersPass"),
