@@ -1,4 +1,4 @@
-"""Cold compiles of attention to a cubin: ours against stock Triton's, with the share of our Python side.
+"""Cold compiles of attention to a cubin: ours against stock Triton's, stage by stage.
 
     python benchmarks/attention_compile.py [--runs 5]
 
@@ -6,7 +6,9 @@ All kernels have the same tile, head dimension and pipeline depth (stock_attenti
 measured twice: the example, whose code stands in the binary twice (once for each consumer), and a kernel of stock's
 structure. Each kernel has one process, with everything imported and one compile before, because the first one of a
 process sets up LLVM. A round loads the kernel's file anew, empties the memos of our functions and the cache folder, and
-takes the time from the Python function to the cubin. The kernels take turns.
+goes from the Python function to the cubin. The kernels take turns. Times are CPU time, of the process and of ptxas,
+which a busy machine changes little. What two passes of the lowering to LLVM IR take is measured apart
+(region_passes.py).
 """
 
 import argparse
@@ -23,26 +25,84 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
 
+from region_passes import cpu_ms, region_times
+
+STAGES = {
+    "frontend": "Python to TTIR; ours: to TTGIR",
+    "ttgir": "stock passes on TTGIR",
+    "llir": "to LLVM IR, optimised",
+    "ptx": "to PTX",
+    "cubin": "ptxas",
+}
+
+
+class StageClock:
+    """Notes the CPU time of stock Triton's stages, whoever runs them."""
+
+    def __init__(self):
+        from triton import knobs
+
+        self.noted = {}
+        knobs.runtime.add_stages_inspection_hook = self._install
+
+    def _install(self, backend=None, stages=None, options=None, language=None, capability=None):
+        if stages is None:
+            return "stages", "timed"  # How stock Triton asks for the hook's part of its cache key.
+        for name, stage in list(stages.items()):
+            stages[name] = self._timed(name, stage)
+        return None
+
+    def _timed(self, name, stage):
+        def run(source, metadata):
+            start = cpu_ms()
+            product = stage(source, metadata)
+            self.noted[name] = cpu_ms() - start
+            if isinstance(product, str):
+                self.noted[f"{name} lines"] = product.count("\n")
+            return product
+
+        return run
+
+    def measure(self, prepare):
+        """Compile in an empty cache what `prepare` loads; return the times in ms, and the lines of what was made."""
+        compile_kernel = prepare()
+        self.noted.clear()
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["TRITON_CACHE_DIR"] = folder
+            start, wall = cpu_ms(), time.perf_counter()
+            own = compile_kernel()
+            result = {"total": cpu_ms() - start, "wall": (time.perf_counter() - wall) * 1e3} | self.noted | own
+        lowered = result["llir"] + result["ptx"] + result["cubin"]
+        if "frontend" in result:
+            result["ttgir"] = result["total"] - lowered - result["frontend"]
+        else:
+            result["ttgir"] += result.pop("ttir")
+            result["frontend"] = result["total"] - lowered - result["ttgir"]
+        return result
+
 
 def ours(spec):
-    """Return the function that compiles a kernel anew and gives its stages in ms."""
+    """Return the function that loads a kernel of ours anew, which returns the one that compiles it."""
     from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
     from tlx_xdsl.runtime.compilation import Specialization, compile_text
     from tlx_xdsl.tools.loading import load_kernel
 
-    def compile_kernel():
+    def prepare():
         forget()
         kernel, defaults = load_kernel(spec)
-        start = time.perf_counter()
-        wanted = Specialization(defaults.signature, defaults.constexprs)
-        text = compile_text(kernel.source, wanted, triton_version=installed_triton_version(), keep_ttir=False)
-        python = time.perf_counter()
-        result = compile_ttgir(text.ttgir, BackendOptions(), isolation="none")
-        end = time.perf_counter()
-        assert result.cubin
-        return {"total": (end - start) * 1e3, "python": (python - start) * 1e3} | text.times_ms
 
-    return compile_kernel
+        def compile_kernel():
+            start = cpu_ms()
+            wanted = Specialization(defaults.signature, defaults.constexprs)
+            text = compile_text(kernel.source, wanted, triton_version=installed_triton_version(), keep_ttir=False)
+            frontend = cpu_ms() - start
+            result = compile_ttgir(text.ttgir, BackendOptions(), isolation="none")
+            assert result.cubin
+            return {"frontend": frontend, "parts": text.times_ms, "text": result.ttgir}
+
+        return compile_kernel
+
+    return prepare
 
 
 def forget():
@@ -54,7 +114,7 @@ def forget():
 
 
 def stock(name):
-    """Return the function that has stock Triton compile a kernel anew and gives the total in ms."""
+    """Return the function that loads a kernel of stock Triton's anew, which returns the one that compiles it."""
     import importlib
 
     import triton
@@ -63,23 +123,20 @@ def stock(name):
 
     module = importlib.import_module("stock_attention")
 
-    def compile_kernel():
+    def prepare():
         kernel = importlib.reload(module)
-        start = time.perf_counter()
-        signature = kernel.SIGNATURES[name] | dict.fromkeys(kernel.CONSTEXPRS, "constexpr")
-        source = ASTSource(getattr(kernel, name), signature, kernel.CONSTEXPRS)
-        compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=kernel.OPTIONS)
-        end = time.perf_counter()
-        assert compiled.asm["cubin"]
-        return {"total": (end - start) * 1e3}
 
-    return compile_kernel
+        def compile_kernel():
+            signature = kernel.SIGNATURES[name] | dict.fromkeys(kernel.CONSTEXPRS, "constexpr")
+            source = ASTSource(getattr(kernel, name), signature, kernel.CONSTEXPRS)
+            options = kernel.OPTIONS | {"enable_fp_fusion": True}  # The default, of which 3.9 warns.
+            compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+            assert compiled.asm["cubin"]
+            return {"text": compiled.asm["ttgir"]}
 
+        return compile_kernel
 
-def in_empty_cache(function):
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TRITON_CACHE_DIR"] = folder
-        return function()
+    return prepare
 
 
 OURS = {
@@ -88,15 +145,19 @@ OURS = {
 }
 STOCK = {"stock, descriptors": "of_descriptors", "stock, pointers": "of_pointers"}
 SIDES = [*STOCK, *OURS]
+READY = "ready"
 
 
 def serve(side):
     """Compile once for each line that arrives."""
-    compile_once = stock(STOCK[side]) if side in STOCK else ours(OURS[side])
-    in_empty_cache(compile_once)
-    print("ready", flush=True)
+    clock = StageClock()
+    prepare = stock(STOCK[side]) if side in STOCK else ours(OURS[side])
+    clock.measure(prepare)
+    print(READY, flush=True)
     for _ in sys.stdin:
-        print(json.dumps(in_empty_cache(compile_once)), flush=True)
+        result = clock.measure(prepare)
+        result["regions"] = sum(region_times(result.pop("text")).values())
+        print(json.dumps(result), flush=True)
 
 
 class Side:
@@ -106,12 +167,16 @@ class Side:
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert self.process.stdout.readline() == "ready\n"
+        assert self.process.stdout.readline().strip() == READY
 
     def round(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def main():
@@ -125,26 +190,42 @@ def main():
     sides = {name: Side(name) for name in SIDES}
     rounds = [{name: side.round() for name, side in sides.items()} for _ in range(args.runs)]
     for side in sides.values():
-        side.process.stdin.close()
-        side.process.wait()
+        side.close()
+    report(rounds)
+
+
+def report(rounds):
+    """Print the medians over the rounds."""
+    from tlx_xdsl.backend import installed_triton_version
 
     def median(name, what):
         return statistics.median(one[name].get(what, 0.0) for one in rounds)
 
-    from tlx_xdsl.backend import installed_triton_version
+    def row(title, cells):
+        print(f"    {title:<36}" + "".join(f"{cell:>26}" for cell in cells))
 
-    print(f"stock Triton {installed_triton_version()}, cold compiles to a cubin for sm_90a, medians of {args.runs}, ms")
-    for name in STOCK:
-        print(f"    {name:<32}{median(name, 'total'):8.0f}")
+    version = installed_triton_version()
+    print(f"stock Triton {version}, cold compiles to a cubin for sm_90a, medians of {len(rounds)}, CPU ms")
+    row("", SIDES)
+    for stage, title in STAGES.items():
+        row(title, [f"{median(name, stage):.0f}" for name in SIDES])
+        if stage == "llir":
+            row("  of it, which bytes are touched", [f"{median(name, 'regions'):.0f}" for name in SIDES])
+    row("all", [f"{median(name, 'total'):.0f}" for name in SIDES])
+    for rival in STOCK:
+        row(f"  to '{rival}'", [f"{median(name, 'total') / median(rival, 'total'):.2f}" for name in SIDES])
+    row("all, by the clock on the wall", [f"{median(name, 'wall'):.0f}" for name in SIDES])
+    for product in ("llir", "ptx"):
+        row(f"lines of {product}", [f"{median(name, f'{product} lines'):.0f}" for name in SIDES])
     for name in OURS:
-        total, python = median(name, "total"), median(name, "python")
-        ratios = ", ".join(f"{total / median(rival, 'total'):.2f} of '{rival}'" for rival in STOCK)
-        print(f"    {name:<32}{total:8.0f}   {ratios}")
-        print(f"    {'    of it frontend to text':<32}{python:8.0f}   {python / total:.1%}")
-        stages = {stage: median(name, stage) for stage in rounds[0][name] if stage not in ("total", "python")}
-        main = {stage: stages.pop(stage) for stage in ("frontend", "verify", "print")}
-        parts = (main | {f"{len(stages)} passes": sum(stages.values())}).items()
-        print(f"        {', '.join(f'{stage} {ms:.0f}' for stage, ms in parts)}")
+        parts = {
+            part: statistics.median(one[name]["parts"][part] for one in rounds) for part in rounds[0][name]["parts"]
+        }
+        own = sum(parts.values())
+        ends = {part: parts.pop(part) for part in ("frontend", "verify", "print")}
+        steps = (ends | {f"{len(parts)} passes": sum(parts.values())}).items()
+        share = median(name, "frontend") / median(name, "total")
+        print(f"    Python in '{name}': {share:.1%}; of it {', '.join(f'{step} {ms / own:.0%}' for step, ms in steps)}")
 
 
 if __name__ == "__main__":
