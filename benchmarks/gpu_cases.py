@@ -63,6 +63,7 @@ GEMM_TARGETS = {
 }
 SCREENED = {
     "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, subtiles=2),
+    "large, one buffer": replace(gemm_config.LARGE, buffers=1),
     "large, groups of 4": replace(gemm_config.LARGE, group_m=4),
     "large, groups of 16": replace(gemm_config.LARGE, group_m=16),
 }
@@ -103,7 +104,7 @@ def gemm_family(dtype: str, dry: bool, screen: bool) -> Family:
         shapes = [(200, 136, 72)] if dry else [(512, 512, 512), (1000, 1304, 712), (129, 2051, 65), (1, 1, 1)]
         for name, config in gemm_config.CONFIGS.items():
             # Each configuration with each layout, every second time by columns.
-            layouts = {"large": (True, False), "long": (False, False), "short": (True, True), "small": (False, True)}
+            layouts = {"large": (True, False), "short": (True, True), "small": (False, True)}
             for shape in shapes:
                 yield gpu_checks.check_gemm(shape, dtype, device, layouts=layouts[name], config=config, run=run)
         for shape in [(64, 64, 64)] if dry else [(4096, 4096, 4096), (8192, 8192, 512), (1000, 1304, 712)]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tlx_xdsl.kernels.division import divisor
 from tlx_xdsl.kernels.gemm_config import GemmConfig, choose_config
 from tlx_xdsl.kernels.gemm_device import gemm_cooperative, gemm_pingpong
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
@@ -78,12 +79,16 @@ def gemm_launch(a: Any, b: Any, out: Any, *, config: GemmConfig | None = None, p
     c_desc, c_columns = _described(target, chosen.rows, chosen.block_n // chosen.subtiles)
     assert not c_columns, "transposed above"
     arguments = {"a_desc": a_desc, "b_desc": b_desc, "c_desc": c_desc, "M": m, "N": n, "K": k}
+    tiles_m, tiles_n = -(-m // chosen.block_m), -(-n // chosen.block_n)
+    arguments["GROUP_FACTOR"], arguments["GROUP_SHIFT"] = divisor(chosen.group_m * tiles_n)
+    arguments["REST_FACTOR"], arguments["REST_SHIFT"] = divisor(tiles_m % chosen.group_m or 1)
     constexprs = {
         "BLOCK_M": chosen.block_m,
         "BLOCK_N": chosen.block_n,
         "BLOCK_K": chosen.block_k,
         "NUM_STAGES": chosen.stages,
         "SUBTILES": chosen.subtiles,
+        "BUFFERS": chosen.buffers,
         "GROUP_M": chosen.group_m,
         "A_COLUMNS": a_columns,
         "B_COLUMNS": b_columns,

@@ -9,8 +9,15 @@ TFLOP/s; text of the form that this package's kernels become):
 | 8192 x 8192 x 8192 | 771 (3 stages, 1 subtile) | 712 * | 761 |
 | 8192 x 8192 x 512 | 641 (4 stages, 2 subtiles) | 671 | 616 |
 
-Of 128x256x64 at 4096 x 14336 x 4096, as parts of cuBLAS's speed in one run (2026-11-22): 0.997 with 3 stages and 2
-subtiles, 0.995 with 3 and 1, 0.987 with 4 and 2; at 2048 x 2048 x 2048: 0.981, 0.968, 0.976.
+Of 128x256x64, as parts of cuBLAS's speed, in one run for each problem (2026-11-22; stages, subtiles, buffers):
+
+| M x N x K | 3, 2, 2 | 3, 2, 1 | 3, 1, 1 | 4, 2, 1 |
+|---|---|---|---|---|
+| 4096 x 14336 x 4096 | 0.999 | 0.995 | 0.995 | 0.987 |
+| 8192 x 8192 x 8192 | 1.013 | 1.013 | 1.009 | |
+| 8192 x 8192 x 512 | 1.023 | 1.006 | 0.978 | |
+
+Ping-pong at 8192 x 8192 x 512: 1.091 with 6 stages and 1 buffer, 1.054 with 5 and 2.
 
 (* another compiler's kernel of the same schedule.) Large tiles read the fewest bytes for a product; with a short K the
 epilogue is a large part of the work, and ping-pong hides it behind the other consumer's products. Where these figures
@@ -32,8 +39,9 @@ SHARED_BYTES = 232448
 class GemmConfig:
     """A tile of C of block_m x block_n, products of block_k columns of A, and who computes what (`gemm_device`).
 
-    `stages` are tiles of A and B in shared memory, `subtiles` the parts in which the epilogue stores a tile, `group_m`
-    the tiles along M whose order is such that neighbours share tiles of B.
+    `stages` are tiles of A and B in shared memory, `subtiles` the parts in which the epilogue stores a tile, `buffers`
+    what a consumer has for them (1 or `subtiles`), `group_m` the tiles along M whose order is such that neighbours
+    share tiles of B.
     """
 
     schedule: Schedule
@@ -42,6 +50,7 @@ class GemmConfig:
     block_k: int
     stages: int
     subtiles: int
+    buffers: int = 1
     group_m: int = 8
 
     @property
@@ -53,26 +62,22 @@ class GemmConfig:
     def shared_bytes(self) -> int:
         """Shared memory for 16-bit elements, without the barriers."""
         ring = self.stages * (self.block_m + self.block_n) * self.block_k
-        return 2 * (ring + 2 * self.rows * self.block_n // self.subtiles)
+        return 2 * (ring + 2 * self.buffers * self.rows * self.block_n // self.subtiles)
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of C."""
         return -(-m // self.block_m) * -(-n // self.block_n)
 
 
-LARGE = GemmConfig("cooperative", 128, 256, 64, stages=3, subtiles=2)
-LONG = GemmConfig("cooperative", 128, 256, 64, stages=3, subtiles=1)
+LARGE = GemmConfig("cooperative", 128, 256, 64, stages=3, subtiles=2, buffers=2)
 SHORT = GemmConfig("pingpong", 128, 128, 64, stages=6, subtiles=2)
 SMALL = GemmConfig("cooperative", 128, 128, 64, stages=6, subtiles=1)
 
-CONFIGS = {"large": LARGE, "long": LONG, "short": SHORT, "small": SMALL}
+CONFIGS = {"large": LARGE, "short": SHORT, "small": SMALL}
 """All that `choose_config` gives, by name."""
 
 PINGPONG_K = 1024
 """Up to here ping-pong: it is 5 % ahead at K = 512 and 1.3 % behind at 4096, so they meet near 1000 to 2000."""
-
-LONG_K = 8192
-"""From here on whole tiles in the epilogue: it is rare, and its few more instructions for subtiles are not repaid."""
 
 
 def choose_config(m: int, n: int, k: int, multiprocessors: int = 132) -> GemmConfig:
@@ -80,11 +85,10 @@ def choose_config(m: int, n: int, k: int, multiprocessors: int = 132) -> GemmCon
 
     - `SMALL` where tiles of 128 x 256 would leave half of the multiprocessors without work, or half of a tile empty.
     - `SHORT` for a short K, where every consumer has a tile: they take turns.
-    - `LONG` for a long K.
     - `LARGE` otherwise.
     """
     if n <= SMALL.block_n or 2 * LARGE.tiles(m, n) <= multiprocessors:
         return SMALL
     if k <= PINGPONG_K and SHORT.tiles(m, n) >= 2 * multiprocessors:
         return SHORT
-    return LONG if k >= LONG_K else LARGE
+    return LARGE

@@ -17,9 +17,14 @@ barrier lets the first turn pass.
 Layouts. A_COLUMNS says that A lies column by column, B_COLUMNS the same of B: the descriptor is then of the
 transposed matrix, whose tile is transposed as it is read, which costs nothing (`wgmma` reads either).
 
-Epilogue. C goes through shared memory, in SUBTILES parts of BLOCK_N / SUBTILES columns (1 or 2), so that the staging
-buffer is small and the ring can have more stages. Each consumer has a buffer of its own, and waits for its last TMA
-store before it writes the buffer again, not behind the store, so that the store overlaps what follows.
+Epilogue. C goes through shared memory, in SUBTILES parts of BLOCK_N / SUBTILES columns (1 or 2): the store of the
+first part begins while the second one is converted. Each consumer has BUFFERS buffers of its own, one for both parts
+or one for each (the ring can have more stages, or the second part need not wait for the first), and waits for its last
+TMA store before it writes a buffer again, not behind the store, so that the store overlaps what follows.
+
+Order of tiles. They go in columns of GROUP_M, so that neighbours share tiles in the L2 cache. Where a tile lies takes
+two divisions by numbers that only the launch knows; they stand in front of a program's first load, so they are made as
+products with what `division.divisor` finds for these numbers (200 ns of the 28 us of 2048 x 2048 x 2048 on an H200).
 
 Edges. TMA reads zeros outside of A and B, and writes nothing outside of C: M, N and K may be any.
 """
@@ -31,6 +36,7 @@ Edges. TMA reads zeros outside of A and B, and writes nothing outside of C: M, N
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.division import divided
 from tlx_xdsl.kernels.rings import next_place
 
 TURN_THREADS = tl.constexpr(256)
@@ -38,14 +44,15 @@ TURN_THREADS = tl.constexpr(256)
 
 
 @tlx_xdsl.jit
-def tile_offsets(tile, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
-    """First row and column of a C tile. Tiles go in columns of GROUP_M, so that neighbours share tiles in the L2."""
-    tiles_m = tl.cdiv(M, BLOCK_M)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    first_m = tile // (GROUP_M * tiles_n) * GROUP_M
-    group_m = min(tiles_m - first_m, GROUP_M)
-    in_group = tile % (GROUP_M * tiles_n)
-    return (first_m + in_group % group_m) * BLOCK_M, in_group // group_m * BLOCK_N
+def tile_offsets(tile, M, N, order, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr):
+    """First row and column of a C tile; `order` are the divisors of a group's tiles and of the last group's rows."""
+    by_group, by_rest = order
+    group = divided(tile, by_group)
+    in_group = tile - group * (GROUP_M * tl.cdiv(N, BLOCK_N))
+    first_m = group * GROUP_M
+    group_m = min(tl.cdiv(M, BLOCK_M) - first_m, GROUP_M)
+    tile_n = tl.where(group_m == GROUP_M, in_group // GROUP_M, divided(in_group, by_rest))
+    return (first_m + in_group - tile_n * group_m) * BLOCK_M, tile_n * BLOCK_N
 
 
 @tlx_xdsl.jit
@@ -64,41 +71,45 @@ def operand(buffer, COLUMNS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def store_part(part, c_desc, buffer, row, column):
+def store_part(part, c_desc, buffer, row, column, IS_FREE: tl.constexpr):
     """Store columns of C from registers, through a buffer that only this task uses."""
-    tlx.async_descriptor_store_wait(0)
+    if not IS_FREE:
+        tlx.async_descriptor_store_wait(0)
     tlx.local_store(buffer, part)
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
     tlx.async_descriptor_store(c_desc, buffer, [row, column])
 
 
 @tlx_xdsl.jit
-def store_tile(acc, c_desc, buffer, row, column, SUBTILES: tl.constexpr):
-    """Store a tile of C in SUBTILES parts, in the type of `c_desc`."""
+def store_tile(acc, c_desc, c, first, row, column, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr):
+    """Store a tile of C in SUBTILES parts, in the type of `c_desc`, through the buffers from `first` on."""
     dtype: tl.constexpr = tlx.dtype_of(c_desc)
     if SUBTILES == 1:
-        store_part(acc.to(dtype), c_desc, buffer, row, column)
+        store_part(acc.to(dtype), c_desc, c[first], row, column, False)
     else:
         PART_N: tl.constexpr = acc.shape[1] // 2
         left, right = tl.split(tl.permute(tl.reshape(acc, (acc.shape[0], 2, PART_N)), (0, 2, 1)))
-        store_part(left.to(dtype), c_desc, buffer, row, column)
-        store_part(right.to(dtype), c_desc, buffer, row, column + PART_N)
+        store_part(left.to(dtype), c_desc, c[first], row, column, False)
+        # The wait before the first part was for all stores of this task.
+        store_part(right.to(dtype), c_desc, c[first + BUFFERS - 1], row, column + PART_N, BUFFERS == 2)
 
 
 @tlx_xdsl.jit
 def gemm_cooperative(
-    a_desc, b_desc, c_desc, M, N, K,
+    a_desc, b_desc, c_desc, M, N, K, GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, GROUP_M: tl.constexpr,
+    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """C = A @ B; the consumers have the upper and the lower half of each tile. See the top of the file."""
     HALF_M: tl.constexpr = BLOCK_M // 2
     tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
     tl.static_assert(SUBTILES == 1 or SUBTILES == 2, "the epilogue has one part or two")
+    tl.static_assert(BUFFERS == 1 or BUFFERS == SUBTILES, "the parts share a buffer, or each has its own")
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
+    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
     num_tiles = tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N)
@@ -106,7 +117,7 @@ def gemm_cooperative(
 
     a = tlx.local_alloc((BLOCK_K, HALF_M) if A_COLUMNS else (HALF_M, BLOCK_K), dtype, 2 * NUM_STAGES)
     b = tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, NUM_STAGES)
-    c = tlx.local_alloc((HALF_M, BLOCK_N // SUBTILES), tlx.dtype_of(c_desc), 2)
+    c = tlx.local_alloc((HALF_M, BLOCK_N // SUBTILES), tlx.dtype_of(c_desc), 2 * BUFFERS)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
 
@@ -115,7 +126,7 @@ def gemm_cooperative(
             stage = 0
             phase = 0
             for tile in range(pid, num_tiles, programs):
-                off_m, off_n = tile_offsets(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
                 for k in range(num_k):
                     tlx.barrier_wait(empty[stage], phase ^ 1)
                     tlx.barrier_expect_bytes(full[stage], STAGE_BYTES)
@@ -130,7 +141,7 @@ def gemm_cooperative(
             stage = 0
             phase = 0
             for tile in range(pid, num_tiles, programs):
-                off_m, off_n = tile_offsets(tile, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
                 # The first product overwrites the sums: no zeros, and no condition in the loop.
                 tlx.barrier_wait(full[stage], phase)
                 acc = tlx.async_dot(operand(a[stage * 2 + half], A_COLUMNS), operand(b[stage], B_COLUMNS))
@@ -146,15 +157,15 @@ def gemm_cooperative(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                 acc = tlx.async_dot_wait(0, acc)
                 tlx.barrier_arrive(empty[before])
-                store_tile(acc, c_desc, c[half], off_m + half * HALF_M, off_n, SUBTILES)
+                store_tile(acc, c_desc, c, half * BUFFERS, off_m + half * HALF_M, off_n, SUBTILES, BUFFERS)
             tlx.async_descriptor_store_wait(0)
 
 
 @tlx_xdsl.jit
 def gemm_pingpong(
-    a_desc, b_desc, c_desc, M, N, K,
+    a_desc, b_desc, c_desc, M, N, K, GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, GROUP_M: tl.constexpr,
+    NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """C = A @ B; consumer 0 has the program's even tiles, consumer 1 the odd ones. See the top of the file.
@@ -166,9 +177,11 @@ def gemm_pingpong(
     """
     tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
     tl.static_assert(SUBTILES == 1 or SUBTILES == 2, "the epilogue has one part or two")
+    tl.static_assert(BUFFERS == 1 or BUFFERS == SUBTILES, "the parts share a buffer, or each has its own")
     dtype: tl.constexpr = tlx.dtype_of(a_desc)
     STAGE_BYTES: tl.constexpr = (BLOCK_M + BLOCK_N) * BLOCK_K * tlx.size_of(dtype)
 
+    order = ((GROUP_FACTOR, GROUP_SHIFT), (REST_FACTOR, REST_SHIFT))
     pid = tl.program_id(0)
     programs = tl.num_programs(0)
     num_tiles = tl.cdiv(tl.cdiv(M, BLOCK_M) * tl.cdiv(N, BLOCK_N) - pid, programs)  # of this program
@@ -176,7 +189,7 @@ def gemm_pingpong(
 
     a = tlx.local_alloc((BLOCK_K, BLOCK_M) if A_COLUMNS else (BLOCK_M, BLOCK_K), dtype, NUM_STAGES)
     b = tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, NUM_STAGES)
-    c = tlx.local_alloc((BLOCK_M, BLOCK_N // SUBTILES), tlx.dtype_of(c_desc), 2)
+    c = tlx.local_alloc((BLOCK_M, BLOCK_N // SUBTILES), tlx.dtype_of(c_desc), 2 * BUFFERS)
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES)
 
@@ -185,7 +198,7 @@ def gemm_pingpong(
             stage = 0
             phase = 0
             for j in range(num_tiles):
-                off_m, off_n = tile_offsets(pid + j * programs, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(pid + j * programs, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
                 for k in range(num_k):
                     tlx.barrier_wait(empty[stage], phase ^ 1)
                     tlx.barrier_expect_bytes(full[stage], STAGE_BYTES)
@@ -197,7 +210,7 @@ def gemm_pingpong(
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             consumer: tl.constexpr = tlx.async_task_replica_id()
             for j in range(consumer, num_tiles, 2):
-                off_m, off_n = tile_offsets(pid + j * programs, M, N, BLOCK_M, BLOCK_N, GROUP_M)
+                off_m, off_n = tile_offsets(pid + j * programs, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
                 # The other consumer's steps lie between this one's tiles.
                 stage, phase = tlx.get_bufidx_phase(j * num_k, NUM_STAGES)
                 if j > 0:
@@ -218,5 +231,5 @@ def gemm_pingpong(
                     tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
                 acc = tlx.async_dot_wait(0, acc)
                 tlx.barrier_arrive(empty[before])
-                store_tile(acc, c_desc, c[consumer], off_m, off_n, SUBTILES)
+                store_tile(acc, c_desc, c, consumer * BUFFERS, off_m, off_n, SUBTILES, BUFFERS)
             tlx.async_descriptor_store_wait(0)

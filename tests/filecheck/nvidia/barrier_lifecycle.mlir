@@ -1,8 +1,26 @@
 // RUN: tlx-opt %s -p tlx-barrier-lifecycle --split-input-file | filecheck %s
 
-// Every barrier of an array is invalidated before the function returns.
+// A kernel's barriers keep their memory to its end; what was theirs is nobody's behind it.
 
-// CHECK-LABEL: @array
+// CHECK-LABEL: @kernel
+// CHECK:         ttng.init_barrier
+// CHECK-NEXT:    ttg.local_dealloc %bars : !ttg.memdesc<2x1xi64, #shared, #smem, mutable>
+// CHECK-NEXT:    tt.return
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+tt.func public @kernel() {
+  %c0 = arith.constant 0 : i32
+  %bars = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64, #shared, #smem, mutable>
+  %bar = ttg.memdesc_index %bars[%c0] : !ttg.memdesc<2x1xi64, #shared, #smem, mutable> -> !ttg.memdesc<1xi64, #shared, #smem, mutable>
+  ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #shared, #smem, mutable>
+  tt.return
+}
+
+// -----
+
+// Behind the return of a function that is called, others use the memory: each barrier of an array is invalidated.
+
+// CHECK-LABEL: @called
 // CHECK:         ttng.init_barrier
 // CHECK-DAG:     %[[I0:.*]] = arith.constant 0 : i32
 // CHECK:         %[[B0:.*]] = ttg.memdesc_index %bars[%[[I0]]]
@@ -13,7 +31,7 @@
 // CHECK-NEXT:    tt.return
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
-tt.func public @array() {
+tt.func private @called() {
   %c0 = arith.constant 0 : i32
   %bars = ttg.local_alloc : () -> !ttg.memdesc<2x1xi64, #shared, #smem, mutable>
   %bar = ttg.memdesc_index %bars[%c0] : !ttg.memdesc<2x1xi64, #shared, #smem, mutable> -> !ttg.memdesc<1xi64, #shared, #smem, mutable>
@@ -51,7 +69,7 @@ tt.func public @loop(%n: i32) {
 // CHECK:       ^[[EARLY:.*]]:
 // CHECK-NEXT:    tt.return
 // CHECK:         ttng.init_barrier %bar
-// CHECK-NEXT:    ttng.inval_barrier %bar
+// CHECK-NEXT:    ttg.local_dealloc %bar
 // CHECK-NEXT:    tt.return
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory

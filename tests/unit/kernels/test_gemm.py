@@ -1,5 +1,6 @@
 """`gemm` in the interpreter: both schedules, all layouts and types, ragged sizes; its choices and its refusals."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,10 +10,10 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.gemm import gemm, gemm_launch
-from tlx_xdsl.kernels.gemm_config import CONFIGS, LARGE, LONG, SHARED_BYTES, SHORT, SMALL, GemmConfig, choose_config
+from tlx_xdsl.kernels.gemm_config import CONFIGS, LARGE, SHARED_BYTES, SHORT, SMALL, GemmConfig, choose_config
 
 TINY = {
-    "cooperative": GemmConfig("cooperative", 128, 64, 64, stages=2, subtiles=2),
+    "cooperative": GemmConfig("cooperative", 128, 64, 64, stages=2, subtiles=2, buffers=2),
     "pingpong": GemmConfig("pingpong", 64, 64, 64, stages=3, subtiles=1),
 }
 """Small tiles, so that programs have several and rings turn."""
@@ -46,6 +47,13 @@ def test_ragged(schedule, shape):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_configurations(name):
     run(300, 520, 200, CONFIGS[name], programs=2)
+
+
+@pytest.mark.parametrize("group_m", [1, 2, 8])
+@pytest.mark.parametrize("shape", [(384, 200, 64), (700, 65, 64), (60, 300, 64)])
+def test_order_of_tiles(shape, group_m):
+    """Groups that are full, that lack rows, and a last one of a single row: each tile is some program's, once."""
+    run(*shape, dataclasses.replace(TINY["cooperative"], group_m=group_m), programs=3)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -83,7 +91,7 @@ def test_nothing_to_add():
         ((2048, 2048, 2048), LARGE),
         ((4096, 4096, 4096), LARGE),
         ((4096, 14336, 4096), LARGE),
-        ((8192, 8192, 8192), LONG),
+        ((8192, 8192, 8192), LARGE),
         ((8192, 8192, 512), SHORT),
         ((1024, 1024, 1024), SMALL),
         ((8192, 128, 8192), SMALL),

@@ -1,8 +1,10 @@
 """`tlx-barrier-lifecycle`: end the life of every mbarrier.
 
 Stock Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
-is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated is invalidated at
-every exit that its allocation reaches.
+is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated keeps its memory up
+to every exit that its allocation reaches. Where a kernel ends there, that is all: its memory is nobody's any more, and
+each invalidation would take a meeting of the threads. Behind another exit the memory has other uses, so the barriers
+are invalidated.
 
 Before:
 ```mlir
@@ -11,7 +13,13 @@ Before:
 ttng.init_barrier %bar, 1 : ...
 tt.return
 ```
-After:
+After, in a kernel:
+```mlir
+...
+ttg.local_dealloc %bars : ...
+tt.return
+```
+After, in a function that is called:
 ```mlir
 ...
 %c0_1 = arith.constant 0 : i32
@@ -33,7 +41,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescIndexOp, WarpSpecializePartitionsOp
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
 from tlx_xdsl.transforms.rewriting import insert_before
@@ -41,7 +50,7 @@ from tlx_xdsl.transforms.rewriting import insert_before
 
 @dataclass(frozen=True)
 class BarrierLifecyclePass(ModulePass):
-    """Invalidate every initialised mbarrier on every exit that its allocation dominates."""
+    """End every initialised mbarrier on every exit that its allocation dominates."""
 
     name = "tlx-barrier-lifecycle"
 
@@ -50,7 +59,15 @@ class BarrierLifecyclePass(ModulePass):
         for inner in list(op.walk()):
             if isinstance(inner, LocalAllocOp) and _is_barrier_array(inner.result.type) and _needs_end(inner.result):
                 for exit_ in exits_of(inner):
-                    _invalidate(inner, exit_)
+                    if _ends_kernel(exit_):
+                        insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)
+                    else:
+                        _invalidate(inner, exit_)
+
+
+def _ends_kernel(exit_: Operation) -> bool:
+    func = exit_.parent_op()
+    return isinstance(func, tt.FuncOp) and func.sym_visibility is not None and func.sym_visibility.data == "public"
 
 
 def _is_barrier_array(type_: MemDescType) -> bool:
@@ -59,7 +76,7 @@ def _is_barrier_array(type_: MemDescType) -> bool:
 
 def _needs_end(barriers: SSAValue) -> bool:
     users = [type(user) for user in _users(barriers)]
-    return InitBarrierOp in users and InvalBarrierOp not in users
+    return InitBarrierOp in users and InvalBarrierOp not in users and LocalDeallocOp not in users
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
