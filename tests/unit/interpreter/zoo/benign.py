@@ -22,6 +22,8 @@ class Benign:
     """Only the operations of this task, where it is given."""
     which: tuple[int, ...] = ()
     """Only these of the same line, task and mutation, in program order; all where it is empty."""
+    order: str = ""
+    """Only under this `tensor_core_order`, where it is given."""
 
 
 _TURN = (
