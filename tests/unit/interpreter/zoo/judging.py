@@ -75,11 +75,16 @@ def rows(
     case: Case, module: ModuleOp, problem: Problem, chosen: Iterable[int] | None = None, order: str = PTX
 ) -> Iterator[Row]:
     """Run the mutants of a module, all or those of the given numbers, under a `tensor_core_order`."""
-    every = sites(module)
-    benign = {number: entry for number, entry in _benign(case.name, every) if not entry.order or entry.order == order}
+    every, benign = sites(module), benign_mutants(case, module, order)
     for number in range(len(every)) if chosen is None else chosen:
         site = every[number]
         yield Row(case.name, site, benign.get(number), run_mutant(site.mutant(module), problem, order=order))
+
+
+def benign_mutants(case: Case, module: ModuleOp, order: str = PTX) -> dict[int, Benign]:
+    """The mutants of a module that are benign under a `tensor_core_order`, by number."""
+    found = _benign(case.name, sites(module))
+    return {number: entry for number, entry in found if not entry.order or entry.order == order}
 
 
 def unused(case: Case, module: ModuleOp) -> list[Benign]:
