@@ -84,9 +84,10 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     if unknown:
         raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
-    # Scripts for Meta's TLX ran on GPUs: what PTX forbids, and the hardware does, is no mistake of theirs.
-    options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR, "unwritten": "warn"}
-    options["tensor_core_order"] = "issue"
+    # Scripts for Meta's TLX are known to run on GPUs: what the hardware keeps beyond PTX's promises they may rely on.
+    options: dict[str, Any] = {
+        "target": kernel.target, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
+    }  # fmt: skip
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get("ctas_per_cga")
     if cluster is not None:
