@@ -8,13 +8,14 @@ They take effect in the order of their issue, but little of that order may be re
 - tcgen05.cp, then tcgen05.mma.
 - either, then the tcgen05.commit that tells of it.
 
-(PTX has three more, with tcgen05.shift, which neither TLX nor Triton issues.) All else needs a commit and the wait for
-its barrier, for instance a product whose accumulator lies where an earlier one reads its operand.
+(PTX has three more, with tcgen05.shift, which neither TLX nor Triton issues; a later PTX may promise more.) All else
+needs a commit and the wait for its barrier, for instance a product whose accumulator lies where an earlier one reads
+its operand.
 
 With `tensor_core_order="issue"` all pairs count in which both are tcgen05.mma, block-scaled or not, or tcgen05.cp, and
-one task of one CTA issues both, for itself or for its pair. That is how the one queue of today's tensor cores runs
-them, and kernels rely on it, but PTX does not promise it. What other tasks issue, and tcgen05.ld and tcgen05.st, are
-as unordered as ever.
+one task of one CTA issues both, for itself or for its pair. Attention kernels that are in use on Blackwell GPUs rely
+on that, as if a tensor core had one queue, but PTX does not promise it. What other tasks issue, and tcgen05.ld and
+tcgen05.st, are as unordered as ever.
 
 So the clocks know the products of each accumulator, and the copies, as agents of their own; the step of such an agent
 is the number of the operation.
