@@ -20,7 +20,7 @@ BEYOND = {
         "tlx_xdsl.backend.BackendResult",
     ),
     "The interpreter's options, and what it raises": (
-        "tlx_xdsl.runtime.interpret.Options",
+        "tlx_xdsl.runtime.interpret_options.Options",
         "tlx_xdsl.interpreter.faults.Fault",
         "tlx_xdsl.interpreter.faults.Race",
         "tlx_xdsl.interpreter.faults.Deadlock",

@@ -9,7 +9,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
-from tlx_xdsl.runtime.interpret import Options, interpret_source
+from tlx_xdsl.runtime.interpret import interpret_source
+from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.tools.argument_values import Hint, argument_value
 
 MARK = "  # error"

@@ -20,7 +20,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.interpret import TTGIR
+from tlx_xdsl.runtime.interpret_options import TTGIR
 from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
 from tlx_xdsl.targets import target_named
@@ -84,7 +84,10 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     if unknown:
         raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised")
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
-    options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR, "unwritten": "warn"}
+    # Scripts for Meta's TLX are known to run on GPUs: what the hardware keeps beyond PTX's promises they may rely on.
+    options: dict[str, Any] = {
+        "target": kernel.target, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
+    }  # fmt: skip
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get("ctas_per_cga")
     if cluster is not None:

@@ -61,6 +61,8 @@ class Queue:
     """The thread block of that task in its cluster."""
     over: str = ""
     """How one learns that one of them is over."""
+    hint: str = ""
+    """What else there is to say where two of them race."""
     issued: int = 0
     waited: int = 0
     """Its task has waited for all transfers up to this number."""

@@ -68,6 +68,8 @@ class Launch:
     arguments: Sequence[Any] = ()
     warns_of_unwritten: bool = False
     """Whether a read of memory that nobody has written is only warned of, instead of a fault."""
+    in_issue_order: bool = False
+    """Whether all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
 
 
 class ThreadBlock:

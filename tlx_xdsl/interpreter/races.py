@@ -173,10 +173,13 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
         message = f"{now.what} {verb} '{name}' while an earlier one may still be in flight"
     else:
         message = f"{now.what} {verb} '{name}', and nothing orders it behind {before.what}, by which it is {past}"
+    notes = [f"{past} at {place(before.op)}"]
     if before.queue is not None:
-        ordered = f"{before.queue.end()}; this line must come behind that"
+        notes.append(f"{before.queue.end()}; this line must come behind that")
+        if before.queue is now.queue and before.queue.hint:
+            notes.append(before.queue.hint)
     else:
-        ordered = f"a barrier must order them: {before.what} arrives at it behind that line, this one waits for it"
-    race = fault_at(now.op, message, (f"{past} at {place(before.op)}", ordered), Race)
+        notes.append(f"a barrier must order them: {before.what} arrives at it behind that line, this one waits for it")
+    race = fault_at(now.op, message, notes, Race)
     assert isinstance(race, Race)
     return race

@@ -37,7 +37,10 @@ def permute(input: Any, *dims: Any) -> Any:
 
 @_member
 def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> Any:
-    """The elements of `input`, in row-major order, under another shape; with `can_reorder`, in any order."""
+    """The elements of `input`, in row-major order, under another shape; with `can_reorder`, in any order.
+
+    The shape `()` makes a number of a block with one element.
+    """
 
 
 @_member

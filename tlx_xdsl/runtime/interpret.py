@@ -24,15 +24,15 @@ from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.launch import MAX_TURNS, Settings, clusters
+from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
-from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import First, run_launch
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.host_values import flattened, signature_of, specialized
+from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
@@ -43,47 +43,6 @@ from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
 Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]"
 """Programs along x, y and z, or a function that computes them from the kernel's arguments."""
-
-FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
-"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
-
-UNWRITTEN = ("error", "warn")
-"""What a read of memory that nobody has written may be."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a kernel is interpreted."""
-
-    num_warps: int = 4
-    """Warps of the kernel outside of warp-specialised tasks."""
-    num_ctas: int = 1
-    """CTAs that share one tile."""
-    cluster: Sequence[int] = (1, 1, 1)
-    """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
-    target: str = "sm_90a"
-    stage: str = FRONTEND
-    """`frontend`, `aliased`, `ttgir`, or the name of the last pass of the pipeline that is to run."""
-    schedule: str = "round-robin"
-    """`round-robin`, `random` or `adversarial`."""
-    seed: int = 0
-    """Of the schedule."""
-    unwritten: str = UNWRITTEN[0]
-    """What a read of shared or tensor memory is that nobody has written: an `error`, or `warn`: a warning, and NaN."""
-    jobs: int | None = None
-    """Processes; by default all cores for a grid that is worth it."""
-    max_turns: int = MAX_TURNS
-    """Turns of a cluster after which it counts as one that never ends."""
-    trace: str | Path | None = None
-    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
-
-    def __post_init__(self) -> None:
-        if self.schedule not in POLICIES:
-            raise ValueError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
-        if self.unwritten not in UNWRITTEN:
-            raise ValueError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
-        if self.jobs is not None and self.jobs < 1:
-            raise ValueError(f"jobs must be at least 1, found {self.jobs}")
 
 
 @dataclass(frozen=True)
@@ -330,7 +289,10 @@ def _prepared(
         # Text may say it, which a pass has had from the options once.
         sizes = cluster_dims(module) or sizes
     arguments = bind(plan.function, values, names, memory)
-    return Launch(plan, memory, grid, sizes, arguments, warns_of_unwritten=options.unwritten == "warn")
+    return Launch(
+        plan, memory, grid, sizes, arguments,
+        warns_of_unwritten=options.unwritten == "warn", in_issue_order=options.tensor_core_order == "issue",
+    )  # fmt: skip
 
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:

@@ -22,14 +22,13 @@ from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
-    UNWRITTEN,
     Interpretation,
-    Options,
     argument_types,
     defaults_of,
     interpret_module,
     interpret_source,
 )
+from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN, Options
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
 from tlx_xdsl.tools.compile_command import launch_options
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
@@ -74,6 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of memory that nobody has written (error)"
     )
+    parser.add_argument(
+        "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],
+        help="what orders the tcgen05 operations of a task: PTX's promises (ptx, the default), or their issue",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
     parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"bound for a cluster ({MAX_TURNS})")
@@ -171,6 +174,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         schedule=args.schedule,
         seed=args.seed,
         unwritten=args.unwritten,
+        tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,
         trace=args.trace,

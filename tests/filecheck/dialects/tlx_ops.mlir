@@ -119,10 +119,10 @@ tt.func @copies(%p: !tt.ptr<f32>, %where: !tt.ptr<i8>, %buf: !ttg.memdesc<64x64x
 tt.func @special(%buf: !ttg.memdesc<128x64xf32, #shared, #smem, mutable>, %x: tensor<64xf32>, %bits: tensor<64xi32>, %preds: tensor<64xi1>, %pred: i1, %i: i32) {
   // CHECK: %t = tlx.clock64
   %t = tlx.clock64
-  // CHECK: %v = tlx.vote_ballot %i, %pred : i1
-  %v = tlx.vote_ballot %i, %pred : i1
-  // CHECK: %vs = tlx.vote_ballot %i, %preds : tensor<64xi1>
-  %vs = tlx.vote_ballot %i, %preds : tensor<64xi1>
+  // CHECK: %v = tlx.vote_ballot %i, %pred : i1 -> i32
+  %v = tlx.vote_ballot %i, %pred : i1 -> i32
+  // CHECK: %vs = tlx.vote_ballot %i, %preds : tensor<64xi1> -> tensor<64xi32>
+  %vs = tlx.vote_ballot %i, %preds : tensor<64xi1> -> tensor<64xi32>
   // CHECK: %r = tlx.stoch_round %x, %bits : tensor<64xf32>, tensor<64xi32> -> tensor<64xf8E5M2>
   %r = tlx.stoch_round %x, %bits : tensor<64xf32>, tensor<64xi32> -> tensor<64xf8E5M2>
   // CHECK: %part = tlx.memdesc_dynamic_subslice %buf[%i, %i] : !ttg.memdesc<128x64xf32, #{{.*}}, #smem, mutable> -> !ttg.memdesc<64x64xf32, #{{.*}}, #smem, mutable, 128x64>

@@ -18,10 +18,10 @@ def utility(out, ptr, n):
     # CHECK: tlx.stoch_round %{{.*}}, %numbers : tensor<64xf32>, tensor<64xi32> -> tensor<64xf8E5M2>
     rounded = tlx.stoch_round(x, tl.float8e5, numbers)
     # CHECK: [[P:%.*]] = arith.cmpi sgt, %n
-    # CHECK: tlx.vote_ballot %{{.*}}, [[P]] : i1
+    # CHECK: tlx.vote_ballot %{{.*}}, [[P]] : i1 -> i32
     votes = tlx.vote_ballot_sync(0xFFFFFFFF, n > 0)
     # CHECK: [[PS:%.*]] = arith.cmpi sgt, %numbers
-    # CHECK: tlx.vote_ballot %{{.*}}, [[PS]] : tensor<64xi1>
+    # CHECK: tlx.vote_ballot %{{.*}}, [[PS]] : tensor<64xi1> -> tensor<64xi32>
     votes = tlx.vote_ballot_sync(0xFFFF, numbers > 3)
     # CHECK: %buffer = arith.remsi %n, %c3
     # CHECK: [[ROUND:%.*]] = arith.divsi %n, %c3

@@ -18,7 +18,8 @@ from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.interpret import Options, interpret_module
+from tlx_xdsl.runtime.interpret import interpret_module
+from tlx_xdsl.runtime.interpret_options import Options
 from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
 
 

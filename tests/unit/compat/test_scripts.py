@@ -149,6 +149,45 @@ def test_what_nobody_has_written_is_a_warning(script):
     assert (warning.filename, warning.lineno) == (path, 12)
 
 
+ISSUED = """import torch
+import triton
+import triton.language as tl
+import triton.language.extra.tlx as tlx
+
+
+@triton.jit
+def kernel(x_ptr):
+    at = tl.arange(0, 128)[:, None] * 128 + tl.arange(0, 128)[None, :]
+    q, k = tlx.local_alloc((128, 128), tl.float16, 1), tlx.local_alloc((128, 128), tl.float16, 1)
+    shared = tlx.storage_alias_spec(storage=tlx.storage_kind.tmem)
+    s = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem, reuse=shared)
+    p = tlx.local_alloc((128, 128), tl.float16, 1, tlx.storage_kind.tmem, reuse=shared)
+    o = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem)
+    done = tlx.alloc_barriers(1)
+    ones = tl.full((128, 128), 1.0, tl.float16)
+    tlx.local_store(q[0], ones)
+    tlx.local_store(k[0], ones)
+    tlx.local_store(p[0], ones + ones)
+    tlx.async_dot(p[0], k[0], o[0], use_acc=False, force_async=True)
+    tlx.async_dot(q[0], k[0], s[0], use_acc=False, force_async=True)
+    tlx.tcgen05_commit(done[0])
+    tlx.barrier_wait(done[0], 0)
+    tl.store(x_ptr + at, tlx.local_load(o[0]) + tlx.local_load(s[0]))
+
+
+x = torch.empty((128, 128), device="cpu", dtype=torch.float32)
+kernel[(1,)](x)
+x = getattr(x, "array", x)
+assert (x == 3 * 128).all()
+"""
+
+
+@pytest.mark.usefixtures("torch")
+def test_the_order_of_issue_counts(script):
+    """Scripts for Blackwell rely on it: scores are written where the product in front of theirs reads its operand."""
+    assert run(["--interpret", "--target", "sm_100a", script(ISSUED)]) == 0
+
+
 @pytest.mark.usefixtures("torch")
 def test_an_unknown_option_is_refused_as_by_stock(script):
     with pytest.raises(KeyError, match="Keyword argument num_wraps was specified but unrecognised"):

@@ -54,6 +54,8 @@ SHAPES = [
     "a[:, None] + b", "a[None, :] * a[:, None]", "tl.squeeze(a[None, :], 0)", "tl.squeeze(a, 0)",
     "tl.unsqueeze(a, 1)", "tl.unsqueeze(a, -1)", "tl.interleave(a, a)", "tl.interleave(b, b)", "a.item()",
     "tl.full((1, 1), 2, tl.int32).item()", "tl.add(p, a)",
+    "tl.reshape(tl.full((1, 1), 2, tl.int32), ())", "tl.full((1,), x, tl.int32).reshape(())", "tl.reshape(a, ())",
+    "tl.reshape(x, ())", "tl.reshape(tl.full((1,), x, tl.int32))", "tl.view(tl.full((1,), x, tl.int32), ())",
 ]  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from tests.unit.interpreter.reports import at, expect_fault, run
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.interpret import Options, interpret_module
+from tlx_xdsl.runtime.interpret import interpret_module
+from tlx_xdsl.runtime.interpret_options import Options
 
 # What the user's language has no word for, but a pass could get wrong -------------------------------------------------
 

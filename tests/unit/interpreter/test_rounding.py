@@ -7,7 +7,6 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.runtime.interpret import interpret_text
 
 BLACKWELL = {"target": "sm_100a", "jobs": 1}
@@ -93,62 +92,3 @@ def test_packed_arithmetic(operation, count, expected):
     text = PACKED.format(operation=operation, types=", ".join(["tensor<64xf32, #b>"] * count))
     interpret_text(text, 1, [x, y], jobs=1)
     np.testing.assert_array_equal(y, expected(x))
-
-
-# --- votes ----------------------------------------------------------------------------------------------------------
-
-
-@tlx_xdsl.jit
-def vote(x_ptr, y_ptr, MASK: tl.constexpr):
-    tl.store(y_ptr, tlx.vote_ballot_sync(MASK, tl.load(x_ptr + tl.arange(0, 128)) > 0))
-
-
-@pytest.mark.parametrize(("value", "expected"), [(1, 0x0000FFFF), (0, 0)])
-def test_a_vote_of_all_needs_no_layout(value, expected):
-    y = np.full(1, -1, np.int32)
-    tlx_xdsl.interpret(vote, 1, np.full(128, value, np.int32), y, 0xFFFF, target="sm_90a", jobs=1)
-    assert y[0] == expected
-
-
-def test_a_vote_needs_a_layout():
-    x, y = np.zeros(128, np.int32), np.zeros(1, np.int32)
-    x[5] = 1
-    with pytest.raises(Fault, match="without a layout nobody knows who holds what"):
-        tlx_xdsl.interpret(vote, 1, x, y, -1, target="sm_90a", jobs=1)
-
-
-VOTE = """
-#b = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [{warps}], order = [0]}}>
-module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "cuda:90",
-                   "ttg.threads-per-warp" = 32 : i32}} {{
-  tt.func public @f(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>) {{
-    %r = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32, #b>
-    %xs = tt.splat %x : !tt.ptr<i32> -> tensor<64x!tt.ptr<i32>, #b>
-    %xp = tt.addptr %xs, %r : tensor<64x!tt.ptr<i32>, #b>, tensor<64xi32, #b>
-    %v = tt.load %xp : tensor<64x!tt.ptr<i32>, #b>
-    %zero = arith.constant dense<0> : tensor<64xi32, #b>
-    %p = arith.cmpi ne, %v, %zero : tensor<64xi32, #b>
-    %mask = arith.constant -1 : i32
-    %w = tlx.vote_ballot %mask, %p : tensor<64xi1, #b>
-    tt.store %y, %w : !tt.ptr<i32>
-    tt.return
-  }}
-}}
-"""
-
-
-def test_a_thread_votes_for_its_elements():
-    x, y = np.zeros(64, np.int32), np.zeros(1, np.int32)
-    x[[3, 32 + 7]] = 1
-    interpret_text(VOTE.format(warps=1), 1, [x, y], jobs=1)
-    assert y[0] == 1 << 3 | 1 << 7
-
-
-def test_warps_must_agree():
-    x, y = np.zeros(64, np.int32), np.zeros(1, np.int32)
-    x[[3, 32 + 3]] = 1
-    interpret_text(VOTE.format(warps=2), 1, [x, y], jobs=1)
-    assert y[0] == 1 << 3
-    x[32 + 3] = 0
-    with pytest.raises(Fault, match=r"the warps of a task vote differently.*: 0x00000008, 0x00000000"):
-        interpret_text(VOTE.format(warps=2), 1, [x, y], jobs=1)

@@ -19,7 +19,7 @@ OFFSETS = "i = tl.arange(0, 64)"
 BODIES: dict[str, tuple[list[str], int]] = {
     "prefetch": ([OFFSETS, "tlx.prefetch(x + i)"], 80),
     "clock": (["tl.store(c, tlx.clock64())"], 80),
-    "vote": ([OFFSETS, "tl.store(n_out, tlx.vote_ballot_sync(-1, i > 5))"], 80),
+    "vote": ([OFFSETS, "tl.store(n_out + i, tlx.vote_ballot_sync(-1, i > 5))"], 80),
     "thread id": (["tl.store(n_out, tlx.thread_id(0))"], 80),
     "named barriers": (
         [

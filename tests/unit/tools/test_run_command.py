@@ -234,6 +234,19 @@ def test_what_nobody_has_written_may_be_a_warning(kernels, capsys):
     assert line[caret.index("^") :] == "tlx.local_load(buffer[0]))"
 
 
+def test_issue_may_order_the_tensor_core(capsys):
+    kernel = f"{Path(__file__).parents[1] / 'interpreter' / 'test_tensor_core_order.py'}:copies"
+    arguments = ["--grid", 1, "--target", "sm_100a", "--constexpr", "OVERWRITES=True", "--constexpr", "REUSES=False"]
+    arguments += ["--arg", "a_ptr=randint(0,8):fp32[128,32]", "--arg", "b_ptr=randint(0,8):fp32[32,64]"]
+    arguments += ["--arg", "c_ptr=nan:fp32[2,128,64]", "--check", "c_ptr=np.stack([a_ptr @ b_ptr] * 2)"]
+    assert run(kernel, *arguments) == 1
+    told = capsys.readouterr().err
+    assert "error: the tcgen05.cp of the default task writes 'a[0]' while an earlier one may still be in flight" in told
+    assert "note: one task issues both: with --tensor-core-order issue (in Python tensor_core_order=" in told
+    assert run(kernel, *arguments, "--tensor-core-order", "issue") == 0
+    assert "largest error 0.0e+00" in capsys.readouterr().out
+
+
 def test_nothing_written(kernels, capsys):
     assert run(f"{kernels}:spins", "--grid", 1, "--arg", "x=ones:i32[1]") == 0
     assert capsys.readouterr().out.splitlines()[0] == "no array has changed"

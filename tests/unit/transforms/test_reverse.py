@@ -240,7 +240,7 @@ def special(p, q, d):
     rank = tlx.cluster_cta_rank() + tlx.cluster_size_1d()
     halves = tlx.stoch_round(tl.load(p + x), tl.float16, tl.load(q + x))
     tl.store(p + x, halves.to(tl.float32))
-    tl.store(q + rank, votes + start.to(tl.int32))
+    tl.store(q + rank + x, votes + start.to(tl.int32))
 
 
 TLX_COMPILE = {

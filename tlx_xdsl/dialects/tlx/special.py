@@ -10,9 +10,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, FLOAT_TENSOR, I32_TENSOR
+from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, FLOAT_TENSOR, I32_LIKE, I32_TENSOR
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type
+from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type, with_element_type
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttg.views import verify_view
 from tlx_xdsl.targets import Feature
@@ -35,19 +35,25 @@ class Clock64Op(TritonOp):
 class VoteBallotOp(TritonOp):
     """A bit for each thread of the warp that `mask` names: whether its `pred` holds (PTX: vote.sync.ballot.b32).
 
-    Of a tensor, a thread's predicate is whether any element that it holds is true.
-    Example: `%b = tlx.vote_ballot %mask, %p : tensor<64xi1>`
+    Of a tensor, a thread's predicate is whether any element that it holds is true, and the result has the bits of the
+    warp in each element that the warp holds. So both have one layout, and the bits depend on it.
+    Example: `%b = tlx.vote_ballot %mask, %p : tensor<64xi1> -> tensor<64xi32>`
     """
 
     name = "tlx.vote_ballot"
 
     mask = operand_def(i32)
     pred = operand_def(BOOL_LIKE)
-    result = result_def(i32)
+    result = result_def(I32_LIKE)
 
     # The threads of the warp meet here.
     traits = traits_def(*SYNCHRONISES)
-    assembly_format = "$mask `,` $pred attr-dict `:` type($pred)"
+    assembly_format = "$mask `,` $pred attr-dict `:` type($pred) `->` type($result)"
+
+    def verify_(self) -> None:
+        """The result has the shape and the layout of the predicate."""
+        if (expected := with_element_type(self.pred.type, i32)) != self.result.type:
+            raise VerifyException(f"votes of {self.pred.type} must give {expected}, found {self.result.type}")
 
 
 ROUNDED = (BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type)

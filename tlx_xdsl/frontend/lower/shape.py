@@ -132,16 +132,21 @@ def _permuted(call: Call, value: Tensor, order: tuple[int, ...]) -> Tensor:
 
 @lowers("tl.reshape")
 def _reshape(call: Call) -> Value:
-    return _reshaped(call, call.block("input"), call.flag("can_reorder"))
+    value, shape = call.tensor("input"), _shape(call)
+    if shape:
+        return _reshaped(call, call.block("input"), shape, call.flag("can_reorder"))
+    # No dimensions: the number itself.
+    if prod(value.shape) != 1:
+        call.fail("shape", f"'shape' must keep the {prod(value.shape)} elements of the block, found []")
+    return unsplat(call.builder, value) if value.shape else value
 
 
 @lowers("tl.view")
 def _view(call: Call) -> Value:
-    return _reshaped(call, call.block("input"), True)
+    return _reshaped(call, call.block("input"), _shape(call), True)
 
 
-def _reshaped(call: Call, value: Tensor, can_reorder: bool) -> Tensor:
-    shape = _shape(call)
+def _reshaped(call: Call, value: Tensor, shape: tuple[int, ...], can_reorder: bool) -> Tensor:
     if not shape or prod(shape) != prod(value.shape):
         call.fail("shape", f"'shape' must keep the {prod(value.shape)} elements of the block, found {list(shape)}")
     return reshape(call.builder, value, shape, can_reorder=can_reorder)

@@ -68,7 +68,8 @@ def _vote_ballot_sync(call: Call) -> Value:
         pred = call.scalar("pred", int1)
     if pred.dtype != int1:
         call.expected("pred", "an int1 or a block of int1")
-    return Tensor(call.emit(dialect.VoteBallotOp(operands=[mask.ssa, pred.ssa], result_types=[i32])).result, int32)
+    op = dialect.VoteBallotOp(operands=[mask.ssa, pred.ssa], result_types=[ir_type(int32, pred.shape)])
+    return Tensor(call.emit(op).result, int32, pred.shape)
 
 
 @lowers("tlx.dtype_of")

@@ -12,6 +12,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import Array, dtype_of
 from tlx_xdsl.interpreter.ops.special import register_value
+from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Run, effect
 from tlx_xdsl.interpreter.task import Task
@@ -89,17 +90,47 @@ def _tied(op: tt.ElementwiseInlineAsmOp) -> dict[str, str]:
     return {f"${number}": f"${text}" for number, text in enumerate(texts) if text.isdigit()}
 
 
+def _threads(op: tt.ElementwiseInlineAsmOp, program: Program) -> tuple[Array, ...] | None:
+    """The element that each thread holds in each register, where that counts.
+
+    Raises UnknownInstruction where it counts and nobody knows.
+    """
+    if not program.crosses_lanes:
+        return None
+    if (holders := held_elements(op.result[0])) is None:
+        raise UnknownInstruction("the threads of a warp exchange something, and without a layout nobody knows what")
+    return holders
+
+
+def _of_threads(held: Array, pack: int) -> Array:
+    """What threads hold, by register, warp and lane, in the order of packs: a row for each pack of each thread.
+
+    The lanes of a warp are neighbours. The last pack of a thread is filled up with zeros.
+    """
+    count, warps, lanes = held.shape
+    filled = np.concatenate((held, np.zeros((-count % pack, warps, lanes), held.dtype)))
+    return filled.reshape(-1, pack, warps, lanes).transpose(0, 2, 3, 1).reshape(-1)
+
+
+def _to_threads(rows: Array, pack: int, shape: tuple[int, ...]) -> Array:
+    """The way back, to registers, warps and lanes."""
+    count, warps, lanes = shape
+    return rows.reshape(-1, warps, lanes, pack).transpose(0, 3, 1, 2).reshape(-1, warps, lanes)[:count]
+
+
 @effect(tt.ElementwiseInlineAsmOp)
 def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
     """A straight line of PTX for each pack of elements; packs are made of neighbours in row-major order.
 
-    Raises Fault for an instruction that the interpreter does not know, when it is to run.
+    Where the threads of a warp exchange something, packs are made of the elements that a thread holds.
+    Raises Fault for an instruction that the interpreter does not know, when it is to run, and for an exchange between
+    threads of which nobody knows what they hold.
     """
     pack, single = op.packed_element.value.data, len(op.result) == 1
     tensor = as_tensor(op.result[0].type)
     shape = () if tensor is None else tensor.get_shape()
     count = int(np.prod(shape))
-    prepared: list[tuple[Program, list[_Slot], list[_Slot]]] = []
+    prepared: list[tuple[Program, list[_Slot], list[_Slot], tuple[Array, ...] | None]] = []
 
     def run(task: Task, *arguments: Array) -> Any:
         def special(name: str) -> int | None:
@@ -108,16 +139,23 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
 
         try:
             if not prepared:
-                prepared.append((Program(op.asm_string.data), *_slots(op)))
-            program, results, sources = prepared[0]
-            given = {name: held for slot, value in zip(sources, arguments, strict=True)
-                     for name, held in slot.split(np.broadcast_to(value, shape), pack).items()}  # fmt: skip
+                prepared.append((program := Program(op.asm_string.data), *_slots(op), _threads(op, program)))
+            program, results, sources, holders = prepared[0]
+            size = count if holders is None else _of_threads(holders[0], pack).size
+            given: dict[str, Array] = {}
+            for slot, value in zip(sources, arguments, strict=True):
+                spread = np.broadcast_to(value, shape)
+                given |= slot.split(spread if holders is None else _of_threads(spread[holders], pack), pack)
             given |= {result: given[name] for name, result in _tied(op).items()}
             wanted = {name: slot.bits for slot in results for name in slot.names}
-            registers = program.run(-(-count // pack), given, wanted, special)
+            registers = program.run(-(-size // pack), given, wanted, special)
         except UnknownInstruction as error:
             raise fault_at(op, str(error)) from None
-        values = [slot.join(registers, pack, count).reshape(shape)[()] for slot in results]
+        values = [slot.join(registers, pack, size) for slot in results]
+        if holders is not None:
+            held = [_to_threads(value, pack, holders[0].shape) for value in values]
+            values = [give_to_elements(op, holders, value, shape) for value in held]
+        values = [value.reshape(shape)[()] for value in values]
         return values[0] if single else values
 
     return run

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.tensors import as_tensor
@@ -44,6 +44,18 @@ def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
     indices = dict(zip(names, grid, strict=True)) | {BLOCK: np.zeros_like(grid[0])}
     found = linear.apply_array({name: indices[name] for name in linear.in_names})
     return tuple(np.broadcast_to(found[name], grid[0].shape) for name in linear.out_names)
+
+
+def give_to_elements(op: Operation, holders: tuple[Array, ...], values: Array, shape: tuple[int, ...]) -> Array:
+    """The tensor whose elements the threads hold as `values`, by register, warp and lane.
+
+    Raises Fault where threads that hold the same element do not agree on it.
+    """
+    result = np.empty(shape, values.dtype)
+    result[holders] = values
+    if (result[holders] != values).any():
+        raise fault_at(op, "threads that hold the same element of the result get different values for it")
+    return result
 
 
 @pure(UnrealizedConversionCastOp)

@@ -250,6 +250,8 @@ def _move(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | Non
 
 LANES = 32
 """Threads of a warp."""
+ACROSS_LANES = frozenset(("vote",))
+"""Instructions that give a thread something of the others of its warp: 32 neighbours of a register are a warp."""
 
 
 def _ballot(voters: Array, mask: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ptx.conversions import CONVERSIONS
-from tlx_xdsl.interpreter.ptx.instructions import INSTRUCTIONS, Compiled
+from tlx_xdsl.interpreter.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, Compiled
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
 
@@ -25,6 +25,11 @@ class Program:
         self._steps = [
             (statement, compile_statement(statement)) for statement in statements if statement.name not in _NOTHING
         ]
+
+    @property
+    def crosses_lanes(self) -> bool:
+        """Whether a thread gets something of the others of its warp."""
+        return any(statement.name in ACROSS_LANES for statement, _ in self._steps)
 
     def run(
         self,

@@ -29,7 +29,12 @@ def stoch_round(src: Any, dst_ty: dtype, rand_bits: Any) -> Any:
 
 @_tlx
 def vote_ballot_sync(mask: Any, pred: Any) -> Any:
-    """A bit for each thread of the warp in `mask`: whether its `pred` holds, or any of its elements of a block."""
+    """A bit for each thread of the warp in `mask`: whether its `pred` holds.
+
+    Of a block, a thread votes with whether any element that it holds is true, and the result is a block of the same
+    shape: each element has the bits of the warp that holds it. Which threads hold what is the compiler's choice, so
+    rely on no more than that an element's bits are not 0 where it is true and `mask` names all threads.
+    """
 
 
 @_tlx

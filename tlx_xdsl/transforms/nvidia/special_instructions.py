@@ -20,19 +20,15 @@ nvvm.inline_ptx "fence.acq_rel.gpu;"
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    BoolAttr,
     Float8E4M3FNType,
     Float8E5M2Type,
     Float16Type,
-    IntegerAttr,
     ModuleOp,
-    StringAttr,
     TensorType,
     UnrealizedConversionCastOp,
     i32,
@@ -43,12 +39,12 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.dialects import tlx, tt
+from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.arith import ExtUIOp
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
-from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
+from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx, inline_ptx
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 
 
@@ -77,24 +73,9 @@ class LowerSpecialInstructionsPass(ModulePass):
                     pass
 
 
-def _elementwise(
-    code: str, constraints: str, pack: int, operands: Sequence[SSAValue], result: Attribute, *, pure: bool
-) -> tt.ElementwiseInlineAsmOp:
-    return tt.ElementwiseInlineAsmOp(
-        operands=[list(operands)],
-        properties={
-            "asm_string": StringAttr(code),
-            "constraints": StringAttr(constraints),
-            "packed_element": IntegerAttr(pack, i32),
-            "pure": BoolAttr.from_bool(pure),
-        },
-        result_types=[[result]],
-    )
-
-
 def _clock(op: tlx.Clock64Op) -> None:
     # nvvm.inline_ptx would take the percent sign for an operand (Triton 3.6 to 3.8).
-    replace(op, _elementwise("mov.u64 $0, %clock64;", "=l", 1, [], i64, pure=False))
+    replace(op, elementwise_ptx("mov.u64 $0, %clock64;", "=l", 1, [], i64, pure=False))
 
 
 _ROUNDED: dict[type[Attribute], str] = {
@@ -116,7 +97,7 @@ def _stoch_round(op: tlx.StochRoundOp) -> None:
     pack = int(type_[-1])
     code = (_ROUND_2 if pack == 2 else _ROUND_4).format(type=type_)
     constraints = ",".join(["=r", *["f"] * pack, *["r"] * pack])
-    replace(op, _elementwise(code, constraints, pack, [op.src, op.rand_bits], op.result.type, pure=True))
+    replace(op, elementwise_ptx(code, constraints, pack, [op.src, op.rand_bits], op.result.type, pure=True))
 
 
 def _prefetch(op: tlx.PrefetchOp) -> None:
@@ -130,7 +111,7 @@ def _prefetch(op: tlx.PrefetchOp) -> None:
         operands.append(insert_before(op, ExtUIOp(op.mask, i32)).result)
         constraints += ",r"
     # The operation wants a result; nobody reads it.
-    insert_before(op, _elementwise(code, constraints, 1, operands, like(op.src, i32), pure=False))
+    insert_before(op, elementwise_ptx(code, constraints, 1, operands, like(op.src, i32), pure=False))
     Rewriter.erase_op(op)
 
 

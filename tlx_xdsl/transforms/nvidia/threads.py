@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, TensorType, UnrealizedConversionCastOp, i32, i64
 from xdsl.dialects.llvm import ExtractValueOp, LLVMStructType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -27,19 +27,28 @@ from tlx_xdsl.transforms.rewriting import insert_before
 def registers_of(anchor: Operation, tensor: SSAValue) -> list[SSAValue]:
     """The elements of `tensor` that a thread holds, one by one, as operations in front of `anchor` give them.
 
+    Raises CompilationError as `register_count` does.
+    """
+    count = register_count(anchor, tensor.type)
+    struct = LLVMStructType.from_type_list([tensor_type(tensor.type).element_type] * count)
+    cast = insert_before(anchor, UnrealizedConversionCastOp(operands=[tensor], result_types=[[struct]]))
+    return [extract(anchor, cast.results[0], index) for index in range(count)]
+
+
+def register_count(anchor: Operation, tensor: Attribute) -> int:
+    """How many elements of a tensor of that type a thread holds, for `anchor`.
+
     Raises CompilationError where the tensor has no layout, or one that Triton's versions take for different numbers of
     registers.
     """
-    type_ = tensor_type(tensor.type)
+    type_ = tensor_type(tensor)
     if not isinstance(type_.encoding, LayoutAttr) or not isinstance(type_.encoding.data, DistributedLayout):
         raise error_at(anchor, f"the threads that hold {type_} are not known: it has no layout")
     layout, shape = type_.encoding.data, type_.get_shape()
     counts = {distributed_to_linear(layout, shape, each.version).in_sizes.get(REGISTER, 1) for each in PROFILES}
     if len(counts) > 1:
         raise error_at(anchor, f"the threads hold elements of {type_} several times, in some versions of Triton only")
-    struct = LLVMStructType.from_type_list([type_.element_type] * counts.pop())
-    cast = insert_before(anchor, UnrealizedConversionCastOp(operands=[tensor], result_types=[[struct]]))
-    return [extract(anchor, cast.results[0], index) for index in range(len(struct.types))]
+    return counts.pop()
 
 
 def extract(anchor: Operation, struct: SSAValue, index: int) -> SSAValue:

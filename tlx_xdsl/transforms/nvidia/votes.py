@@ -1,39 +1,39 @@
 """`tlx-lower-votes`: votes of the threads of a warp as PTX (PTX ISA, "vote.sync").
 
 A thread votes with its predicate; of a tensor, with whether any of the elements that it holds is true. So this comes
-when tensors have their layouts.
+when tensors have their layouts. The bits of a tensor's vote stand in each element of the result, which comes from
+inline assembly over all elements of a thread at once: a number that is splatted, or a cast of registers, could be taken
+in another layout, where the thread holds other elements. Where stock Triton wants another layout for the assembly, it
+votes again, with the elements that threads hold there: an element's own vote is in its bits in each of them.
 
 Before:
 ```mlir
-%b = tlx.vote_ballot %mask, %p : tensor<256xi1, #blocked>
+%b = tlx.vote_ballot %mask, %p : tensor<256xi1, #blocked> -> tensor<256xi32, #blocked>
 ```
 After, with 4 warps:
 ```mlir
-%held = builtin.unrealized_conversion_cast %p : tensor<256xi1, #blocked> to !llvm.struct<(i1, i1)>
-%p0 = llvm.extractvalue %held[0] : !llvm.struct<(i1, i1)>
-%p1 = llvm.extractvalue %held[1] : !llvm.struct<(i1, i1)>
-%any = arith.ori %p0, %p1 : i1
-%vote = arith.extui %any : i1 to i32
-%b = nvvm.inline_ptx "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }" ro(%vote, %mask : ...)
+%votes = arith.extui %p : tensor<256xi1, #blocked> to tensor<256xi32, #blocked>
+%masks = tt.splat %mask : i32 -> tensor<256xi32, #blocked>
+%b = tt.elementwise_inline_asm "{ .reg .pred p; .reg .b32 v; or.b32 v, $2, $3; setp.ne.b32 p, v, 0;
+  vote.sync.ballot.b32 $0, p, $4; mov.b32 $1, $0; }" {constraints = "=r,=r,r,r,r,r", packed_element = 2 : i32,
+  pure = false} %votes, %masks : tensor<256xi32, #blocked>, tensor<256xi32, #blocked> -> tensor<256xi32, #blocked>
 ```
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from xdsl.context import Context
-from xdsl.dialects.arith import OrIOp
 from xdsl.dialects.builtin import ModuleOp, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.arith import ExtUIOp
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
-from tlx_xdsl.transforms.nvidia.threads import registers_of
+from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx, inline_ptx
+from tlx_xdsl.transforms.nvidia.threads import register_count
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 
 _BALLOT = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }"
@@ -52,17 +52,29 @@ class LowerVotesPass(ModulePass):
         """
         for inner in list(op.walk()):
             if isinstance(inner, tlx.VoteBallotOp):
-                _lower(inner)
+                replace(inner, _of_number(inner) if as_tensor(inner.pred.type) is None else _of_tensor(inner))
 
 
-def _lower(op: tlx.VoteBallotOp) -> None:
-    vote = op.pred
-    if as_tensor(vote.type) is not None:
-
-        def either(a: SSAValue, b: SSAValue) -> SSAValue:
-            return insert_before(op, OrIOp(a, b)).result
-
-        vote = reduce(either, registers_of(op, vote))
+def _of_number(op: tlx.VoteBallotOp) -> Operation:
     # A predicate as an operand breaks where it is a constant.
-    number = insert_before(op, ExtUIOp(vote, i32)).result
-    replace(op, inline_ptx(_BALLOT, [number, op.mask], [i32]))
+    vote = insert_before(op, ExtUIOp(op.pred, i32)).result
+    return inline_ptx(_BALLOT, [vote, op.mask], [i32])
+
+
+def _of_tensor(op: tlx.VoteBallotOp) -> Operation:
+    count = register_count(op, op.pred.type)
+    votes = insert_before(op, ExtUIOp(op.pred, i32)).result
+    masks = insert_before(op, tt.SplatOp(operands=[op.mask], result_types=[op.result.type])).result
+    constraints = ",".join(["=r"] * count + ["r"] * 2 * count)
+    return elementwise_ptx(_code(count), constraints, count, [votes, masks], op.result.type, pure=False)
+
+
+def _code(count: int) -> str:
+    """The vote of a thread with `count` elements: registers of the results come first, then votes, then masks."""
+    if count == 1:
+        return _BALLOT
+    first, *others = range(count, 2 * count)
+    either = [f"or.b32 v, {'v' if number else f'${first}'}, ${other};" for number, other in enumerate(others)]
+    copies = [f"mov.b32 ${number}, $0;" for number in range(1, count)]
+    ballot = f"setp.ne.b32 p, v, 0; vote.sync.ballot.b32 $0, p, ${2 * count};"
+    return " ".join(["{ .reg .pred p; .reg .b32 v;", *either, ballot, *copies, "}"])

@@ -22,6 +22,8 @@ class Benign:
     """Only the operations of this task, where it is given."""
     which: tuple[int, ...] = ()
     """Only these of the same line, task and mutation, in program order; all where it is empty."""
+    order: str = ""
+    """Only under this `tensor_core_order`, where it is given."""
 
 
 _TURN = (
@@ -40,6 +42,11 @@ _COMMITTED = (
 _RELEASED = (
     "The cluster's barrier behind it is not relaxed: arriving releases, and waiting acquires, at the scope of the "
     "cluster, so it orders the initialisation as well. The fence is what a relaxed arrival needs."
+)
+
+_ISSUED = (
+    "Only PTX wants this wait: the product behind it writes where the one in front of it reads its operand, and by "
+    "their issue the two are in order. Threads learn that either is over by commits behind them."
 )
 
 BENIGN = (
@@ -84,6 +91,16 @@ BENIGN = (
     Benign(
         "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(p_full[index], n & 1)",
         "A group writes its first slice, and arrives for it, before the second one.", which=(0, 2, 4, 6),
+    ),
+    Benign(
+        "blackwell_attention", "drop", "tlx.barrier_wait(o_full[group], (n - 1) & 1)", _ISSUED, "partition 2",
+        order="issue",
+    ),
+    Benign(
+        "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
+        f"{_ISSUED} Group 0's barrier completes for group 1, too: its product is issued before. Group 0 would wait for "
+        "group 1's, which is issued behind: a deadlock.",
+        "partition 2", (1,), order="issue",
     ),
     Benign("cluster_gemm", "drop", "tlx.fence_mbarrier_init_cluster()", _RELEASED),
     Benign("cluster_pair", "drop", "tlx.fence_mbarrier_init_cluster()", _RELEASED),

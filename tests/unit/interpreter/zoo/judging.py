@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tests.unit.interpreter.zoo.benign import BENIGN, Benign
 from tests.unit.interpreter.zoo.kernels import Case, Problem
 from tests.unit.interpreter.zoo.mutations import TILE, Site, is_barrier, sites
-from tests.unit.interpreter.zoo.running import Outcome, run_mutant
+from tests.unit.interpreter.zoo.running import PTX, Outcome, run_mutant
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, WarpSpecializePartitionsOp
 from tlx_xdsl.interpreter.faults import place
 from tlx_xdsl.interpreter.users import task_of, users
@@ -71,13 +71,20 @@ class Row:
             yield f"{what}: the report names no line of it: {self.outcome.text}"
 
 
-def rows(case: Case, module: ModuleOp, problem: Problem, chosen: Iterable[int] | None = None) -> Iterator[Row]:
-    """Run the mutants of a module, all or those of the given numbers."""
-    every = sites(module)
-    benign = dict(_benign(case.name, every))
+def rows(
+    case: Case, module: ModuleOp, problem: Problem, chosen: Iterable[int] | None = None, order: str = PTX
+) -> Iterator[Row]:
+    """Run the mutants of a module, all or those of the given numbers, under a `tensor_core_order`."""
+    every, benign = sites(module), benign_mutants(case, module, order)
     for number in range(len(every)) if chosen is None else chosen:
         site = every[number]
-        yield Row(case.name, site, benign.get(number), run_mutant(site.mutant(module), problem))
+        yield Row(case.name, site, benign.get(number), run_mutant(site.mutant(module), problem, order=order))
+
+
+def benign_mutants(case: Case, module: ModuleOp, order: str = PTX) -> dict[int, Benign]:
+    """The mutants of a module that are benign under a `tensor_core_order`, by number."""
+    found = _benign(case.name, sites(module))
+    return {number: entry for number, entry in found if not entry.order or entry.order == order}
 
 
 def unused(case: Case, module: ModuleOp) -> list[Benign]:

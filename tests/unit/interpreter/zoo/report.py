@@ -1,4 +1,4 @@
-"""Print the table of the mutation zoo: `python -m tests.unit.interpreter.zoo.report [--stage STAGE] [KERNEL ...]`."""
+"""Print the table of the mutation zoo: `python -m tests.unit.interpreter.zoo.report [KERNEL ...]`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 
 from tests.unit.interpreter.zoo.judging import Row, rows
 from tests.unit.interpreter.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR
+from tests.unit.interpreter.zoo.running import ISSUE, PTX
 from tlx_xdsl.interpreter.faults import place
 
 
@@ -25,6 +26,7 @@ def main() -> None:
     """Run the zoo, and print what became of every mutant."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"of {', '.join(case.name for case in CASES)}")
+    parser.add_argument("--tensor-core-order", default=PTX, choices=[PTX, ISSUE])
     parser.add_argument("--stage", default=FRONTEND, choices=[FRONTEND, ALIASED, TTGIR])
     arguments = parser.parse_args()
     print("| kernel | line | operation | mutation | found as | schedule | report, or why it is benign |")
@@ -35,7 +37,7 @@ def main() -> None:
     for case in CASES:
         if arguments.kernels and case.name not in arguments.kernels:
             continue
-        for row in rows(case, case.module(arguments.stage), case.make()):
+        for row in rows(case, case.module(arguments.stage), case.make(), order=arguments.tensor_core_order):
             print(line(row), flush=True)
             found[row.found] += 1
             if row.outcome.is_reported:

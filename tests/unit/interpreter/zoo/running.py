@@ -16,7 +16,10 @@ from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import Plan, make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS
 from tlx_xdsl.text.diagnostics import collected_diagnostics
+
+PTX, ISSUE = TENSOR_CORE_ORDERS
 
 MAX_TURNS = 20_000
 """Turns of a cluster that none of the kernels comes near."""
@@ -40,12 +43,12 @@ class Outcome:
         return self.kind in ("fault", "deadlock", "warning")
 
 
-def run_plan(plan: Plan, problem: Problem, policy: str, seed: int = 0) -> Outcome:
-    """Run all programs of a problem under one policy."""
+def run_plan(plan: Plan, problem: Problem, policy: str, seed: int = 0, order: str = PTX) -> Outcome:
+    """Run all programs of a problem under one policy; `order` is the option `tensor_core_order`."""
     problem.reset()
     memory = GlobalMemory()
     arguments = bind(plan.function, problem.arguments, problem.names, memory)
-    launch = Launch(plan, memory, problem.grid, problem.cluster, arguments)
+    launch = Launch(plan, memory, problem.grid, problem.cluster, arguments, in_issue_order=order == ISSUE)
     with collected_diagnostics() as warnings:
         try:
             for _ in run_clusters(launch, list(clusters(launch)), Settings(policy, seed, MAX_TURNS)):
@@ -62,12 +65,14 @@ def _is_crash(text: str) -> bool:
     return "internal error" in text or "Traceback" in text
 
 
-def run_mutant(module: ModuleOp, problem: Problem, policies: Sequence[str] = POLICIES) -> list[Outcome]:
+def run_mutant(
+    module: ModuleOp, problem: Problem, policies: Sequence[str] = POLICIES, order: str = PTX
+) -> list[Outcome]:
     """Run a mutant under one policy after the other, until one reports something."""
     plan = make_plan(module)
     outcomes: list[Outcome] = []
     for policy in policies:
-        outcomes.append(run_plan(plan, problem, policy))
+        outcomes.append(run_plan(plan, problem, policy, order=order))
         if outcomes[-1].is_reported:
             break
     return outcomes

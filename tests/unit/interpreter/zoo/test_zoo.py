@@ -9,10 +9,10 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.interpreter.zoo.benign import BENIGN
-from tests.unit.interpreter.zoo.judging import rows, unused
+from tests.unit.interpreter.zoo.judging import benign_mutants, rows, unused
 from tests.unit.interpreter.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR, Case
 from tests.unit.interpreter.zoo.mutations import sites
-from tests.unit.interpreter.zoo.running import run_mutant, run_plan
+from tests.unit.interpreter.zoo.running import ISSUE, run_mutant, run_plan
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
@@ -38,6 +38,21 @@ def sample(case: Case, module) -> list[int]:
 def test_mutants_are_found(case):
     module = case.module()
     complaints = [told for row in rows(case, module, case.make(), sample(case, module)) for told in row.complaints()]
+    assert not complaints, "\n".join(complaints)
+
+
+ON_TENSOR_CORES = [case for case in CASES if case.name in ("blackwell_gemm", "blackwell_attention", "cluster_pair")]
+"""The kernels for Blackwell: `tensor_core_order` changes nothing for the others."""
+ISSUED = ON_TENSOR_CORES if volume.is_full() else [case for case in CASES if case.name == "blackwell_attention"]
+
+
+@pytest.mark.parametrize("case", ISSUED, ids=[case.name for case in ISSUED])
+def test_mutants_are_found_where_issue_orders(case):
+    module = case.module()
+    # What the order makes benign is among them.
+    differ = benign_mutants(case, module, ISSUE).keys() - benign_mutants(case, module).keys()
+    chosen = sorted(differ | set(sample(case, module)))
+    complaints = [told for row in rows(case, module, case.make(), chosen, ISSUE) for told in row.complaints()]
     assert not complaints, "\n".join(complaints)
 
 

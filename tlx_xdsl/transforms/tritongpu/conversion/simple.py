@@ -19,7 +19,7 @@ from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handle
 @handles(
     tt.AddPtrOp, tt.ApproxDivFOp, tt.AtomicPollOp, tt.BitcastOp, tt.ClampFOp, tt.ElementwiseInlineAsmOp,
     tt.ExternElementwiseOp, tt.FpToFpOp, tt.IntToPtrOp, tt.MapElementwiseOp, tt.MulhiUIOp, tt.PreciseDivFOp,
-    tt.PreciseSqrtOp, tt.PtrToIntOp, tt.ScanOp, ttng.PackedArithOp,
+    tt.PreciseSqrtOp, tt.PtrToIntOp, tt.ScanOp, ttng.PackedArithOp, tlx.VoteBallotOp,
 )  # fmt: skip
 def elementwise(converter: Converter, op: Operation) -> None:
     """Results and operands share one layout."""
@@ -40,7 +40,7 @@ def access(converter: Converter, op: Operation) -> None:
     tt.AssertOp, tt.DescriptorLoadOp, tt.DescriptorReduceOp, tt.DescriptorStoreOp, tt.HistogramOp, tt.MakeRangeOp,
     tt.PrintOp, tt.SplatOp, tt.UnsplatOp, ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.LocalStoreOp,
     tlx.AssertSameLayoutExpectedOp, tlx.AssertSameLayoutOp, tlx.AsyncRemoteStoreOp, tlx.DumpLayoutOp,
-    tlx.RemoteStoreOp, tlx.VoteBallotOp, ub.PoisonOp,
+    tlx.RemoteStoreOp, ub.PoisonOp,
 )  # fmt: skip
 def results_only(converter: Converter, op: Operation) -> None:
     """Results get layouts; operands may have any."""

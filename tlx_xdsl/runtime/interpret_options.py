@@ -1,0 +1,65 @@
+"""How a kernel is interpreted: the options of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlx_xdsl.interpreter.launch import MAX_TURNS
+from tlx_xdsl.interpreter.scheduler import POLICIES
+
+FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
+"""The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
+
+UNWRITTEN = ("error", "warn")
+"""What a read of memory that nobody has written may be."""
+
+TENSOR_CORE_ORDERS = ("ptx", "issue")
+"""What may order the operations that one task issues to a tensor core of Blackwell."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a kernel is interpreted."""
+
+    num_warps: int = 4
+    """Warps of the kernel outside of warp-specialised tasks."""
+    num_ctas: int = 1
+    """CTAs that share one tile."""
+    cluster: Sequence[int] = (1, 1, 1)
+    """Thread blocks of a cluster along x, y and z; where a module says it, that counts unless this does."""
+    target: str = "sm_90a"
+    stage: str = FRONTEND
+    """`frontend`, `aliased`, `ttgir`, or the name of the last pass of the pipeline that is to run."""
+    schedule: str = "round-robin"
+    """`round-robin`, `random` or `adversarial`."""
+    seed: int = 0
+    """Of the schedule."""
+    unwritten: str = UNWRITTEN[0]
+    """What a read of shared or tensor memory is that nobody has written: an `error`, or `warn`: a warning, and NaN."""
+    tensor_core_order: str = TENSOR_CORE_ORDERS[0]
+    """What orders the products (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
+
+    `ptx`: what PTX promises. Products with the same accumulator follow each other, and a product follows the copies
+    in front of it. `issue`: each follows all those in front of it, as on today's tensor cores. All else, such as
+    tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
+    """
+    jobs: int | None = None
+    """Processes; by default all cores for a grid that is worth it."""
+    max_turns: int = MAX_TURNS
+    """Turns of a cluster after which it counts as one that never ends."""
+    trace: str | Path | None = None
+    """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
+
+    def __post_init__(self) -> None:
+        if self.schedule not in POLICIES:
+            raise ValueError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
+        if self.unwritten not in UNWRITTEN:
+            raise ValueError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
+        if self.tensor_core_order not in TENSOR_CORE_ORDERS:
+            raise ValueError(
+                f"tensor_core_order must be {' or '.join(TENSOR_CORE_ORDERS)}, found '{self.tensor_core_order}'"
+            )
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"jobs must be at least 1, found {self.jobs}")
