@@ -60,7 +60,11 @@ GEMM_TARGETS = {
     (8192, 8192, 8192): 1.01,
     (8192, 8192, 512): 1.09,
     (4096, 14336, 4096): 1.00,
+    (3072, 3072, 3072): None,
+    (1024, 1024, 1024): None,
+    (128, 4096, 4096): None,
 }
+"""(m, n, k): ratio to cuBLAS; None where it is only looked at."""
 SCREENED = {
     "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, subtiles=2),
     "large, one buffer": replace(gemm_config.LARGE, buffers=1),
@@ -104,7 +108,7 @@ def gemm_family(dtype: str, dry: bool, screen: bool) -> Family:
         shapes = [(200, 136, 72)] if dry else [(512, 512, 512), (1000, 1304, 712), (129, 2051, 65), (1, 1, 1)]
         for name, config in gemm_config.CONFIGS.items():
             # Each configuration with each layout, every second time by columns.
-            layouts = {"large": (True, False), "short": (True, True), "small": (False, True)}
+            layouts = {"large": (True, False), "medium": (True, True), "small": (False, True), "tiny": (False, False)}
             for shape in shapes:
                 yield gpu_checks.check_gemm(shape, dtype, device, layouts=layouts[name], config=config, run=run)
         for shape in [(64, 64, 64)] if dry else [(4096, 4096, 4096), (8192, 8192, 512), (1000, 1304, 712)]:

@@ -76,8 +76,8 @@ def two_barriers(out_ptr):
 def test_memory_is_given_back_under_a_barrier():
     def edit(ops):
         array = next(op for op in ops if isinstance(op, ttg.LocalAllocOp))
-        end = ops[-1]
-        end.parent.insert_op_before(dealloc := ttg.LocalDeallocOp(operands=[array.result]), end)
+        last = [op for op in ops if isinstance(op, ttng.ArriveBarrierOp)][-1]
+        last.parent.insert_op_before(dealloc := ttg.LocalDeallocOp(operands=[array.result]), last)
         dealloc.location = array.location
 
     module = _edited(two_barriers, {"out_ptr": "*fp32"}, edit)
@@ -86,6 +86,18 @@ def test_memory_is_given_back_under_a_barrier():
     assert str(found.value).startswith(
         f"{at(two_barriers, 'first')}: error: 'bars[0]' is still in use as an mbarrier where its memory is given back"
     )
+
+
+def test_barriers_end_with_the_kernel():
+    """Their memory is given back where nothing follows that could use it."""
+
+    def edit(ops):
+        end = ops[-1]
+        for array in [op for op in ops if isinstance(op, ttg.LocalAllocOp)]:
+            end.parent.insert_op_before(ttg.LocalDeallocOp(operands=[array.result]), end)
+
+    module = _edited(two_barriers, {"out_ptr": "*fp32"}, edit)
+    assert interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1)).warnings == ()
 
 
 def test_a_barrier_whose_life_is_not_ended_where_others_are():

@@ -10,15 +10,15 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.gemm import gemm, gemm_launch
-from tlx_xdsl.kernels.gemm_config import CONFIGS, LARGE, SHARED_BYTES, SHORT, SMALL, GemmConfig, choose_config
+from tlx_xdsl.kernels.gemm_config import CONFIGS, LARGE, MEDIUM, SHARED_BYTES, SMALL, TINY, GemmConfig, choose_config
 
-TINY = {
+TILES = {
     "cooperative": GemmConfig("cooperative", 128, 64, 64, stages=2, subtiles=2, buffers=2),
     "pingpong": GemmConfig("pingpong", 64, 64, 64, stages=3, subtiles=1),
 }
 """Small tiles, so that programs have several and rings turn."""
 
-BOTH = list(itertools.product(TINY, DTYPES))
+BOTH = list(itertools.product(TILES, DTYPES))
 LAYOUTS = list(itertools.product((False, True), repeat=2))
 
 
@@ -35,13 +35,13 @@ def run(m, n, k, config, *, dtype="fp16", a_columns=False, b_columns=False, prog
 @pytest.mark.parametrize(("a_columns", "b_columns"), LAYOUTS)
 @pytest.mark.parametrize(("schedule", "dtype"), BOTH if volume.is_full() else BOTH[1:3])
 def test_layouts_and_types(schedule, dtype, a_columns, b_columns):
-    run(200, 203, 150, TINY[schedule], dtype=dtype, a_columns=a_columns, b_columns=b_columns)
+    run(200, 203, 150, TILES[schedule], dtype=dtype, a_columns=a_columns, b_columns=b_columns)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (8, 130, 65), (321, 65, 128)])
-@pytest.mark.parametrize("schedule", TINY)
+@pytest.mark.parametrize("schedule", TILES)
 def test_ragged(schedule, shape):
-    run(*shape, TINY[schedule], programs=2)
+    run(*shape, TILES[schedule], programs=2)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -53,15 +53,15 @@ def test_configurations(name):
 @pytest.mark.parametrize("shape", [(384, 200, 64), (700, 65, 64), (60, 300, 64)])
 def test_order_of_tiles(shape, group_m):
     """Groups that are full, that lack rows, and a last one of a single row: each tile is some program's, once."""
-    run(*shape, dataclasses.replace(TINY["cooperative"], group_m=group_m), programs=3)
+    run(*shape, dataclasses.replace(TILES["cooperative"], group_m=group_m), programs=3)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("schedule", TINY)
+@pytest.mark.parametrize("schedule", TILES)
 def test_text_for_stock_triton(schedule, policy):
     """What is compiled for a GPU, under every order of tasks."""
     for seed in range(5 if volume.is_full() else 1):
-        run(192, 192, 256, TINY[schedule], stage="ttgir", schedule=policy, seed=seed, programs=2)
+        run(192, 192, 256, TILES[schedule], stage="ttgir", schedule=policy, seed=seed, programs=2)
 
 
 def test_arrays_of_the_cpu_are_interpreted():
@@ -92,14 +92,24 @@ def test_nothing_to_add():
         ((4096, 4096, 4096), LARGE),
         ((4096, 14336, 4096), LARGE),
         ((8192, 8192, 8192), LARGE),
-        ((8192, 8192, 512), SHORT),
+        ((8192, 8192, 512), MEDIUM),
+        ((3072, 3072, 3072), MEDIUM),
+        ((1000, 1304, 712), MEDIUM),
         ((1024, 1024, 1024), SMALL),
-        ((8192, 128, 8192), SMALL),
-        ((1024, 1024, 256), SMALL),
+        ((4096, 256, 4096), SMALL),
+        ((512, 512, 512), TINY),
+        ((128, 4096, 4096), TINY),
+        ((1, 1, 1), TINY),
     ],
 )
 def test_choice(shape, expected):
     assert choose_config(*shape) is expected
+
+
+def test_choice_counts_multiprocessors():
+    """One round of large tiles on 132 becomes two on 100, where half as large ones take three."""
+    assert choose_config(2048, 2048, 2048, 132) is LARGE
+    assert choose_config(2048, 2048, 2048, 100) is MEDIUM
 
 
 def test_choices_fit_the_shared_memory():

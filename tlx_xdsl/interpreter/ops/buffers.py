@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.analysis.storage_regions import storage_regions
-from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places
 from tlx_xdsl.interpreter.faults import fault_at
@@ -70,14 +70,23 @@ def local_alloc(op: ttg.LocalAllocOp) -> Run:
 def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     """The buffer is dead: what is read from it now was never written.
 
-    Raises Fault when an asynchronous operation may still use it, and for an mbarrier whose life has not ended.
+    Where the kernel ends, too, nobody has another use for the memory of its mbarriers, so they end with it.
+
+    Raises Fault when an asynchronous operation may still use it, and elsewhere for an mbarrier whose life has not
+    ended.
     """
+    ends_kernel = _ends_kernel(op)
 
     def run(task: Task, view: View) -> None:
         view.cell.end(task.actor(op), task.clock, view.name)
         start, end = view.footprint.start, view.footprint.end
-        for address, barrier in view.memory.barriers.items():
-            if start <= address < end:
+        for address, barrier in list(view.memory.barriers.items()):
+            if not start <= address < end:
+                continue
+            if ends_kernel:
+                task.block.cluster.check_barrier(barrier)
+                del view.memory.barriers[address]
+            else:
                 raise fault_at(
                     op,
                     f"'{barrier.name}' is still in use as an mbarrier where its memory is given back",
@@ -86,6 +95,17 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
         view.memory.release(start, end - start)
 
     return run
+
+
+def _ends_kernel(op: Operation) -> bool:
+    """Whether no more than buffers' ends stands between `op` and the end of the kernel."""
+    following = op.next_op
+    while isinstance(following, ttg.LocalDeallocOp):
+        following = following.next_op
+    func = op.parent_op()
+    if not isinstance(following, tt.ReturnOp) or not isinstance(func, tt.FuncOp) or func.sym_visibility is None:
+        return False
+    return func.sym_visibility.data == "public"
 
 
 @step(ttg.LocalLoadOp)
