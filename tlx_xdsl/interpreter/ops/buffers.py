@@ -74,7 +74,7 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     """
 
     def run(task: Task, view: View) -> None:
-        view.cell.end(task.actor(op), task.clock, view.name)
+        view.cell.end(task.actor(op, view), task.clock, view.name)
         start, end = view.footprint.start, view.footprint.end
         for address, barrier in view.memory.barriers.items():
             if start <= address < end:
