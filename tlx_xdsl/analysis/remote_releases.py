@@ -89,15 +89,15 @@ class RemoteReleases:
 
 
 def remote_releases(func: tt.FuncOp) -> RemoteReleases:
-    """What the arrivals of a function must release, as its operations in the terms of TLX say it."""
+    """What the arrivals of a function must release, as its operations in the terms of TLX say it.
+
+    The function is one of a module with such arrivals.
+    """
     ops = [op for op in func.walk() if op is not func]
-    arrivals = [op for op in ops if isinstance(op, tlx.ArriveRemoteOp)]
-    if not arrivals:
-        return RemoteReleases(Releases.CTA)
     carried = CarriedValues.of(func, MemDescType)
     buffers = _Buffers.of(ops, carried)
     if not _is_kernel(func) or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops):
-        return RemoteReleases(Releases.CLUSTER, buffers.waits_for(arrivals, ops))
+        return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
     if any(isinstance(op, tlx.RemoteStoreOp) and _is_told(op) for op in ops):
         return RemoteReleases(Releases.CLUSTER)
     if any(isinstance(op, _SHARED) and buffers.is_seen(op) and _is_told(op) for op in ops):
@@ -170,12 +170,14 @@ class _Buffers:
         arrays = self._reached_by(op)
         return not arrays or any(self._is_shared_out(array) for array in arrays)
 
-    def waits_for(self, arrivals: Sequence[tlx.ArriveRemoteOp], ops: Sequence[Operation]) -> list[ttng.WaitBarrierOp]:
+    def waits_for_others(self, ops: Sequence[Operation]) -> list[ttng.WaitBarrierOp]:
         """The waits at barriers that other CTAs may arrive at."""
-        remote = [array for op in arrivals for array in self._reached_by(op)]
-        unknown = any(not self._reached_by(op) for op in arrivals)
+        arrays = [self._reached_by(op) for op in ops if isinstance(op, tlx.ArriveRemoteOp)]
+        remote = {array for found in arrays for array in found}
+        # Whom a function that is called arrives for is not known here.
+        unknown = not all(arrays) or any(isinstance(op, tt.CallOp) for op in ops)
         waits = [op for op in ops if isinstance(op, ttng.WaitBarrierOp)]
-        return [op for op in waits if unknown or not (own := self._reached_by(op)) or set(own) & set(remote)]
+        return [op for op in waits if unknown or not (own := self._reached_by(op)) or not remote.isdisjoint(own)]
 
     def _reached_by(self, op: Operation) -> list[Operation]:
         return [array for array, found in self.uses.items() if any(use.operation is op for use in found)]

@@ -259,9 +259,12 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 // CHECK-LABEL: @fence
 // CHECK:         tlx.arrive_remote %{{.*}}, 1 :
 // CHECK-LABEL: tt.func public @call(
-// CHECK:         tlx.arrive_remote %{{.*}}, 1 :
+// CHECK:         ttng.wait_barrier
+// CHECK-NEXT:    nvvm.inline_ptx "fence.acquire.cluster;"
 // CHECK-LABEL: tt.func private @called
 // CHECK:         tlx.arrive_remote %{{.*}}, 1 :
+// CHECK:         ttng.wait_barrier
+// CHECK-NEXT:    nvvm.inline_ptx "fence.acquire.cluster;"
 #one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 !bar = !ttg.memdesc<1xi64, #one, #smem, mutable>
@@ -285,13 +288,31 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
   tt.func public @call(%rank: i32) {
     %bar = ttg.local_alloc : () -> !bar
     tt.call @called(%rank, %bar) : (i32, !bar) -> ()
-    %r = tlx.map_to_remote %bar, %rank : !bar -> !there
-    tlx.arrive_remote %r, 1 : !there
+    ttng.wait_barrier %bar, %rank : !bar
     tt.return
   }
   tt.func private @called(%rank: i32, %bar: !bar) {
     %r = tlx.map_to_remote %bar, %rank : !bar -> !there
     tlx.arrive_remote %r, 1 : !there
+    ttng.wait_barrier %bar, %rank : !bar
+    tt.return
+  }
+}
+
+// -----
+
+// No CTA arrives for another one.
+
+// CHECK-LABEL: @nobody_arrives
+// CHECK-NOT:     fence
+#one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+!bar = !ttg.memdesc<1xi64, #one, #smem, mutable>
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func private @nobody_arrives(%bar: !bar, %x: !tt.ptr<i32>, %n: i32) {
+    tt.store %x, %n : !tt.ptr<i32>
+    ttng.arrive_barrier %bar, 1 : !bar
+    ttng.wait_barrier %bar, %n : !bar
     tt.return
   }
 }

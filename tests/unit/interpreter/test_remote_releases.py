@@ -1,4 +1,4 @@
-"""What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less would be reported."""
+"""What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less is reported."""
 
 import re
 

@@ -59,7 +59,9 @@ class WeakenRemoteArrivalsPass(ModulePass):
     name = "tlx-weaken-remote-arrivals"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Handle every function of the module."""
+        """Handle every function of a module with such arrivals."""
+        if not any(isinstance(inner, tlx.ArriveRemoteOp) for inner in op.walk()):
+            return
         for func in op.walk():
             if isinstance(func, tt.FuncOp):
                 _weaken(func)
