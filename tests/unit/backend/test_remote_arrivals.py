@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from backend_kernels import needs_triton
 
-from tests.unit.interpreter.cluster_runs import multicast
+from tests.unit.interpreter.cluster_runs import multicast, total
 from tests.unit.interpreter.lowered_clusters import specialization
-from tests.unit.interpreter.test_remote_releases import total
 from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
 from tlx_xdsl.runtime.compilation import compile_text
 

@@ -1,14 +1,12 @@
 """What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less is reported."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
 
-import tlx_xdsl
-from tests.unit.interpreter import cluster_runs
-from tests.unit.interpreter.example_runs import Case
-from tests.unit.interpreter.kernels import cluster_hand_over
+from tests.unit.interpreter.cluster_runs import CASES
 from tests.unit.interpreter.lowered_clusters import specialization
 from tlx_xdsl.interpreter.faults import Fault, Race
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -17,65 +15,55 @@ from tlx_xdsl.runtime.interpret import interpret_text
 
 ARRIVE = "mbarrier.arrive.{}.shared::cluster.b64"
 CLUSTER, RELAXED, CTA = (ARRIVE.format(each) for each in ("release.cluster", "relaxed.cluster", "release.cta"))
+DEFAULT = "mbarrier.arrive.shared::cluster.b64"
 FENCE = "@p fence.release.sync_restrict::shared::cta.cluster; "
-OPTIONS = {"cluster": (2, 1, 1), "target": "sm_90a"}
-
-
-def total(turns=3) -> Case:
-    x = np.random.default_rng(0).integers(-8, 9, (turns, 32, 32)).astype(np.float32)
-    y = np.full((64, 32), np.nan, np.float32)
-    describe = tlx_xdsl.TensorDescriptor.from_tensor
-    arguments = [describe(x.reshape(-1, 32), [16, 32]), describe(y, [32, 32])]
-    settings = {"ROWS": 32, "COLUMNS": 32, "TURNS": turns}
-    return Case(
-        cluster_hand_over.total, (2,), arguments, settings, OPTIONS, lambda: [(y, np.tile(x.sum(0), (2, 1)))], 0
-    )
-
-
-def counted(kernel) -> Case:
-    y = np.zeros(256, np.int32)
-    return Case(kernel, (2,), [y], {}, OPTIONS, lambda: [(y, np.tile(np.arange(128), 2))], 0)
-
-
-CASES = {
-    "total": (total, RELAXED),
-    "relayed": (lambda: counted(cluster_hand_over.relayed), RELAXED),
-    "stored": (lambda: counted(cluster_hand_over.stored), CLUSTER),
-    "to itself": (lambda: counted(cluster_hand_over.to_itself), RELAXED),
-    "multicast": (cluster_runs.multicast, CTA),
-    "ring-store": (cluster_runs.CASES["ring-store"], CLUSTER),
-    "pair-persistent": (cluster_runs.persistent, RELAXED),
+CHOSEN = {
+    "hand-over-total": RELAXED,
+    "hand-over-relayed": RELAXED,
+    "hand-over-stored": CLUSTER,
+    "hand-over-to-itself": RELAXED,
+    "multicast": CTA,
+    "square": CTA,
+    "ring-store": CLUSTER,
+    "ring-async": CLUSTER,
+    "pair-persistent": RELAXED,
 }
 """Kernels, and the arrivals that they get."""
 
 
+@cache
+def text_of(name):
+    """The text for Triton."""
+    case = CASES[name]()
+    return compile_text(case.kernel.source, specialization(case), triton_version="3.9").ttgir
+
+
 def run(name, change=lambda text: text, schedule="adversarial"):
     """Run the text for Triton, changed, and compare the results."""
-    case = CASES[name][0]()
-    text = compile_text(case.kernel.source, specialization(case), triton_version="3.9").ttgir
-    interpret_text(change(text), case.grid, case.arguments, schedule=schedule, jobs=1)
+    case = CASES[name]()
+    interpret_text(change(text_of(name)), case.grid, case.arguments, schedule=schedule, jobs=1)
     for found, expected in case.results():
         norm = np.linalg.norm(found.astype(np.float64) - expected)
         assert norm <= case.tolerance * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CHOSEN)
 def test_what_is_chosen(name):
-    case = CASES[name][0]()
-    text = compile_text(case.kernel.source, specialization(case), triton_version="3.9").ttgir
-    assert set(re.findall(r"mbarrier\.arrive\.\S*shared::cluster\.b64", text)) == {CASES[name][1]}
-    assert (FENCE in text) == (CASES[name][1] == RELAXED)
+    text = text_of(name)
+    assert set(re.findall(r"mbarrier\.arrive\.\S*shared::cluster\.b64", text)) == {CHOSEN[name]}
+    assert (FENCE in text) == (CHOSEN[name] == RELAXED)
+    # Remote stores alone have no need of it.
+    assert ("fence.acquire.cluster" in text) == name.startswith("ring")
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
-@pytest.mark.parametrize("name", ["total", "relayed", "stored", "to itself"])
+@pytest.mark.parametrize("name", [name for name in CHOSEN if name.startswith("hand-over")])
 def test_numbers(name, schedule):
     run(name, schedule=schedule)
 
 
 def test_two_arrivals_side_by_side_have_one_fence():
-    case = total()
-    text = compile_text(case.kernel.source, specialization(case), triton_version="3.9").ttgir
+    text = text_of("hand-over-total")
     assert (text.count(FENCE), text.count(RELAXED)) == (1, 2)
 
 
@@ -83,16 +71,16 @@ def test_two_arrivals_side_by_side_have_one_fence():
     ("name", "change"),
     [
         # The threads' reads, and what they have written, are not in front of the arrival.
-        ("total", lambda text: text.replace(FENCE, "")),
-        ("total", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
-        ("relayed", lambda text: text.replace(FENCE, "")),
-        ("relayed", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
+        ("hand-over-total", lambda text: text.replace(FENCE, "")),
+        ("hand-over-total", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
+        ("hand-over-relayed", lambda text: text.replace(FENCE, "")),
+        ("hand-over-relayed", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
         # The fence is for the own shared memory only.
-        ("stored", lambda text: text.replace(f"@p {CLUSTER}", FENCE + f"@p {RELAXED}")),
-        ("stored", lambda text: text.replace(CLUSTER, CTA)),
+        ("hand-over-stored", lambda text: text.replace(f"@p {CLUSTER}", FENCE + f"@p {RELAXED}")),
+        ("hand-over-stored", lambda text: text.replace(CLUSTER, CTA)),
         ("ring-store", lambda text: text.replace(f"@p {CLUSTER}", FENCE + f"@p {RELAXED}")),
         # Not even to the own CTA.
-        ("to itself", lambda text: text.replace(FENCE, "")),
+        ("hand-over-to-itself", lambda text: text.replace(FENCE, "")),
         ("pair-persistent", lambda text: text.replace(FENCE, "")),
     ],
 )
@@ -105,11 +93,14 @@ def test_less_is_reported(name, change):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("total", lambda text: text.replace(FENCE, "@p fence.acq_rel.cluster; ")),
-        ("stored", lambda text: text.replace(f"@p {CLUSTER}", f"@p fence.release.gpu; @p {RELAXED}")),
-        ("stored", lambda text: text.replace(f"@p {CLUSTER}", f"@p membar.gl; @p {RELAXED}")),
-        ("to itself", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
-        ("to itself", lambda text: text.replace(FENCE, "").replace(RELAXED, "mbarrier.arrive.shared::cluster.b64")),
+        ("hand-over-total", lambda text: text.replace(FENCE, "@p fence.acq_rel.cluster; ")),
+        ("hand-over-stored", lambda text: text.replace(f"@p {CLUSTER}", f"@p fence.release.gpu; @p {RELAXED}")),
+        ("hand-over-stored", lambda text: text.replace(f"@p {CLUSTER}", f"@p membar.gl; @p {RELAXED}")),
+        ("hand-over-to-itself", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
+        (
+            "hand-over-to-itself",
+            lambda text: text.replace(FENCE, "").replace(RELAXED, DEFAULT),
+        ),
         # What was waited for is over; nothing else is accessed.
         ("multicast", lambda text: text.replace(CTA, RELAXED)),
     ],
@@ -121,7 +112,7 @@ def test_other_forms_that_are_enough(name, change):
 @pytest.mark.parametrize("fence", ["fence.acq_rel.cta", "fence.acquire.cluster", "fence.proxy.async", "membar.cta"])
 def test_other_fences_do_not_release_to_the_cluster(fence):
     with pytest.raises(Race):
-        run("total", lambda text: text.replace(FENCE, f"@p {fence}; "))
+        run("hand-over-total", lambda text: text.replace(FENCE, f"@p {fence}; "))
 
 
 @pytest.mark.parametrize("releases", ["", " releases shared", " releases cta"])

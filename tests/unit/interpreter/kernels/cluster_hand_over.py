@@ -17,6 +17,8 @@ def total(x_desc, y_desc, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNS: tl.c
     out = tlx.local_alloc((ROWS, COLUMNS), tl.float32, 1)
     full = tlx.alloc_barriers(1)
     empty = tlx.alloc_barriers(1, 2)
+    tlx.fence_mbarrier_init_cluster()
+    tlx.cluster_barrier()
     with tlx.async_tasks():
         with tlx.async_task("default"):
             result = tl.zeros((ROWS, COLUMNS), tl.float32)
@@ -48,6 +50,8 @@ def relayed(y_ptr):
     note = tlx.local_alloc((128,), tl.int32, 1)
     there = tlx.alloc_barriers(1)
     back = tlx.alloc_barriers(1)
+    tlx.fence_mbarrier_init_cluster()
+    tlx.cluster_barrier()
     with tlx.async_tasks():
         with tlx.async_task("default"):
             tlx.local_store(note[0], tl.arange(0, 128))
@@ -80,6 +84,8 @@ def to_itself(y_ptr):
     rank = tlx.cluster_cta_rank()
     note = tlx.local_alloc((128,), tl.int32, 1)
     there = tlx.alloc_barriers(1)
+    tlx.fence_mbarrier_init_cluster()
+    tlx.cluster_barrier()
     with tlx.async_tasks():
         with tlx.async_task("default"):
             tlx.local_store(note[0], tl.arange(0, 128))
