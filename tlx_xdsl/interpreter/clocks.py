@@ -43,6 +43,10 @@ class Clock:
         """What is known of some agents."""
         return Clock(*({agent: row[agent] for agent in row if agent in agents} for row in (self.seen, self.fenced)))
 
+    def without(self, agents: Container[int]) -> Clock:
+        """What is known of all but some agents."""
+        return Clock(*({agent: row[agent] for agent in row if agent not in agents} for row in (self.seen, self.fenced)))
+
     def fence(self) -> None:
         """Make all that is known visible to the async proxy."""
         _join(self.fenced, self.seen)

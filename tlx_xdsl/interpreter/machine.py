@@ -96,6 +96,10 @@ class ThreadBlock:
         """The tasks that meet at the cluster's barrier: the default one, and the partitions while there are any."""
         self.presence = 0
         """The agent whose step 1 is the start of this thread block."""
+        self.agents: set[int] = set()
+        """The agents that stand for what tasks have done themselves to shared memory."""
+        self.remote_agents: set[int] = set()
+        """Those of them that stand for stores to other thread blocks' memory."""
         self.visits: dict[int, tuple[int, Operation]] = {}
         """The last accesses of other thread blocks to the memory of this one, by agent."""
 
@@ -193,6 +197,8 @@ class Cluster:
             block.main = None
             block.crew = []
             block.visits.clear()
+            block.agents.clear()
+            block.remote_agents.clear()
 
     @property
     def note(self) -> str:

@@ -55,6 +55,15 @@ class Task:
         self.frame = frame
         """The value of each SSA value of the function that runs, by its slot."""
         self.agent = block.cluster.new_agent()
+        """Makes what it does itself to the shared memory of its thread block."""
+        self.remote_agent = block.cluster.new_agent()
+        """Makes what it stores to the shared memory of others."""
+        self.tensor_agent = block.cluster.new_agent()
+        """Makes what it does to tensor memory, which it waits for where it stands."""
+        block.agents.update((self.agent, self.remote_agent))
+        block.remote_agents.add(self.remote_agent)
+        self.fenced = Clock()
+        """What its fences have released to the cluster: a relaxed arrival there tells of it."""
         self.clock = clock
         self.clock.seen[self.agent] = 1
         self.coroutine: Coroutine | None = None
@@ -102,15 +111,33 @@ class Task:
 
     # Knowledge -------------------------------------------------------------------------------------------------------
 
-    def actor(self, op: Operation) -> Actor:
-        """Tell who makes an access when this task makes one now."""
-        return Actor(self.agent, self.clock.seen[self.agent], op, self.label)
+    def actor(self, op: Operation, view: View) -> Actor:
+        """Tell who makes an access to a buffer when this task makes one now."""
+        agent = self.agent
+        if view.memory is self.block.tensor:
+            agent = self.tensor_agent
+        elif view.memory.rank != self.block.rank:
+            agent = self.remote_agent
+        return Actor(agent, self.clock.seen.setdefault(agent, 1), op, self.label)
 
     def release(self) -> Clock:
         """What this task knows, to be told to others; what it does from now on is not in it."""
         told = self.clock.copy()
-        self.clock.seen[self.agent] += 1
+        self._step()
         return told
+
+    def release_performed(self) -> Clock:
+        """What a thread block learns from an arrival that releases nothing to it.
+
+        Asynchronous operations that were waited for are over, and so is what other thread blocks have released to this
+        one; what the tasks of this one do themselves need not be.
+        """
+        return self.release().without(self.block.agents)
+
+    def fence_cluster(self, *, shared_only: bool = False) -> None:
+        """Release what is known with the relaxed arrivals from now on; if `shared_only`, not stores to elsewhere."""
+        known = self.release()
+        self.fenced = known.without(self.block.remote_agents) if shared_only else known
 
     def note(self) -> None:
         """Count a wait or an arrival at an mbarrier."""
@@ -124,7 +151,12 @@ class Task:
     def fence(self) -> None:
         """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
         self.clock.fence()
-        self.clock.seen[self.agent] += 1
+        self._step()
+
+    def _step(self) -> None:
+        for agent in (self.agent, self.remote_agent, self.tensor_agent):
+            if agent in self.clock.seen:
+                self.clock.seen[agent] += 1
 
     # Memory ----------------------------------------------------------------------------------------------------------
 
@@ -133,7 +165,7 @@ class Task:
 
         Raises Fault for a race, and for bytes that were not written.
         """
-        view.cell.read(self.actor(op), self.clock, view.name)
+        view.cell.read(self.actor(op, view), self.clock, view.name)
         return view.read(op)
 
     def write(self, op: Operation, view: View, values: Array) -> None:
@@ -141,7 +173,7 @@ class Task:
 
         Raises Fault for a race.
         """
-        view.cell.overwrite(self.actor(op), self.clock, view.name)
+        view.cell.overwrite(self.actor(op, view), self.clock, view.name)
         view.write(values)
 
     def reach(self, op: Operation, view: View, agent: int, step: int) -> None:

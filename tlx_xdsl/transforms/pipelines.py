@@ -33,6 +33,7 @@ from tlx_xdsl.transforms.nvidia.narrow_copies import LowerNarrowCopiesPass
 from tlx_xdsl.transforms.nvidia.pair_products import LowerPairProductsPass
 from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
 from tlx_xdsl.transforms.nvidia.registers import DonateRegistersPass
+from tlx_xdsl.transforms.nvidia.remote_arrivals import WeakenRemoteArrivalsPass
 from tlx_xdsl.transforms.nvidia.remote_memory import LowerRemoteMemoryPass
 from tlx_xdsl.transforms.nvidia.special_instructions import LowerSpecialInstructionsPass
 from tlx_xdsl.transforms.nvidia.thread_arrivals import LowerThreadArrivalsPass
@@ -98,6 +99,8 @@ def ttgir_pipeline(
         *(() if native_gathers else (ExpandLocalGatherPass(),)),
         # Where the CTAs of a cluster wait for each other, while it is plain who uses whose memory.
         LowerClusterBarriersPass(),
+        # What arrivals there must release costs most of their time, and it is plain who accesses what.
+        WeakenRemoteArrivalsPass(),
         # Stock Triton has no word for these instructions; their elements get layouts like any other.
         LowerSpecialInstructionsPass(),
         # Stock Triton's order of an accumulator's elements keeps the exponentials of a softmax waiting.

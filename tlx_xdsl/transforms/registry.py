@@ -50,6 +50,7 @@ _HOMES: dict[str, tuple[str, str]] = {
     "tlx-storage-alias-lowering": ("storage_alias.lowering", "StorageAliasLoweringPass"),
     "tlx-storage-alias-size-definition": ("storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
     "tlx-storage-budget": ("storage_alias.budget", "StorageBudgetPass"),
+    "tlx-weaken-remote-arrivals": ("nvidia.remote_arrivals", "WeakenRemoteArrivalsPass"),
     "triton-tlx-fixup": ("tritongpu.fixup", "TritonTLXFixupPass"),
 }
 """Module below `tlx_xdsl.transforms` and class of each pass."""

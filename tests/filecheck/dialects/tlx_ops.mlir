@@ -81,6 +81,10 @@ tt.func @clusters(%buf: !ttg.memdesc<64x64xf32, #shared, #smem, mutable>, %bar: 
   %rbar = tlx.map_to_remote %bar, %rank : !ttg.memdesc<1xi64, #barrier, #smem, mutable> -> !ttg.memdesc<1xi64, #barrier, #cluster, mutable>
   // CHECK: tlx.arrive_remote %rbar, 2, %pred : !ttg.memdesc<1xi64, #{{.*}}, #tlx.shared_cluster_memory, mutable>
   tlx.arrive_remote %rbar, 2, %pred : !ttg.memdesc<1xi64, #barrier, #cluster, mutable>
+  // CHECK: tlx.arrive_remote %rbar, 1, %pred releases shared :
+  tlx.arrive_remote %rbar, 1, %pred releases shared : !ttg.memdesc<1xi64, #barrier, #cluster, mutable>
+  // CHECK: tlx.arrive_remote %rbar, 1 releases cta :
+  tlx.arrive_remote %rbar, 1 releases cta : !ttg.memdesc<1xi64, #barrier, #cluster, mutable>
   // CHECK: tlx.remote_store %x, %rbuf : tensor<64x64xf32> -> !ttg.memdesc<64x64xf32,
   tlx.remote_store %x, %rbuf : tensor<64x64xf32> -> !ttg.memdesc<64x64xf32, #shared, #cluster, mutable>
   // CHECK: tlx.async_remote_store %x, %rbuf, %rbar : tensor<64x64xf32> -> !ttg.memdesc<64x64xf32,

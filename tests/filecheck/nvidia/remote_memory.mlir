@@ -32,6 +32,56 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
+// To the own CTA.
+
+// CHECK-LABEL: @arrive_for_own_cta
+// CHECK-NOT:     fence
+// CHECK:         @p mbarrier.arrive.release.cta.shared::cluster.b64 _, [$2], 1; }"
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @arrive_for_own_cta(%rank: i32) {
+    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
+    %r = tlx.map_to_remote %bar, %rank : !ttg.memdesc<1xi64, #s, #smem, mutable> -> !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 1 releases cta : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tt.return
+  }
+}
+
+// -----
+
+// A fence for accesses to the own shared memory serves the next arrivals that have the same condition, or any where it
+// has none; behind another access it takes another one.
+
+// CHECK-LABEL: @arrive_behind_fence
+// CHECK:         ttg.barrier local
+// CHECK:         setp.eq.s32 p, $0, $1; @p fence.release.sync_restrict::shared::cta.cluster; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 1; }"
+// CHECK:         setp.eq.s32 p, $0, $1; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 2; }"
+// CHECK:         setp.eq.s32 p, $0, $1; @p fence.release.sync_restrict::shared::cta.cluster; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 3; }"
+// CHECK:         setp.eq.s32 p, $0, $1; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 4; }"
+// CHECK:         ttg.local_store
+// CHECK:         ttg.barrier local
+// CHECK:         setp.eq.s32 p, $0, $1; @p fence.release.sync_restrict::shared::cta.cluster; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 5; }"
+#one = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @arrive_behind_fence(%rank: i32, %p: i1, %v: tensor<128xi32, #one>) {
+    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
+    %buf = ttg.local_alloc : () -> !ttg.memdesc<128xi32, #s, #smem, mutable>
+    %r = tlx.map_to_remote %bar, %rank : !ttg.memdesc<1xi64, #s, #smem, mutable> -> !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 1, %p releases shared : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 2, %p releases shared : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 3 releases shared : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tlx.arrive_remote %r, 4, %p releases shared : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    ttg.local_store %v, %buf : tensor<128xi32, #one> -> !ttg.memdesc<128xi32, #s, #smem, mutable>
+    tlx.arrive_remote %r, 5 releases shared : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>
+    tt.return
+  }
+}
+
+// -----
+
 // Four elements side by side in a thread are one store, and each of the two rows of a thread is at a fixed distance.
 
 // CHECK-LABEL: @store

@@ -9,6 +9,7 @@ from tests.unit.interpreter.kernels import (
     attention,
     clc_gemm,
     cluster_gemm,
+    cluster_hand_over,
     cluster_square_gemm,
     layer_norm,
     mx_gemm,
@@ -88,6 +89,26 @@ def square(m=192, n=256, k=200, **constexprs) -> Case:
     grid = (-(-n // block_n // 2) * 2, -(-m // block_m // 2) * 2)
     options = {"cluster": (2, 2, 1), "target": "sm_90a"}
     return Case(cluster_square_gemm.matmul, grid, arguments, settings, options, _product(a, b.T, c), TOLERANCE)
+
+
+def total(turns=3) -> Case:
+    """The sum of tiles that threads read where TMA has put them for both CTAs of a pair."""
+    x = np.random.default_rng(0).integers(-8, 9, (turns, 32, 32)).astype(np.float32)
+    y = _poisoned((64, 32), np.float32)
+    describe = tlx_xdsl.TensorDescriptor.from_tensor
+    arguments = [describe(x.reshape(-1, 32), [16, 32]), describe(y, [32, 32])]
+    settings = {"ROWS": 32, "COLUMNS": 32, "TURNS": turns}
+    options = {"cluster": (2, 1, 1), "target": "sm_90a"}
+    return Case(
+        cluster_hand_over.total, (2,), arguments, settings, options, lambda: [(y, np.tile(x.sum(0), (2, 1)))], 1e-6
+    )
+
+
+def note(kernel) -> Case:
+    """A buffer of numbers that both CTAs of a pair hand over, in the way that the kernel does it."""
+    y = np.zeros(256, np.int32)
+    options = {"cluster": (2, 1, 1), "target": "sm_90a"}
+    return Case(kernel, (2,), [y], {}, options, lambda: [(y, np.tile(np.arange(128), 2))], 1e-6)
 
 
 def launch_control(m=384, n=200, k=136, **constexprs) -> Case:
@@ -218,6 +239,10 @@ CASES = {
     "ring-copy": lambda: ring("copy"),
     "square": square,
     "square-wide": lambda: square(128, 256, 328, BLOCK_N=128, BLOCK_K=128),
+    "hand-over-total": total,
+    "hand-over-relayed": lambda: note(cluster_hand_over.relayed),
+    "hand-over-stored": lambda: note(cluster_hand_over.stored),
+    "hand-over-to-itself": lambda: note(cluster_hand_over.to_itself),
     "launch-control": launch_control,
     "pair": pair,
     "pair-64-rows": lambda: pair(200, 136, 136, BLOCK_M=64),

@@ -8,7 +8,7 @@ from tests.unit.interpreter.example_runs import Case
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.interpret import signature_of
 
-HOPPER = tuple(name for name in CASES if name.startswith(("multicast", "square", "ring", "layer-norm")))
+HOPPER = tuple(name for name in CASES if name.startswith(("multicast", "square", "ring", "layer-norm", "hand-over")))
 """Those for sm_90a."""
 PAIRS = ("pair", "pair-long", "two-pairs", "pair-persistent")
 """Those for sm_100a, with products of pairs of CTAs."""

@@ -114,6 +114,7 @@ def test_hopper(name):
         "multicast": {"multicast::cluster", "mapa"},
         "square": {"multicast::cluster", "mapa"},
         "layer": {"mapa", "st.async"},
+        "hand": {"mapa"} | ({"multicast::cluster"} if "total" in name else set()),
         "ring": {"mapa"} | ({"st.async"} if "async" in name else set())
         | ({"cp.async.bulk.shared::cluster.shared::cta"} if "copy" in name else set()),
     }[name.split("-")[0]]  # fmt: skip

@@ -44,6 +44,10 @@ INSTRUCTIONS: dict[Feature, tuple[str, ...]] = {
         "mapa.shared::cluster.u32 %r1, %r2, %r3;",
         "fence.mbarrier_init.release.cluster;",
         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
+        "mbarrier.arrive.release.cta.shared::cluster.b64 _, [%r1];",
+        "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r1];",
+        "fence.release.sync_restrict::shared::cta.cluster;",
+        "fence.acquire.cluster;",
         "st.shared::cluster.b32 [%r1], %r2;",
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];",
         TMA_LOAD.format(group="", mode=".tile", multicast=".multicast::cluster")

@@ -15,6 +15,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -24,6 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
+from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
 from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -36,6 +38,20 @@ class SharedClusterMemoryAttr(ParametrizedAttribute):
     """`#tlx.shared_cluster_memory`: the shared memory of another CTA of the cluster (PTX: .shared::cluster)."""
 
     name = "tlx.shared_cluster_memory"
+
+
+class Releases(Keyword):
+    """What an arrival at another CTA's mbarrier releases of what was done before (PTX ISA, "mbarrier.arrive").
+
+    What was asynchronous, and was waited for, is over: no arrival needs to release it.
+    """
+
+    CLUSTER = 0, "cluster"
+    """All of it, to the threads of the cluster."""
+    SHARED = 1, "shared"
+    """What was done to the own CTA's shared memory, to the threads of the cluster."""
+    CTA = 2, "cta"
+    """All of it, to the threads of the own CTA alone."""
 
 
 def verify_remote(buffer: MemDescType) -> None:
@@ -120,8 +136,9 @@ class MapToRemoteOp(TritonOp):
 class ArriveRemoteOp(TritonOp):
     """Arrive `count` times on another CTA's mbarrier, once for all threads of the region.
 
-    Earlier writes are released to the cluster (PTX: mbarrier.arrive.release.cluster.shared::cluster).
-    Example: `tlx.arrive_remote %bar, 1, %pred : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>`
+    What was done before is released as `releases` says: without it all of it, to the cluster (PTX: mbarrier.arrive.
+    release.cluster.shared::cluster).
+    Example: `tlx.arrive_remote %bar, 1, %pred releases cta : !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, ..>`
     """
 
     name = "tlx.arrive_remote"
@@ -130,9 +147,18 @@ class ArriveRemoteOp(TritonOp):
     alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
     pred = opt_operand_def(i1)
+    releases = opt_prop_def(EnumNumber(Releases))
 
     traits = traits_def(*SYNCHRONISES)
-    assembly_format = "$alloc `,` $count (`,` $pred^)? attr-dict `:` type($alloc)"
+    custom_directives = (keyword_directive(Releases),)
+    assembly_format = (
+        "$alloc `,` $count (`,` $pred^)? (`releases` custom<Releases>($releases)^)? attr-dict `:` type($alloc)"
+    )
+
+    @property
+    def released(self) -> Releases:
+        """What is released."""
+        return Releases.CLUSTER if self.releases is None else Releases(self.releases.value.data)
 
     def verify_(self) -> None:
         """The operand is one barrier of another CTA, and the count is legal."""

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
@@ -34,6 +35,26 @@ def arrive(task: Task, op: Operation, view: View, count: int) -> None:
     """Arrive at an mbarrier, and tell who watches when that completes its phase."""
     task.note()
     arrive_with(task, op, view, count, task.release(), task.mark)
+
+
+def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, releases: Releases) -> None:
+    """Arrive at an mbarrier of any thread block; `SHARED` is a relaxed arrival, which tells what fences have released.
+
+    A release to the own thread block tells others nothing but what is performed.
+    Raises Fault as `arrive` does, and when nothing says that the other thread block has started.
+    """
+    # Who knows of the arrival knows that it is over.
+    task.reach(op, view, task.mark, task.notes + 1)
+    touch(task, op, view)
+    task.note()
+    is_own = view.memory.rank == task.block.rank
+    if releases is Releases.CLUSTER or (releases is Releases.CTA and is_own):
+        told = task.release()
+    else:
+        told = task.release_performed()
+        if releases is Releases.SHARED:
+            told.join(task.fenced)
+    arrive_with(task, op, view, count, told, task.mark)
 
 
 def arrive_with(task: Task, op: Operation, view: View, count: int, clock: Clock, mark: int) -> None:
@@ -75,7 +96,7 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
             raise fault_at(op, f"'{view.name}' is initialised for {count} arrivals, but no phase completes without one")
         if (old := view.memory.barriers.get(view.address)) is not None and old.is_armed:
             raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
-        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
         view.write(np.zeros(view.shape, view.dtype))
         announced = (task.init_mark, task.init_fences + 1)
         alone = len(task.block.cluster.blocks) == 1
@@ -93,7 +114,7 @@ def inval_barrier(op: ttng.InvalBarrierOp) -> Run:
         yield None
         barrier = barrier_of(op, view)
         task.block.cluster.check_barrier(barrier)
-        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
         del view.memory.barriers[view.address]
         view.memory.ended = op
 
@@ -115,17 +136,31 @@ def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
     return run
 
 
-@step(ttng.ArriveBarrierOp, tlx.ArriveRemoteOp)
-def arrive_barrier(op: ttng.ArriveBarrierOp | tlx.ArriveRemoteOp) -> Run:
-    """One thread arrives for all of the task, behind all that they have done; here or in another thread block."""
+@step(ttng.ArriveBarrierOp)
+def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
+    """One thread arrives for all of the task, behind all that they have done."""
     count = op.count.value.data
 
     def run(task: Task, view: View, pred: Any = True) -> Coroutine:
         yield None
         if pred:
-            task.reach(op, view, task.agent, task.clock.seen[task.agent])
             touch(task, op, view)
             arrive(task, op, view, count)
+
+    return run
+
+
+@step(tlx.ArriveRemoteOp)
+def arrive_remote(op: tlx.ArriveRemoteOp) -> Run:
+    """The same in another thread block, with what it releases."""
+    count, releases = op.count.value.data, op.released
+
+    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
+        yield None
+        if pred:
+            if releases is Releases.SHARED:
+                task.fence_cluster(shared_only=True)
+            arrive_in_cluster(task, op, view, count, releases)
 
     return run
 
@@ -246,7 +281,13 @@ def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
     return lambda task: task.fence()
 
 
-@effect(tlx.FenceOp, ttg.BarrierOp, ttg.LocalBarrierOp)
-def fence(_op: Operation) -> Unary:
-    """Within a task everything is in order already, and global memory has no caches here."""
+@effect(tlx.FenceOp)
+def fence(_op: tlx.FenceOp) -> Unary:
+    """What the task knows is released by the relaxed arrivals from now on; global memory has no caches here."""
+    return lambda task: task.fence_cluster()
+
+
+@effect(ttg.BarrierOp, ttg.LocalBarrierOp)
+def meet(_op: Operation) -> Unary:
+    """Within a task everything is in order already."""
     return lambda _task: None

@@ -78,7 +78,7 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     ends_kernel = _ends_kernel(op)
 
     def run(task: Task, view: View) -> None:
-        view.cell.end(task.actor(op), task.clock, view.name)
+        view.cell.end(task.actor(op, view), task.clock, view.name)
         start, end = view.footprint.start, view.footprint.end
         for address, barrier in list(view.memory.barriers.items()):
             if not start <= address < end:

@@ -130,7 +130,7 @@ def load_result(op: ttng.CLCLoadResultOp) -> Run:
 
     def run(task: Task, view: View) -> Coroutine:
         yield None
-        view.cell.read(task.actor(op), task.clock, view.name)
+        view.cell.read(task.actor(op, view), task.clock, view.name)
         # A launch that only warns of what nobody has written would go on with a cluster that there is not.
         view.check_written(op)
         return int.from_bytes(view.read(op).tobytes(), "little")

@@ -25,7 +25,8 @@ from tlx_xdsl.interpreter.task import Coroutine, Task
 def visit(task: Task, op: Operation, view: View, queue: Queue | None = None) -> None:
     """Note a use of another thread block's memory by the task, or by the transfer that is issued next to `queue`."""
     if queue is None:
-        task.reach(op, view, task.agent, task.clock.seen[task.agent])
+        actor = task.actor(op, view)
+        task.reach(op, view, actor.agent, actor.step)
     else:
         task.reach(op, view, queue.agent, queue.issued + 1)
 

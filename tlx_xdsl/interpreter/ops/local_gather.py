@@ -48,7 +48,7 @@ def local_gather(op: ttg.LocalGatherOp) -> Run:
     def run(task: Task, view: View, indices: Array, *_token: Any) -> Coroutine:
         yield None
         at = _elements(op, view, indices, axis)
-        view.cell.read(task.actor(op), task.clock, view.name)
+        view.cell.read(task.actor(op, view), task.clock, view.name)
         # A part that is read must have been written, another part need not.
         part = View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment)
         return part.read(op)
@@ -64,7 +64,7 @@ def local_scatter(op: ttg.LocalScatterOp) -> Run:
     def run(task: Task, view: View, values: Array, indices: Array, *_token: Any) -> Coroutine:
         yield None
         at = _elements(op, view, indices, axis)
-        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
         View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment).write(values)
 
     return run
@@ -84,7 +84,7 @@ def local_atomic_scatter_rmw(op: ttg.LocalAtomicScatterRMWOp) -> Run:
         yield None
         chosen = np.broadcast_to(rest[0], indices.shape) if rest else np.ones(indices.shape, np.bool_)
         at = _elements(op, view, np.where(chosen, indices, indices.dtype.type(0)), axis)
-        view.cell.overwrite(task.actor(op), task.clock, view.name)
+        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
         combine = combining(kind, view.dtype)
         offsets, new = view.offsets[at][chosen], values[chosen]
         old = np.zeros(len(offsets), view.dtype)

@@ -177,13 +177,29 @@ def _mbarrier_arrive(running: Running) -> Coroutine:
 @acts("fence", "membar")
 def fence(statement: Statement) -> Action:
     """Those that the clocks know of; a task is in order for itself already, and global memory has no caches here."""
+    if statement.name == "membar":
+        return _nothing if statement.modifiers == ("cta",) else _release_all
     match statement.modifiers:
         case ("mbarrier_init", *_):
             return _tell_initialised
         case ("proxy", "async" | "async::generic" | "async.shared", *_):
             return _proxy_fence
+        case ("release", "sync_restrict::shared::cta", "cluster"):
+            return _release_shared
+        case ("cluster" | "gpu" | "sys",) | ("release" | "acq_rel" | "sc", "cluster" | "gpu" | "sys"):
+            return _release_all
         case _:
             return _nothing
+
+
+def _release_all(running: Running) -> Coroutine:
+    yield None
+    running.task.fence_cluster()
+
+
+def _release_shared(running: Running) -> Coroutine:
+    yield None
+    running.task.fence_cluster(shared_only=True)
 
 
 def _tell_initialised(running: Running) -> Coroutine:

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.addresses import TensorMap, bytes_view, decode, mapped, view_at
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import Array
-from tlx_xdsl.interpreter.ops.barriers import arrive, touch
+from tlx_xdsl.interpreter.ops.barriers import arrive_in_cluster
 from tlx_xdsl.interpreter.ops.cluster import start_copy, start_store, visit
 from tlx_xdsl.interpreter.ops.multicast import places_of, start_load
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
@@ -66,19 +67,27 @@ def createpolicy(statement: Statement) -> Action:
 @acts("mbarrier")
 def remote_arrive(statement: Statement) -> Action | None:
     """`mbarrier.arrive` on a barrier of any CTA of the cluster, `count` times for each thread that runs it."""
-    kinds = set(statement.modifiers)
-    if kinds != {"arrive", "release", "cluster", "shared::cluster", "b64"}:
-        return None
-    return _remote_arrive if statement.operands[0] == "_" and 2 <= len(statement.operands) <= 3 else None
+    match statement.modifiers:
+        case ("arrive", *order, "shared::cluster", "b64") if (releases := _RELEASES.get(tuple(order))) is not None:
+            known = statement.operands[0] == "_" and 2 <= len(statement.operands) <= 3
+            return (lambda running: _remote_arrive(running, releases)) if known else None
+        case _:
+            return None
 
 
-def _remote_arrive(running: Running) -> Coroutine:
+_RELEASES: dict[tuple[str, ...], Releases] = {
+    ("release", "cluster"): Releases.CLUSTER,
+    ("relaxed", "cluster"): Releases.SHARED,
+    ("release", "cta"): Releases.CTA,
+    (): Releases.CTA,
+}
+"""What is released, by `.sem` and `.scope`: if nothing else is said, to the own CTA."""
+
+
+def _remote_arrive(running: Running, releases: Releases) -> Coroutine:
     yield None
-    task, op, view = running.task, running.op, barrier_view(running, 1)
     count = running.number(2) if len(running.statement.operands) == 3 else 1
-    task.reach(op, view, task.agent, task.clock.seen[task.agent])
-    touch(task, op, view)
-    arrive(task, op, view, count * running.threads)
+    arrive_in_cluster(running.task, running.op, barrier_view(running, 1), count * running.threads, releases)
 
 
 # Stores --------------------------------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def run(anchor: Operation, code: str, operands: Sequence[SSAValue] = ()) -> None
     insert_before(anchor, inline_ptx(code, operands))
 
 
-def wait_for_region(anchor: Operation) -> None:
-    """Have the threads of the region wait for each other, and see what they did to shared memory.
+def wait_for_region(anchor: Operation) -> BarrierOp:
+    """Have the threads of the region wait for each other, and see what they did to shared memory; gives the meeting.
 
     Where they have just met, and have touched no memory since, nothing is needed.
     """
@@ -63,8 +63,9 @@ def wait_for_region(anchor: Operation) -> None:
         if before is None or not _leaves_memory(before):
             break
         before = before.prev_op
-    if not isinstance(before, BarrierOp):
-        insert_before(anchor, BarrierOp(properties={"addrSpace": IntegerAttr(AddrSpace.Local, i32)}))
+    if isinstance(before, BarrierOp):
+        return before
+    return insert_before(anchor, BarrierOp(properties={"addrSpace": IntegerAttr(AddrSpace.Local, i32)}))
 
 
 def _leaves_memory(op: Operation) -> bool:

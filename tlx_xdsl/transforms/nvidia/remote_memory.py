@@ -17,24 +17,28 @@ ttg.barrier local
 %m = nvvm.inline_ptx "mapa.shared::cluster.u32 $0, $1, $2;" ro(%a, %other : i32, i32) -> i32
 nvvm.inline_ptx "{ ... @p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$2], 1; }" ro(%thread, %c0, %m ...)
 ```
+With `releases shared` it is a relaxed arrival behind `fence.release.sync_restrict::shared::cta.cluster`, with `releases
+cta` one that releases to the own CTA (`tlx-weaken-remote-arrivals`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
+from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.integers import is_true
 from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.remote_address import remote_address
 from tlx_xdsl.transforms.nvidia.remote_stores import lower_remote_store
@@ -54,6 +58,7 @@ class LowerRemoteMemoryPass(ModulePass):
         Raises CompilationError for what no instruction can do.
         """
         views: list[Operation] = []
+        fences = _Fences()
         for inner in list(op.walk()):
             match inner:
                 case tlx.ClusterCTARankOp():
@@ -63,7 +68,7 @@ class LowerRemoteMemoryPass(ModulePass):
                 case tlx.MapToRemoteOp():
                     views.append(inner)
                 case tlx.ArriveRemoteOp():
-                    _arrive(inner)
+                    _arrive(inner, fences)
                 case tlx.RemoteStoreOp() | tlx.AsyncRemoteStoreOp():
                     lower_remote_store(inner)
                     Rewriter.erase_op(inner)
@@ -76,12 +81,37 @@ class LowerRemoteMemoryPass(ModulePass):
                 Rewriter.erase_op(view)
 
 
-def _arrive(op: tlx.ArriveRemoteOp) -> None:
+_ARRIVALS = {Releases.CLUSTER: "release.cluster", Releases.SHARED: "relaxed.cluster", Releases.CTA: "release.cta"}
+"""`.sem` and `.scope` of an arrival (PTX ISA, "mbarrier.arrive")."""
+_FENCE = "@p fence.release.sync_restrict::shared::cta.cluster; "
+"""Releases accesses to the own shared memory with the relaxed arrivals behind it (PTX ISA, "fence")."""
+
+
+@dataclass
+class _Fences:
+    """The fences that were put: arrivals side by side share one."""
+
+    behind: dict[Operation, list[SSAValue | None]] = field(default_factory=dict[Operation, list[SSAValue | None]])
+    """By the meeting of the threads that they follow: the conditions under which they run, None where they always do.
+    Behind a meeting the threads have touched no memory when one is found again."""
+
+    def covers(self, meeting: Operation, condition: SSAValue | None) -> bool:
+        """Whether a fence runs where `condition` holds; if not, the next one does from here on."""
+        known = self.behind.setdefault(meeting, [])
+        if None in known or condition in known:
+            return True
+        known.append(condition)
+        return False
+
+
+def _arrive(op: tlx.ArriveRemoteOp, fences: _Fences) -> None:
     barrier = remote_address(op, op.alloc)
-    wait_for_region(op)
     # The other threads' accesses are behind the arrival, since they have met this thread before.
-    code = f"@p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{{0}}], {op.count.value.data};"
-    run_in_one_thread(op, code, [barrier], predicate=op.pred)
+    meeting = wait_for_region(op)
+    condition = None if op.pred is None or is_true(op.pred) else op.pred
+    fence = _FENCE if op.released is Releases.SHARED and not fences.covers(meeting, condition) else ""
+    code = f"@p mbarrier.arrive.{_ARRIVALS[op.released]}.shared::cluster.b64 _, [{{0}}], {op.count.value.data};"
+    run_in_one_thread(op, fence + code, [barrier], predicate=op.pred)
     Rewriter.erase_op(op)
 
 

@@ -1,0 +1,208 @@
+"""What the arrivals at other CTAs' mbarriers have to release: as little as the kernel's accesses to memory allow.
+
+An arrival tells other threads that something is over. Nothing has to be released of an asynchronous operation that was
+waited for: its reads have returned and its writes are in memory, so that nothing that comes later in time can change
+the ones or miss the others. Accesses of the threads may still be under way when the next instruction is issued, and a
+release is what keeps them in front of the arrival. Which of them can matter to whom stands in the function:
+
+- Global memory that threads write, and other CTAs' shared memory that threads store to: all must be released to the
+  cluster. Of global memory a write matters, since another CTA may read or write the same, and a read where there are
+  writes. What TMA does there counts for nothing but an asynchronous operation: between it and accesses of threads it
+  takes a proxy fence for global memory (PTX ISA, "Async proxy"), which no operation of TLX is.
+- Shared memory of the own CTA that other CTAs access: by copies and stores to there, by TMA loads for several CTAs, by
+  requests of cluster launch control, by products of pairs of CTAs. Releasing accesses to the own shared memory is
+  enough. The same holds for a buffer that several tasks access, since one of them may learn of the other one's access
+  by way of another CTA.
+- All else matters to the own CTA at most, whose threads may wait for the same barrier.
+
+An access matters only where the task may tell others something behind it. What the analysis does not know, calls and
+code of the user's among it, may access anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
+from xdsl.ir import Operation, SSAValue, Use
+from xdsl.traits import IsTerminator, RecursiveMemoryEffect, is_side_effect_free
+
+from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.dialects import gpu, nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.dialects.tlx.cluster import Releases, SharedClusterMemoryAttr
+from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+
+_READS = (tt.LoadOp, tt.AtomicLoadOp, tt.AtomicPollOp, ttg.AsyncCopyGlobalToLocalOp)
+"""What reads global memory as threads do."""
+_WRITES = (tt.StoreOp, tt.AtomicStoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tlx.MakeTensorDescOp, ttng.TensormapCreateOp)
+"""What writes global memory as threads do; atomic operations read it, too."""
+_SHARED = (
+    ttg.LocalLoadOp, ttg.LocalStoreOp, ttg.LocalGatherOp, ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp,
+    ttg.LocalAllocOp, ttg.AsyncCopyGlobalToLocalOp, ttng.CLCLoadResultOp,
+)  # fmt: skip
+"""What accesses shared memory as threads do. `cp.async` belongs to their proxy (PTX ISA, "cp.async")."""
+_TELLS = (
+    ttng.ArriveBarrierOp, ttng.BarrierExpectOp, ttng.AsyncCopyMbarrierArriveOp, ttng.TCGen5CommitOp, ttng.TCGen5MMAOp,
+    ttng.TCGen5MMAScaledOp, tlx.ArriveRemoteOp, tlx.ArrivePerThreadOp, tlx.NamedBarrierArriveOp,
+    tlx.NamedBarrierWaitOp, tt.AtomicStoreOp, tt.AtomicRMWOp, tt.AtomicCASOp,
+)  # fmt: skip
+"""What tells others of all that its task has done: they may arrive for it. The barrier of the cluster needs no help: it
+releases to the cluster itself (PTX ISA, "barrier.cluster")."""
+_KNOWN = (
+    *_READS, *_WRITES, *_SHARED, *_TELLS,
+    # Asynchronous operations and their waits.
+    ttg.AsyncCommitGroupOp, ttg.AsyncWaitOp, ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp,
+    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAGatherOp,
+    ttng.AsyncTMAScatterOp, ttng.AsyncTMAStoreWaitOp, tlx.AsyncBulkLoadOp, tlx.AsyncBulkStoreOp, tlx.AsyncTMALoadOp,
+    tlx.AsyncRemoteStoreOp, tlx.AsyncRemoteCopyOp, ttng.CLCTryCancelOp, tlx.CLCTryCancelOp, tt.DescriptorLoadOp,
+    tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorGatherOp, tt.DescriptorScatterOp, tt.MakeTensorDescOp,
+    ttng.TensormapFenceproxyAcquireOp,
+    # Tensor memory: loads and stores are waited for where they stand (PTX ISA, "tcgen05.wait").
+    ttng.TMEMAllocOp, ttng.TMEMLoadOp, ttng.TMEMStoreOp, ttng.TMEMCopyOp, ttng.TMEMWaitOp,
+    # Memory and barriers themselves.
+    ttg.LocalDeallocOp, ttg.BarrierOp, ttg.LocalBarrierOp, gpu.BarrierOp, ttng.InitBarrierOp, ttng.InvalBarrierOp,
+    ttng.WaitBarrierOp, ttng.ClusterArriveOp, ttng.ClusterWaitOp, ttng.ClusterBarrierOp, nvvm.ClusterArriveOp,
+    nvvm.ClusterArriveRelaxedOp, nvvm.ClusterWaitOp, ttng.FenceAsyncSharedOp, ttng.FenceMBarrierInitReleaseClusterOp,
+    nvvm.FenceMbarrierInitOp, tlx.FenceMBarrierInitClusterOp,
+    # What touches nothing that others see.
+    tt.PrintOp, tt.AssertOp, tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp, tlx.Clock64Op,
+    tlx.VoteBallotOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp, tlx.AsyncTMAPrefetchOp, tlx.RemoteStoreOp,
+    tlx.DumpLayoutOp, tlx.AssertSameLayoutOp, tlx.AssertSameLayoutExpectedOp,
+)  # fmt: skip
+"""The operations with effects whose effects are known here."""
+_LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
+
+
+@dataclass(frozen=True)
+class RemoteReleases:
+    """What a function's arrivals at other CTAs' mbarriers release, and who must then look again."""
+
+    releases: Releases
+    acquires: Sequence[ttng.WaitBarrierOp] = ()
+    """Waits behind which global memory may be read that another CTA has written: what is cached of it is out of date,
+    since a wait acquires from the own CTA only (PTX ISA, "mbarrier.try_wait", `.scope`)."""
+
+
+def remote_releases(func: tt.FuncOp) -> RemoteReleases:
+    """What the arrivals of a function must release, as its operations in the terms of TLX say it.
+
+    The function is one of a module with such arrivals.
+    """
+    ops = [op for op in func.walk() if op is not func]
+    carried = CarriedValues.of(func, MemDescType)
+    buffers = _Buffers.of(ops, carried)
+    if not _is_kernel(func) or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops):
+        return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
+    if any(isinstance(op, tlx.RemoteStoreOp) and _is_told(op) for op in ops):
+        return RemoteReleases(Releases.CLUSTER)
+    if any(isinstance(op, _SHARED) and buffers.is_seen(op) and _is_told(op) for op in ops):
+        return RemoteReleases(Releases.SHARED)
+    return RemoteReleases(Releases.CTA)
+
+
+def _is_kernel(func: tt.FuncOp) -> bool:
+    """Whether nothing calls the function: what its callers have done is not known."""
+    return func.sym_visibility is not None and func.sym_visibility.data == "public"
+
+
+def _is_opaque(op: Operation, carried: CarriedValues) -> bool:
+    """Whether an operation may do anything: code of the user's, calls, fences for who else orders memory."""
+    if isinstance(op, UnrealizedConversionCastOp):
+        # Whoever has the address may access the buffer.
+        return any(isinstance(value.type, MemDescType) for value in op.operands)
+    if isinstance(op, _KNOWN) or op in carried.carriers or op.has_trait(RecursiveMemoryEffect):
+        return False
+    return not op.has_trait(IsTerminator) and not is_side_effect_free(op)
+
+
+def _hands_over_global_memory(ops: Sequence[Operation]) -> bool:
+    """Whether others may be told of an access of the threads that must be in front of another one."""
+    writes = any(isinstance(op, _WRITES) for op in ops)
+    return writes and any(isinstance(op, (*_READS, *_WRITES)) and _is_told(op) for op in ops)
+
+
+def _is_told(op: Operation) -> bool:
+    """Whether the task of `op` may tell others something behind it."""
+    child = op
+    while (parent := child.parent_op()) is not None:
+        following = _behind(child, parent)
+        if any(isinstance(inner, _TELLS) for each in following for inner in each.walk()):
+            return True
+        child = parent
+    return False
+
+
+def _behind(op: Operation, parent: Operation) -> Iterable[Operation]:
+    """What may run behind `op` within its parent."""
+    region = op.parent_region()
+    if isinstance(parent, _LOOPS) or (region is not None and len(region.blocks) > 1):
+        return [parent]
+    return _after(op)
+
+
+def _after(op: Operation) -> Iterator[Operation]:
+    while (following := op.next_op) is not None:
+        yield (op := following)
+
+
+@dataclass(frozen=True)
+class _Buffers:
+    """Who reaches which array of buffers in shared memory."""
+
+    uses: dict[Operation, list[Use]]
+    """By what allocates it."""
+
+    @classmethod
+    def of(cls, ops: Sequence[Operation], carried: CarriedValues) -> _Buffers:
+        """The arrays that a function allocates."""
+        arrays = [op for op in ops if isinstance(op, ttg.LocalAllocOp) and _is_shared(op.result)]
+        return cls({op: uses(op.result, carried) for op in arrays})
+
+    def is_seen(self, op: Operation) -> bool:
+        """Whether an access of the threads is one of memory that other CTAs access, or several tasks do."""
+        if isinstance(op, ttg.LocalAllocOp):
+            return op.src is not None and (op not in self.uses or self._is_shared_out(op))
+        arrays = self._reached_by(op)
+        return not arrays or any(self._is_shared_out(array) for array in arrays)
+
+    def waits_for_others(self, ops: Sequence[Operation]) -> list[ttng.WaitBarrierOp]:
+        """The waits at barriers that other CTAs may arrive at."""
+        arrays = [self._reached_by(op) for op in ops if isinstance(op, tlx.ArriveRemoteOp)]
+        remote = {array for found in arrays for array in found}
+        # Whom a function that is called arrives for is not known here.
+        unknown = not all(arrays) or any(isinstance(op, tt.CallOp) for op in ops)
+        waits = [op for op in ops if isinstance(op, ttng.WaitBarrierOp)]
+        return [op for op in waits if unknown or not (own := self._reached_by(op)) or not remote.isdisjoint(own)]
+
+    def _reached_by(self, op: Operation) -> list[Operation]:
+        return [array for array, found in self.uses.items() if any(use.operation is op for use in found)]
+
+    def _is_shared_out(self, array: Operation) -> bool:
+        tasks = {task_of(use.operation) for use in self.uses[array]} - {KERNEL}
+        return len(tasks) > 1 or any(_is_for_other_ctas(use) for use in self.uses[array])
+
+
+def _is_shared(buffer: SSAValue) -> bool:
+    return isinstance(memdesc_type(buffer.type).memory_space, SharedMemorySpaceAttr)
+
+
+def _is_for_other_ctas(use: Use) -> bool:
+    """Whether a use of a buffer concerns other CTAs' copies of it, or is theirs."""
+    op, value = use.operation, use.operation.operands[use.index]
+    type_ = value.type
+    if isinstance(type_, MemDescType) and isinstance(type_.memory_space, SharedClusterMemoryAttr):
+        return True
+    match op:
+        case tlx.AsyncTMALoadOp() | ttng.AsyncTMACopyGlobalToLocalOp() | ttng.AsyncTMAGatherOp():
+            return op.multicast is not None and value is op.result
+        case ttng.TCGen5MMAOp() | ttng.TCGen5MMAScaledOp():
+            return op.two_ctas is not None
+        case tlx.CLCTryCancelOp():
+            return True
+        case _:
+            return False

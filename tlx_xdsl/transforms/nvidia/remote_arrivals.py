@@ -1,0 +1,77 @@
+"""`tlx-weaken-remote-arrivals`: have arrivals at other CTAs' mbarriers release no more than the kernel needs.
+
+A release to the cluster waits until all accesses of the CTA's threads have reached the GPU's L2 cache (SASS:
+MEMBAR.ALL.GPU); beside that of a matrix product this is most of an arrival's time. `analysis.remote_releases` says what
+a function's arrivals must release, and each of them gets one of three forms:
+
+- *cluster*: `mbarrier.arrive.release.cluster`. Everything is released.
+- *shared*: `fence.release.sync_restrict::shared::cta.cluster` and `mbarrier.arrive.relaxed.cluster`, which are a
+  release pattern for the accesses to the own shared memory (PTX ISA, "Memory Consistency Model", "Release and Acquire
+  Patterns"; "fence", `.sync_restrict`: the fence orders operations on objects in `.shared::cta`, for the cluster).
+- *cta*: `mbarrier.arrive.release.cta`, which is `mbarrier.arrive` without more (PTX ISA, "mbarrier.arrive", `.sem`,
+  `.scope`). The threads of the own CTA that wait for the barrier, which may be the own one, may rely on all; for those
+  of others nothing is left to release. A relaxed arrival would cost the same and be less: ptxas moves accesses of the
+  threads across it.
+
+What remains without a release are asynchronous operations that were waited for. `wgmma.wait_group`, `tcgen05.wait`, a
+completed phase of an mbarrier and `cp.async.bulk.wait_group` say that they are performed: a read has its value then, so
+that no write to come can change it, and a write is in memory, where whoever reads later finds it.
+
+The other side waits by `mbarrier.try_wait`, which acquires from the own CTA unless it says more (PTX ISA,
+"mbarrier.try_wait"). Shared memory is not cached, and the same instruction acquires from the cluster. For global memory
+it is less than needed, since the L1 cache may hold what was there before: where arrivals hand over global memory,
+`fence.acquire.cluster` stands behind the waits (SASS: CCTL.IVALL).
+
+Before:
+```mlir
+ttng.wait_barrier %full, %phase : ...
+%c = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : ...
+tlx.arrive_remote %empty, 1 : ...
+```
+After:
+```mlir
+ttng.wait_barrier %full, %phase : ...
+%c = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : ...
+tlx.arrive_remote %empty, 1 releases cta : ...
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.analysis.remote_releases import remote_releases
+from tlx_xdsl.dialects import tlx, tt
+from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.transforms.nvidia.one_thread import run
+
+_ACQUIRE = "fence.acquire.cluster;"
+
+
+@dataclass(frozen=True)
+class WeakenRemoteArrivalsPass(ModulePass):
+    """Say on arrivals at other CTAs' mbarriers what they release."""
+
+    name = "tlx-weaken-remote-arrivals"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Handle every function of a module with such arrivals."""
+        if not any(isinstance(inner, tlx.ArriveRemoteOp) for inner in op.walk()):
+            return
+        for func in op.walk():
+            if isinstance(func, tt.FuncOp):
+                _weaken(func)
+
+
+def _weaken(func: tt.FuncOp) -> None:
+    found = remote_releases(func)
+    for wait in found.acquires:
+        assert wait.next_op is not None, "a block ends in a terminator"
+        run(wait.next_op, _ACQUIRE)
+    for op in func.walk():
+        if isinstance(op, tlx.ArriveRemoteOp) and op.releases is None and found.releases is not Releases.CLUSTER:
+            op.properties["releases"] = found.releases.attr
