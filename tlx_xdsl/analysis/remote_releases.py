@@ -21,12 +21,12 @@ code of the user's among it, may access anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator, RecursiveMemoryEffect, is_side_effect_free
 
 from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
@@ -95,12 +95,12 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
     """
     ops = [op for op in func.walk() if op is not func]
     carried = CarriedValues.of(func, MemDescType)
-    buffers = _Buffers.of(ops, carried)
-    if not _is_kernel(func) or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops):
+    buffers, telling = _Buffers.of(ops, carried), _Telling.of(ops)
+    if not _is_kernel(func) or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops, telling):
         return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
-    if any(isinstance(op, tlx.RemoteStoreOp) and _is_told(op) for op in ops):
+    if any(isinstance(op, tlx.RemoteStoreOp) and telling.is_told(op) for op in ops):
         return RemoteReleases(Releases.CLUSTER)
-    if any(isinstance(op, _SHARED) and buffers.is_seen(op) and _is_told(op) for op in ops):
+    if any(isinstance(op, _SHARED) and buffers.is_seen(op) and telling.is_told(op) for op in ops):
         return RemoteReleases(Releases.SHARED)
     return RemoteReleases(Releases.CTA)
 
@@ -120,71 +120,93 @@ def _is_opaque(op: Operation, carried: CarriedValues) -> bool:
     return not op.has_trait(IsTerminator) and not is_side_effect_free(op)
 
 
-def _hands_over_global_memory(ops: Sequence[Operation]) -> bool:
+def _hands_over_global_memory(ops: Sequence[Operation], telling: _Telling) -> bool:
     """Whether others may be told of an access of the threads that must be in front of another one."""
     writes = any(isinstance(op, _WRITES) for op in ops)
-    return writes and any(isinstance(op, (*_READS, *_WRITES)) and _is_told(op) for op in ops)
+    return writes and any(isinstance(op, (*_READS, *_WRITES)) and telling.is_told(op) for op in ops)
 
 
-def _is_told(op: Operation) -> bool:
-    """Whether the task of `op` may tell others something behind it."""
-    child = op
-    while (parent := child.parent_op()) is not None:
-        following = _behind(child, parent)
-        if any(isinstance(inner, _TELLS) for each in following for inner in each.walk()):
-            return True
-        child = parent
-    return False
+@dataclass(frozen=True)
+class _Telling:
+    """Where a function's tasks tell others something."""
 
+    telling: set[Operation]
+    """What tells something, and what it stands in."""
+    last: dict[Block, int]
+    """The number of the last of these in a block."""
+    numbers: dict[Operation, int]
+    """Of all operations, in program order."""
 
-def _behind(op: Operation, parent: Operation) -> Iterable[Operation]:
-    """What may run behind `op` within its parent."""
-    region = op.parent_region()
-    if isinstance(parent, _LOOPS) or (region is not None and len(region.blocks) > 1):
-        return [parent]
-    return _after(op)
+    @classmethod
+    def of(cls, ops: Sequence[Operation]) -> _Telling:
+        """Look through the operations of a function, which stand in program order."""
+        numbers = {op: number for number, op in enumerate(ops)}
+        telling: set[Operation] = set()
+        for op in ops:
+            current: Operation | None = op if isinstance(op, _TELLS) else None
+            while current is not None and current not in telling:
+                telling.add(current)
+                current = current.parent_op()
+        last: dict[Block, int] = {}
+        for op in ops:
+            if op in telling and (block := op.parent_block()) is not None:
+                last[block] = numbers[op]
+        return cls(telling, last, numbers)
 
-
-def _after(op: Operation) -> Iterator[Operation]:
-    while (following := op.next_op) is not None:
-        yield (op := following)
+    def is_told(self, op: Operation) -> bool:
+        """Whether the task of `op` may tell others something behind it."""
+        child = op
+        while (number := self.numbers.get(child)) is not None:
+            parent, region, block = child.parent_op(), child.parent_region(), child.parent_block()
+            assert parent is not None and region is not None and block is not None
+            if isinstance(parent, _LOOPS) or len(region.blocks) > 1:
+                # All of it may run behind each part of it.
+                if parent in self.telling:
+                    return True
+            elif self.last.get(block, -1) > number:
+                return True
+            child = parent
+        return False
 
 
 @dataclass(frozen=True)
 class _Buffers:
     """Who reaches which array of buffers in shared memory."""
 
-    uses: dict[Operation, list[Use]]
-    """By what allocates it."""
+    shared_out: dict[Operation, bool]
+    """By what allocates it: whether other CTAs access it, or several tasks."""
+    arrays: dict[Operation, list[Operation]]
+    """What an operation uses of them."""
 
     @classmethod
     def of(cls, ops: Sequence[Operation], carried: CarriedValues) -> _Buffers:
         """The arrays that a function allocates."""
-        arrays = [op for op in ops if isinstance(op, ttg.LocalAllocOp) and _is_shared(op.result)]
-        return cls({op: uses(op.result, carried) for op in arrays})
+        shared_out: dict[Operation, bool] = {}
+        arrays: dict[Operation, list[Operation]] = {}
+        for op in ops:
+            if isinstance(op, ttg.LocalAllocOp) and _is_shared(op.result):
+                found = uses(op.result, carried)
+                tasks = {task_of(use.operation) for use in found} - {KERNEL}
+                shared_out[op] = len(tasks) > 1 or any(_is_for_other_ctas(use) for use in found)
+                for user in dict.fromkeys(use.operation for use in found):
+                    arrays.setdefault(user, []).append(op)
+        return cls(shared_out, arrays)
 
     def is_seen(self, op: Operation) -> bool:
         """Whether an access of the threads is one of memory that other CTAs access, or several tasks do."""
         if isinstance(op, ttg.LocalAllocOp):
-            return op.src is not None and (op not in self.uses or self._is_shared_out(op))
-        arrays = self._reached_by(op)
-        return not arrays or any(self._is_shared_out(array) for array in arrays)
+            return op.src is not None and self.shared_out.get(op, True)
+        arrays = self.arrays.get(op)
+        return arrays is None or any(self.shared_out[array] for array in arrays)
 
     def waits_for_others(self, ops: Sequence[Operation]) -> list[ttng.WaitBarrierOp]:
         """The waits at barriers that other CTAs may arrive at."""
-        arrays = [self._reached_by(op) for op in ops if isinstance(op, tlx.ArriveRemoteOp)]
+        arrays = [self.arrays.get(op, []) for op in ops if isinstance(op, tlx.ArriveRemoteOp)]
         remote = {array for found in arrays for array in found}
         # Whom a function that is called arrives for is not known here.
         unknown = not all(arrays) or any(isinstance(op, tt.CallOp) for op in ops)
         waits = [op for op in ops if isinstance(op, ttng.WaitBarrierOp)]
-        return [op for op in waits if unknown or not (own := self._reached_by(op)) or not remote.isdisjoint(own)]
-
-    def _reached_by(self, op: Operation) -> list[Operation]:
-        return [array for array, found in self.uses.items() if any(use.operation is op for use in found)]
-
-    def _is_shared_out(self, array: Operation) -> bool:
-        tasks = {task_of(use.operation) for use in self.uses[array]} - {KERNEL}
-        return len(tasks) > 1 or any(_is_for_other_ctas(use) for use in self.uses[array])
+        return [op for op in waits if unknown or not (own := self.arrays.get(op)) or not remote.isdisjoint(own)]
 
 
 def _is_shared(buffer: SSAValue) -> bool:
