@@ -6,7 +6,8 @@
 // CHECK-SAME:    nvvm.cluster_dim = array<i32: 2, 1, 1>
 // CHECK:         ttng.init_barrier
 // CHECK-NEXT:    nvvm.fence.mbarrier.init
-// CHECK-NEXT:    nvvm.cluster.arrive {aligned}
+// Behind the fence nothing is left to release.
+// CHECK-NEXT:    nvvm.cluster.arrive.relaxed {aligned}
 // CHECK-NEXT:    nvvm.cluster.wait {aligned}
 // CHECK:         tlx.arrive_remote
 // CHECK-NEXT:    nvvm.cluster.arrive {aligned}
@@ -102,6 +103,36 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
     partition1() num_warps(4) {
       ttg.warp_return
     } : () -> ()
+    tt.return
+  }
+}
+
+// -----
+
+// What a thread has stored before the barrier is told by it, and an initialisation without a fence, too.
+
+// CHECK-LABEL: @stored
+// CHECK:         ttg.local_store
+// CHECK:         nvvm.cluster.arrive {aligned}
+// CHECK:         tt.return
+// CHECK-LABEL: @not_fenced
+// CHECK:         ttng.init_barrier
+// CHECK-NEXT:    nvvm.cluster.arrive {aligned}
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.cluster-dim-x" = 2 : i32, "ttg.cluster-dim-y" = 1 : i32, "ttg.cluster-dim-z" = 1 : i32} {
+  tt.func public @stored(%values: tensor<64xf32>) {
+    %buffer = ttg.local_alloc : () -> !ttg.memdesc<64xf32, #s, #smem, mutable>
+    ttg.local_store %values, %buffer : tensor<64xf32> -> !ttg.memdesc<64xf32, #s, #smem, mutable>
+    ttng.cluster_arrive {relaxed = false}
+    ttng.cluster_wait
+    tt.return
+  }
+  tt.func public @not_fenced() {
+    %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #s, #smem, mutable>
+    ttng.cluster_arrive {relaxed = false}
+    ttng.cluster_wait
     tt.return
   }
 }

@@ -5,6 +5,9 @@ CTA must not end, or end the life of an mbarrier, while others may use its memor
 behind the last initialisation, or in front of an exit, one is put there. Behind `tlx.async_tasks` the CTAs wait for
 each other, unless `no_ending_cluster_sync` is given.
 
+Where nothing but initialisations of mbarriers, and their fence, stands in front of a barrier, its arrival is relaxed:
+the fence has released them, and a release to the cluster takes most of a microsecond before a kernel's first load.
+
 `barrier.cluster` waits for all threads of all CTAs (PTX ISA, "barrier.cluster"). In a kernel with partitions, their
 warps idle outside of them and would never arrive, so a barrier there runs in partitions of its own on all of them:
 stock Triton fills the warps of partitions up to a multiple of 4.
@@ -19,11 +22,11 @@ After:
 ```mlir
 nvvm.fence.mbarrier.init
 ttg.warp_specialize() default {
-  nvvm.cluster.arrive {aligned}
+  nvvm.cluster.arrive.relaxed {aligned}
   nvvm.cluster.wait {aligned}
   ttg.warp_yield
 } partition0() num_warps(4) {
-  nvvm.cluster.arrive {aligned}
+  nvvm.cluster.arrive.relaxed {aligned}
   nvvm.cluster.wait {aligned}
   ttg.warp_return
 }
@@ -40,6 +43,7 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, ModuleOp, UnitAttr, 
 from xdsl.ir import Block, Operation, Region
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.operation import module_integer
@@ -76,6 +80,7 @@ class LowerClusterBarriersPass(ModulePass):
                 if dims is not None and func.sym_visibility is not None and func.sym_visibility.data == "public":
                     func.attributes[nvvm.CLUSTER_DIM] = DenseArrayBase.from_list(i32, dims)
                 _complete(func, is_cluster=dims is not None)
+                _relax_start(func)
                 _lower(func)
 
 
@@ -127,6 +132,31 @@ def _complete_start(func: tt.FuncOp) -> None:
         insert_before(anchor, tlx.FenceMBarrierInitClusterOp())
     if not arrives:
         _put_barrier(anchor, before=anchor)
+
+
+def _relax_start(func: tt.FuncOp) -> None:
+    """Relax the first arrival of a kernel where nothing is left to release."""
+    if not func.body.blocks or func.sym_visibility is None or func.sym_visibility.data != "public":
+        return
+    fenced = True
+    for op in func.body.blocks[0].ops:
+        if isinstance(op, ttng.ClusterArriveOp):
+            if fenced:
+                op.relaxed = BoolAttr.from_bool(True)
+            return
+        match op:
+            case ttng.InitBarrierOp():
+                fenced = False
+            case tlx.FenceMBarrierInitClusterOp():
+                fenced = True
+            case ttg.LocalAllocOp() if op.src is None:
+                pass
+            case ttng.TMEMAllocOp() if op.src is None:
+                pass
+            case _ if not is_side_effect_free(op):
+                return
+            case _:
+                pass
 
 
 def _waits_at_end(block: Block) -> bool:
