@@ -23,9 +23,13 @@ from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import TTGIR
 from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
-from tlx_xdsl.targets import target_named
+from tlx_xdsl.targets import Target, target_named
 
 _WARP_SIZE = 32
+
+_MULTIPROCESSORS = 132
+"""How many multiprocessors scripts see, by which they size the grids of persistent kernels: those of an H100. Any
+number is right for a GPU that is not there; this one makes grids that such scripts were tried with."""
 
 
 class CompiledStockKernel(JITFunction[Any]):
@@ -131,7 +135,10 @@ class NoGpu:
     """What Triton's runtime and scripts ask of Triton's driver, answered for a GPU that is not there."""
 
     def __init__(self, target: str):
-        self._capability = target_named(target).capability
+        chosen = target_named(target)
+        self._capability = chosen.capability
+        self.utils = SimpleNamespace(get_device_properties=functools.partial(_device_properties, chosen))
+        """What scripts ask of the driver's own module: `driver.active.utils.get_device_properties(device)`."""
 
     def get_current_target(self) -> GPUTarget:
         """The GPU that scripts see."""
@@ -169,6 +176,19 @@ class NoGpu:
 
     def clear_cache(self, cache: None) -> None:
         """Nothing."""
+
+
+def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]:
+    """What Triton's driver says of a device: sizes in bytes, clocks in kHz, the width of the bus in bits."""
+    return {
+        "max_shared_mem": target.shared_bytes,
+        "max_num_regs": 65536,
+        "multiprocessor_count": _MULTIPROCESSORS,
+        "warpSize": _WARP_SIZE,
+        "sm_clock_rate": 1_980_000,
+        "mem_clock_rate": 2_619_000,
+        "mem_bus_width": 5120,
+    }
 
 
 class _Event:

@@ -159,13 +159,17 @@ def _local_reshape(call: Call) -> Value:
 
 @lowers("tlx.local_reinterpret")
 def _local_reinterpret(call: Call) -> Value:
-    buffer, element = one_buffer(call, "buffer"), call.dtype()
+    # All buffers of an array lie behind each other: together they are one buffer.
+    buffer, element = call.of("buffer", BufferedTensor, "a buffer"), call.dtype()
+    if not call.given("shape"):
+        buffer = one_buffer(call, "buffer")
     shape = call.shape() if call.given("shape") else buffer.shape
     source = memdesc_type(buffer.ssa.type)
-    have = bytes_of(prod(buffer.shape), buffer.dtype.primitive_bitwidth)
+    have = bytes_of(max(buffer.num, 1) * prod(buffer.shape), buffer.dtype.primitive_bitwidth)
     need = bytes_of(prod(shape), element.primitive_bitwidth)
     if need > have:
-        call.fail("buffer", f"the buffer has {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
+        what = "buffers have" if buffer.num > 1 else "buffer has"
+        call.fail("buffer", f"the {what} {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
     if in_tensor_memory(buffer):
         encoding = tmem_encoding(call, "layout", shape, element)
     else:
