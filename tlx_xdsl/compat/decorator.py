@@ -57,6 +57,12 @@ class _FirstLaunch:
             return launch(kernel, *args, **kwargs)
         return kernel.run(*args, **kwargs)
 
+    def settle(self) -> None:
+        """Decide without a launch."""
+        with _deciding:
+            if self._kernel.__dict__.get("run") is self:
+                self._decide((), {})
+
     def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether the next launch has to be looked at, too; if not, this object has gone from the kernel."""
         kernel = self._kernel
@@ -70,6 +76,13 @@ class _FirstLaunch:
             self._is_first = False
             return True
         return False
+
+
+def settle(kernel: Any) -> None:
+    """Decide now whose `kernel` is, as its first launch would: something else than a launch compiles it."""
+    first = getattr(kernel, "__dict__", {}).get("run")
+    if isinstance(first, _FirstLaunch):
+        first.settle()
 
 
 def become_ours(kernel: Any, our_jit: Decorator, options: dict[str, Any]) -> None:

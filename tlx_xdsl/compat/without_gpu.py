@@ -21,6 +21,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import TTGIR
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
 from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
 from tlx_xdsl.targets import Target, target_named
@@ -90,7 +91,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
     options: dict[str, Any] = {"target": kernel.target, "stage": TTGIR, "unwritten": "warn"}
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
-    cluster = launch.get("ctas_per_cga")
+    cluster = launch.get(CLUSTER_OPTION)
     if cluster is not None:
         options["cluster"] = tuple(cluster)
     named |= dict(zip(kernel.arg_names, args, strict=False))
@@ -128,7 +129,7 @@ def _constant_one(value: Any) -> Any:
 def _launch_options() -> frozenset[str]:
     from triton.backends.nvidia.compiler import CUDAOptions
 
-    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {"ctas_per_cga", "warmup"}
+    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {CLUSTER_OPTION, *HINTS, "warmup"}
 
 
 class NoGpu:

@@ -290,5 +290,5 @@ def dump_layout(x: Any) -> Any:
 
 
 @_tlx
-def assert_same_layout(l: Any, r: Any) -> Any:  # noqa: E741
-    """Refuse to compile unless the block or buffer `l` ends up in the layout of `r`, or in the layout object `r`."""
+def assert_same_layout(lhs: Any, rhs: Any) -> Any:
+    """Refuse to compile unless the block or buffer `lhs` ends up in the layout of `rhs`, or in the layout `rhs`."""
