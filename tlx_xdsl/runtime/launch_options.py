@@ -8,8 +8,8 @@ CLUSTER_OPTION = "ctas_per_cga"
 """CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs."""
 
 HINTS = ("launch_cluster", "preferred_ctas_per_cga")
-"""Options of Meta's Triton that change no result, and are dropped: kernels with a cluster are always launched as one, and
-the size that Blackwell may prefer is one that the kernel must not rely on."""
+"""Options of Meta's Triton that change no result, and are dropped: kernels with a cluster are always launched as one,
+and the size that Blackwell may prefer is one that the kernel must not rely on."""
 
 LARGEST_CLUSTER = 16
 """CTAs. Source: CUDA C++ Programming Guide, "Thread Block Clusters": 8 everywhere, 16 on H100 and B200."""

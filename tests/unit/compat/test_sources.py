@@ -1,4 +1,4 @@
-"""`triton.compile` while the drop-in is installed, the launch options of Meta's Triton, and the GPU that is not there."""
+"""`triton.compile` under the drop-in, the launch options of Meta's Triton, and the GPU that is not there."""
 
 import importlib.util
 

@@ -12,8 +12,12 @@ REQUIRED = inspect.Parameter.empty
 
 FUNCTIONS = {
     # tasks and synchronisation
-    "async_tasks": {"exclusive": False, "no_ending_cluster_sync": False, "mbarrier_try_wait_suspend_ns": None,
-        "warp_specialize": True},
+    "async_tasks": {
+        "exclusive": False,
+        "no_ending_cluster_sync": False,
+        "mbarrier_try_wait_suspend_ns": None,
+        "warp_specialize": True,
+    },
     "async_task_replica_id": {},
     "alloc_barriers": {"num_barriers": REQUIRED, "arrive_count": 1},
     "alloc_warp_barrier": {"num_barriers": REQUIRED, "num_warps": 1, "num_arrivals": 1},
