@@ -36,3 +36,33 @@ def test_all_buffers_of_an_array_are_one(stage):
         stage=stage,
     )  # fmt: skip
     assert np.array_equal(y, x + np.arange(ROWS, dtype=np.int16).repeat(COLUMNS))
+
+
+@tlx_xdsl.jit
+def sum_by_elements(x_ptr, y_ptr, SIZE: tl.constexpr):
+    """An element of a buffer of one dimension is a buffer of one element."""
+    x = tlx.local_alloc((SIZE,), tl.float32, 2)
+    tlx.local_store(x[1], tl.load(x_ptr + tl.arange(0, SIZE)))
+    total = tlx.local_load(x[1][0])
+    for i in range(1, SIZE):
+        total += tlx.local_load(x[1][i])
+    tl.store(y_ptr + tl.arange(0, 1), total)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
+def test_elements_of_a_row_are_buffers(stage):
+    x = np.arange(32, dtype=np.float32)
+    y = np.zeros(1, np.float32)
+    tlx_xdsl.interpret(sum_by_elements, 1, x, y, 32, target="sm_90a", jobs=1, stage=stage)
+    assert y[0] == x.sum()
+
+
+@tlx_xdsl.jit
+def element_behind_the_last(y_ptr):
+    x = tlx.local_alloc((16,), tl.float32, 1)
+    tl.store(y_ptr + tl.arange(0, 1), tlx.local_load(x[0][16]))
+
+
+def test_an_element_that_a_row_lacks_is_refused():
+    with pytest.raises(tlx_xdsl.CompilationError, match=r"index 16 is outside of a buffer of type fp32\[16\]"):
+        tlx_xdsl.interpret(element_behind_the_last, 1, np.zeros(1, np.float32), jobs=1)
