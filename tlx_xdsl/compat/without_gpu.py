@@ -20,7 +20,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.interpret import TTGIR
+from tlx_xdsl.runtime.interpret import TTGIR, Interpretation
 from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
 from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
@@ -59,12 +59,35 @@ class InterpretedKernel(TritonKernel):
     """The GPU that it is written for."""
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        """Run all programs on the CPU; a warm-up does nothing.
+        """Run all programs on the CPU; a warm-up compiles.
 
         Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
         `tlx_xdsl.interpret` raises.
         """
-        return None if warmup else _interpret(self, grid, *args, **kwargs)
+        compiled = functools.partial(super().run, *args, grid=grid, warmup=True, **kwargs)
+        return compiled() if warmup else InterpretedLaunch(_interpret(self, grid, *args, **kwargs), compiled)
+
+
+class InterpretedLaunch:
+    """What a launch in the interpreter returns: how the run went, and what the kernel compiles to.
+
+    Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
+    first of it is asked for.
+    """
+
+    def __init__(self, interpretation: Interpretation, compiled: Callable[[], Any]):
+        self.interpretation = interpretation
+        self._compile = compiled
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The compiled kernel."""
+        return self._compile()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
 
 
 def interpreted(target: str) -> Callable[..., Any]:
@@ -80,7 +103,7 @@ def interpreted(target: str) -> Callable[..., Any]:
     return jit
 
 
-def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Any:
+def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Interpretation:
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     named = {name: value for name, value in kwargs.items() if name in kernel.arg_names}
