@@ -20,6 +20,7 @@ from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
     NONE,
     Aggregate,
+    BlockPointer,
     BufferedTensor,
     ClcResponses,
     Constexpr,
@@ -60,6 +61,9 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
             found = {"dtype": Constexpr(value.dtype), "shape": Constexpr(value.shape)}.get(name)
         case TensorDescriptor():
             found = _descriptor_attribute(value, name)
+        case BlockPointer():
+            # As in Triton, the elements' type is `.dtype.element_ty`.
+            found = {"dtype": Constexpr(value.base.dtype), "type": Constexpr(value.base.dtype)}.get(name)
         case TupleValue():
             found = value.items[value.names.index(name)] if name in value.names else None
         case Aggregate():
@@ -88,6 +92,8 @@ def _attribute_names(value: Value) -> list[str]:
             return [*names, "T", "dtype", "numel", "shape", "type", *MEMBERS]
         case TensorDescriptor():
             return [*names, "block_shape", "dtype", "shape", "strides"]
+        case BlockPointer():
+            return [*names, "dtype", "type"]
         case BufferedTensor():
             return [*names, "dtype", "shape"]
         case StorageAliasSpec():
