@@ -80,7 +80,8 @@ def test_a_parameter_without_a_type_is_named(kernels):
 
 def test_hints_of_meta_s_triton_are_dropped(kernels):
     argument = triton.runtime.jit.MockTensor(triton.language.float32)
-    hints = {"launch_cluster": True, "preferred_ctas_per_cga": (4, 1, 1)}
+    hints = {"launch_cluster": True, "preferred_ctas_per_cga": (4, 1, 1), "minRegAutoWS": 24}
+    assert "minRegAutoWS" not in triton.Config({"SIZE": 64}, num_warps=2, **hints).all_kwargs()
     compiled = kernels.outer.warmup(argument, 1, 64, grid=(1,), ctas_per_cga=(2, 1, 1), **hints)
     assert compiled.metadata.ctas_per_cga == (2, 1, 1)
     with pytest.raises(KeyError, match="launch_clusters"):
