@@ -9,8 +9,11 @@ from types import FunctionType
 from typing import Any
 
 from tlx_xdsl.compat.usage import is_jitted, takes_functions, uses_tlx, value_uses_tlx
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
 
 Decorator = Callable[..., Any]
+
+_META_OPTIONS = HINTS | {CLUSTER_OPTION}
 
 _deciding = threading.Lock()
 """Held while a kernel may become ours: threads may launch it for the first time together."""
@@ -67,7 +70,9 @@ class _FirstLaunch:
         """Whether the next launch has to be looked at, too; if not, this object has gone from the kernel."""
         kernel = self._kernel
         given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
-        if any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
+        # Stock Triton refuses the options of Meta's: a cluster is one, whatever the kernel does with it.
+        asks = not _META_OPTIONS.isdisjoint(kwargs)
+        if asks or any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
             become_ours(kernel, self._our_jit, self._options)
         elif self._is_first and not takes_functions(kernel.fn):
             del kernel.__dict__["run"]

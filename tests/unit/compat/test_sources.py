@@ -88,6 +88,13 @@ def test_hints_of_meta_s_triton_are_dropped(kernels):
         kernels.outer.warmup(argument, 1, 64, grid=(1,), launch_clusters=True)
 
 
+def test_a_cluster_makes_a_plain_kernel_ours(kernels):
+    argument = triton.runtime.jit.MockTensor(triton.language.int32)
+    compiled = kernels.plain[(2,)](argument, 1, 64, ctas_per_cga=(2, 1, 1))
+    assert compiled.metadata.ctas_per_cga == (2, 1, 1)
+    assert "handoff" in compiled.asm
+
+
 @pytest.mark.usefixtures("kernels")
 def test_the_gpu_that_is_not_there_has_properties():
     found = driver.active.utils.get_device_properties(driver.active.get_current_device())
