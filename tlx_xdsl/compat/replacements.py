@@ -1,11 +1,14 @@
 """What stands in the place of Triton's names while the drop-in is installed."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import triton
 import triton.compiler
@@ -33,9 +36,10 @@ def compiling(stock_compile: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock_compile)
     def compile(src: Any, target: Any = None, options: Any = None, **environment: Any) -> Any:
         if isinstance(src, ASTSource):
-            settle(src.fn)
-            if isinstance(src.fn, TritonKernel):
-                return compile_source(src, target or driver.active.get_current_target(), options)
+            kernel: Any = src.fn
+            settle(kernel)
+            if isinstance(kernel, TritonKernel):
+                return compile_source(src, target or cast(Any, driver.active).get_current_target(), options)
         return stock_compile(src, target=target, options=options, **environment)
 
     return compile

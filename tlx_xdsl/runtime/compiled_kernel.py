@@ -60,7 +60,7 @@ class TLXCompiledKernel(CompiledKernel):
         metadata = cast(Any, self.metadata)
         if getattr(metadata, CLUSTER_OPTION, None) is not None:
             # JSON has made a list of it.
-            self.metadata = metadata._replace(ctas_per_cga=tuple(metadata.ctas_per_cga))
+            vars(self)["metadata"] = metadata._replace(ctas_per_cga=tuple(metadata.ctas_per_cga))
         self.asm = _Stages(dict(self.asm), self)
 
     def _init_handles(self) -> None:
