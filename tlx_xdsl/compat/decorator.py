@@ -9,8 +9,11 @@ from types import FunctionType
 from typing import Any
 
 from tlx_xdsl.compat.usage import is_jitted, takes_functions, uses_tlx, value_uses_tlx
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
 
 Decorator = Callable[..., Any]
+
+_META_OPTIONS = HINTS | {CLUSTER_OPTION}
 
 _deciding = threading.Lock()
 """Held while a kernel may become ours: threads may launch it for the first time together."""
@@ -57,11 +60,19 @@ class _FirstLaunch:
             return launch(kernel, *args, **kwargs)
         return kernel.run(*args, **kwargs)
 
+    def settle(self) -> None:
+        """Decide without a launch."""
+        with _deciding:
+            if self._kernel.__dict__.get("run") is self:
+                self._decide((), {})
+
     def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether the next launch has to be looked at, too; if not, this object has gone from the kernel."""
         kernel = self._kernel
         given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
-        if any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
+        # Stock Triton refuses the options of Meta's: a cluster is one, whatever the kernel does with it.
+        asks = not _META_OPTIONS.isdisjoint(kwargs)
+        if asks or any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
             become_ours(kernel, self._our_jit, self._options)
         elif self._is_first and not takes_functions(kernel.fn):
             del kernel.__dict__["run"]
@@ -70,6 +81,13 @@ class _FirstLaunch:
             self._is_first = False
             return True
         return False
+
+
+def settle(kernel: Any) -> None:
+    """Decide now whose `kernel` is, as its first launch would: something else than a launch compiles it."""
+    first = getattr(kernel, "__dict__", {}).get("run")
+    if isinstance(first, _FirstLaunch):
+        first.settle()
 
 
 def become_ours(kernel: Any, our_jit: Decorator, options: dict[str, Any]) -> None:

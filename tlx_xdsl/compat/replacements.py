@@ -1,24 +1,48 @@
 """What stands in the place of Triton's names while the drop-in is installed."""
 
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import triton
+import triton.compiler
 import triton.testing
 from triton import knobs
 from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.driver import driver
 
-from tlx_xdsl.compat.decorator import drop_in
+from tlx_xdsl.compat.decorator import drop_in, settle
 from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
 from tlx_xdsl.runtime.autotune import Config
 from tlx_xdsl.runtime.jit import jit as our_jit
+from tlx_xdsl.runtime.triton_compile import compile_source
+from tlx_xdsl.runtime.triton_kernel import TritonKernel
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:
     return self.backend == "cuda"
+
+
+def compiling(stock_compile: Callable[..., Any]) -> Callable[..., Any]:
+    """`triton.compile` that hands sources of our kernels to our compiler."""
+
+    @functools.wraps(stock_compile)
+    def compile(src: Any, target: Any = None, options: Any = None, **environment: Any) -> Any:
+        if isinstance(src, ASTSource):
+            kernel: Any = src.fn
+            settle(kernel)
+            if isinstance(kernel, TritonKernel):
+                return compile_source(src, target or cast(Any, driver.active).get_current_target(), options)
+        return stock_compile(src, target=target, options=options, **environment)
+
+    return compile
 
 
 def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
@@ -39,6 +63,9 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     else:
         jit = drop_in(stock.jit, our_jit)
     yield from ((owner, "jit", jit) for owner in (triton, stock))
+    compiler = import_module("triton.compiler.compiler")
+    compile_any = compiling(compiler.compile)
+    yield from ((owner, "compile", compile_any) for owner in (triton, triton.compiler, compiler))
     yield from ((owner, "Config", Config) for owner in (triton, triton.runtime, autotuner))
     if not hasattr(GPUTarget, "is_cuda_backend"):
         # Meta's Triton has this method, by which scripts see where they are.

@@ -85,10 +85,12 @@ class _Search:
         if isinstance(value, type):
             return "__triton_aggregate__" in vars(value) and self._in_class(value)
         if _is_triton_s(value) or is_jitted(value):
-            # A jitted, tuned or compile-time function holds what it decorates; a constexpr holds its value.
+            # A jitted, tuned or compile-time function holds what it decorates; a constexpr holds its value. An enum of
+            # Triton's own library has nothing of the kind.
+            held: dict[str, Any] = getattr(value, "__dict__", {})
             return any(
                 self.in_function(inner) if isinstance(inner, FunctionType) else self.in_value(inner)
-                for inner in (value.__dict__.get(name) for name in ("fn", "value"))
+                for inner in (held.get(name) for name in ("fn", "value"))
                 if inner is not None
             )
         return False

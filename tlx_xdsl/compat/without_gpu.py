@@ -20,12 +20,18 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.runtime.interpret_options import TTGIR
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
 from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
-from tlx_xdsl.targets import target_named
+from tlx_xdsl.targets import Target, target_named
 
 _WARP_SIZE = 32
+
+_MULTIPROCESSORS = 132
+"""How many multiprocessors scripts see, by which they size the grids of persistent kernels: those of an H100. Any
+number is right for a GPU that is not there; this one makes grids that such scripts were tried with."""
 
 
 class CompiledStockKernel(JITFunction[Any]):
@@ -54,12 +60,35 @@ class InterpretedKernel(TritonKernel):
     """The GPU that it is written for."""
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        """Run all programs on the CPU; a warm-up does nothing.
+        """Run all programs on the CPU; a warm-up compiles.
 
         Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
         `tlx_xdsl.interpret` raises.
         """
-        return None if warmup else _interpret(self, grid, *args, **kwargs)
+        compiled = functools.partial(super().run, *args, grid=grid, warmup=True, **kwargs)
+        return compiled() if warmup else InterpretedLaunch(_interpret(self, grid, *args, **kwargs), compiled)
+
+
+class InterpretedLaunch:
+    """What a launch in the interpreter returns: how the run went, and what the kernel compiles to.
+
+    Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
+    first of it is asked for.
+    """
+
+    def __init__(self, interpretation: Interpretation, compiled: Callable[[], Any]):
+        self.interpretation = interpretation
+        self._compile = compiled
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The compiled kernel."""
+        return self._compile()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
 
 
 def interpreted(target: str) -> Callable[..., Any]:
@@ -75,7 +104,7 @@ def interpreted(target: str) -> Callable[..., Any]:
     return jit
 
 
-def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Any:
+def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) -> Interpretation:
     for hook in kernel.pre_run_hooks:
         hook(*args, **kwargs)
     named = {name: value for name, value in kwargs.items() if name in kernel.arg_names}
@@ -89,7 +118,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
         "target": kernel.target, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
     }  # fmt: skip
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
-    cluster = launch.get("ctas_per_cga")
+    cluster = launch.get(CLUSTER_OPTION)
     if cluster is not None:
         options["cluster"] = tuple(cluster)
     named |= dict(zip(kernel.arg_names, args, strict=False))
@@ -127,14 +156,17 @@ def _constant_one(value: Any) -> Any:
 def _launch_options() -> frozenset[str]:
     from triton.backends.nvidia.compiler import CUDAOptions
 
-    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {"ctas_per_cga", "warmup"}
+    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {CLUSTER_OPTION, *HINTS, "warmup"}
 
 
 class NoGpu:
     """What Triton's runtime and scripts ask of Triton's driver, answered for a GPU that is not there."""
 
     def __init__(self, target: str):
-        self._capability = target_named(target).capability
+        chosen = target_named(target)
+        self._capability = chosen.capability
+        self.utils = SimpleNamespace(get_device_properties=functools.partial(_device_properties, chosen))
+        """What scripts ask of the driver's own module: `driver.active.utils.get_device_properties(device)`."""
 
     def get_current_target(self) -> GPUTarget:
         """The GPU that scripts see."""
@@ -172,6 +204,19 @@ class NoGpu:
 
     def clear_cache(self, cache: None) -> None:
         """Nothing."""
+
+
+def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]:
+    """What Triton's driver says of a device: sizes in bytes, clocks in kHz, the width of the bus in bits."""
+    return {
+        "max_shared_mem": target.shared_bytes,
+        "max_num_regs": 65536,
+        "multiprocessor_count": _MULTIPROCESSORS,
+        "warpSize": _WARP_SIZE,
+        "sm_clock_rate": 1_980_000,
+        "mem_clock_rate": 2_619_000,
+        "mem_bus_width": 5120,
+    }
 
 
 class _Event:

@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tlx_xdsl import language
-from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
@@ -20,6 +20,7 @@ from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
     NONE,
     Aggregate,
+    BlockPointer,
     BufferedTensor,
     ClcResponses,
     Constexpr,
@@ -60,6 +61,9 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
             found = {"dtype": Constexpr(value.dtype), "shape": Constexpr(value.shape)}.get(name)
         case TensorDescriptor():
             found = _descriptor_attribute(value, name)
+        case BlockPointer():
+            # As in Triton, the elements' type is `.dtype.element_ty`.
+            found = {"dtype": Constexpr(value.base.dtype), "type": Constexpr(value.base.dtype)}.get(name)
         case TupleValue():
             found = value.items[value.names.index(name)] if name in value.names else None
         case Aggregate():
@@ -88,6 +92,8 @@ def _attribute_names(value: Value) -> list[str]:
             return [*names, "T", "dtype", "numel", "shape", "type", *MEMBERS]
         case TensorDescriptor():
             return [*names, "block_shape", "dtype", "shape", "strides"]
+        case BlockPointer():
+            return [*names, "dtype", "type"]
         case BufferedTensor():
             return [*names, "dtype", "shape"]
         case StorageAliasSpec():
@@ -202,14 +208,20 @@ Array: TypeAlias = BufferedTensor | MBarriers | ClcResponses | DescriptorRoom
 """What `array[i]` picks one of."""
 
 
+def _is_row(buffer: BufferedTensor) -> bool:
+    """Whether this is one buffer of one dimension, whose elements are buffers of one element."""
+    return not buffer.num and len(buffer.shape) == 1
+
+
 def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
     """Buffer, barrier, response or descriptor `index` of an array."""
-    if not value.num:
+    count = value.shape[0] if isinstance(value, BufferedTensor) and _is_row(value) else value.num
+    if not count:
         raise visitor.error(node, f"{value.describe()} has no buffers to choose from")
     if isinstance(index, Constexpr):
         if not isinstance(index.value, int):
             raise visitor.error(node, f"a buffer is chosen by an integer, found {index.describe()}")
-        if not 0 <= index.value < value.num:
+        if not 0 <= index.value < count:
             raise visitor.error(node, f"index {index.value} is outside of {value.describe()}")
     position: Tensor = visitor.semantic(node, semantic.to_tensor, index)
     if position.shape or isinstance(position.dtype, pointer_type) or not position.dtype.is_int():
@@ -221,6 +233,13 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
         offset = visitor.semantic(node, semantic.to_tensor, offset)
         return DescriptorRoom(visitor.builder.insert(tt.AddPtrOp(value.ssa, offset.ssa)).result, 0)
     source = memdesc_type(value.ssa.type)
+    if isinstance(value, BufferedTensor) and _is_row(value):
+        element = MemDescType.get(
+            (1,), source.element_type, source.encoding, source.memory_space,
+            mutable=source.is_mutable, alloc_shape=source.alloc_shape,
+        )  # fmt: skip
+        part = tlx.MemDescDynamicSubsliceOp(operands=[value.ssa, [position.ssa]], result_types=[element])
+        return replace(value, ssa=visitor.builder.insert(part).result, shape=(1,))
     result = MemDescType.get(
         source.shape[1:], source.element_type, source.encoding, source.memory_space, mutable=source.is_mutable
     )

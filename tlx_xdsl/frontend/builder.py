@@ -45,6 +45,7 @@ class Builder:
         self._block: Block | None = None
         self._frames: list[_Frame] = []
         self._blocks: list[Block] | None = None
+        self._entry: Block | None = None
         self.depth = 0
         """How many regions of operations are open around the insertion point."""
 
@@ -72,14 +73,14 @@ class Builder:
 
         `new_block` adds blocks to it, which branches of `cf` lead to.
         """
-        outer, outer_blocks, depth = self._block, self._blocks, self.depth
+        outer, outer_blocks, outer_entry, depth = self._block, self._blocks, self._entry, self.depth
         self._frames.append(_Frame(blocks[0]))
-        self._block, self._blocks, self.depth = blocks[0], blocks, 0
+        self._block, self._blocks, self._entry, self.depth = blocks[0], blocks, blocks[0], 0
         try:
             yield
         finally:
             self._frames.pop()
-            self._block, self._blocks, self.depth = outer, outer_blocks, depth
+            self._block, self._blocks, self._entry, self.depth = outer, outer_blocks, outer_entry, depth
 
     @property
     def can_branch(self) -> bool:
@@ -123,6 +124,16 @@ class Builder:
         """Append `op` at the current location."""
         op.location = self.location
         self.block.add_op(op)
+        return op
+
+    def insert_at_entry(self, op: OpT) -> OpT:
+        """Put `op`, which has no operands, before all else that the function does: once, outside of loops and tasks."""
+        assert self._entry is not None, "no function"
+        op.location = self.location
+        if (first := self._entry.first_op) is None:
+            self._entry.add_op(op)
+        else:
+            self._entry.insert_op_before(op, first)
         return op
 
     def constant(self, value: int | float | bool, type_: Attribute) -> SSAValue:

@@ -66,6 +66,8 @@ def _options(call: Call) -> dict[str, Attribute]:
     for option in ("exclusive", "no_ending_cluster_sync"):
         if call.flag(option):
             attributes[f"tlx.{option}"] = UnitAttr()
+    if not call.flag("warp_specialize"):
+        call.fail("warp_specialize", "tasks always run on warps of their own: leave the statement out")
     option = "mbarrier_try_wait_suspend_ns"
     if call.given(option):
         attributes[f"tlx.{option}"] = IntegerAttr(call.integer(option, minimum=0), i32)
@@ -118,7 +120,7 @@ def _task(node: ast.With, call: Call) -> Task:
     if _is_default(call):
         if call.given("num_warps"):
             call.fail("num_warps", "the default task runs on the kernel's own num_warps")
-        if start is not None:
+        if start:
             call.fail("warp_group_start_id", "the default task begins at warp 0")
         return Task(node, True, call.visitor.unit.num_warps, registers, replicate, None)
     if not call.given("num_warps"):

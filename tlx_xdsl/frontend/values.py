@@ -163,6 +163,25 @@ class TensorDescriptor:
 
 
 @dataclass(frozen=True, eq=False)
+class BlockPointer:
+    """A block of a tensor in global memory at a place that moves (`tl.make_block_ptr`)."""
+
+    base: Tensor
+    """The tensor's first element, a scalar pointer."""
+    shape: tuple[Tensor, ...]
+    """The tensor's sizes, int64, in elements."""
+    strides: tuple[Tensor, ...]
+    """int64, in elements."""
+    offsets: tuple[Tensor, ...]
+    """Where the block begins, int32, in elements."""
+    block_shape: tuple[int, ...]
+
+    def describe(self) -> str:
+        """The value in words, for error messages."""
+        return f"a block pointer of type {self.base.dtype}[{', '.join(map(str, self.block_shape))}]"
+
+
+@dataclass(frozen=True, eq=False)
 class StorageAliasSpec:
     """A region that allocations share."""
 
@@ -254,6 +273,7 @@ Value: TypeAlias = (
     | DescriptorRoom
     | AsyncToken
     | TensorDescriptor
+    | BlockPointer
     | StorageAliasSpec
     | ReuseGroup
     | TupleValue

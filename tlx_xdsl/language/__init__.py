@@ -102,6 +102,7 @@ from tlx_xdsl.language.matrix import (
     map_elementwise,
 )
 from tlx_xdsl.language.memory import (
+    advance,
     assume,
     atomic_add,
     atomic_and,
@@ -180,6 +181,7 @@ __all__ = [
     "PropagateNan",
     "abs",
     "add",
+    "advance",
     "arange",
     "argmax",
     "argmin",

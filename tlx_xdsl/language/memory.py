@@ -24,23 +24,44 @@ def load(
     cache_modifier: Any = "",
     eviction_policy: Any = "",
     volatile: Any = False,
+    boundary_check: Any = (),
+    padding_option: Any = "",
 ) -> Any:
-    """Read through a pointer; where `mask` is false the result is `other`, or undefined without it."""
+    """Read through a pointer; where `mask` is false the result is `other`, or undefined without it.
+
+    Through a block pointer: the dimensions `boundary_check` are checked, and what is outside of the tensor along them
+    reads as `padding_option` says: "zero", "nan", or anything.
+    """
 
 
 @_member
-def store(pointer: Any, value: Any, mask: Any = None, *, cache_modifier: Any = "", eviction_policy: Any = "") -> Any:
-    """Write `value`, converted to the pointer's element type, through a pointer."""
+def store(
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    *,
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    boundary_check: Any = (),
+) -> Any:
+    """Write `value`, converted to the pointer's element type, through a pointer.
+
+    Through a block pointer, what is outside of the tensor along the dimensions `boundary_check` is not written.
+    """
 
 
 @_tl
 def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> Any:
-    """Refused, as in Triton since 3.9: block pointers have given way to tensor descriptors."""
+    """A block of the tensor at `base`, as a pointer that `advance` moves, and that `load` and `store` take.
+
+    `shape`, `strides` and `offsets` are in elements; `order` names the dimensions, fastest first. Triton has this up to
+    3.8; newer kernels use tensor descriptors.
+    """
 
 
 @_member
 def advance(base: Any, offsets: Any) -> Any:
-    """Refused, as in Triton since 3.9: it moved a block pointer."""
+    """The block pointer `base`, moved by `offsets` elements."""
 
 
 @_tl

@@ -61,8 +61,8 @@ def softmax(x: Any, dim: constexpr = None, *, keep_dims: Any = None, ieee_roundi
 
 
 @constexpr_function
-def _bits(size: int) -> int:
-    """How many bits the index of `size` elements has."""
+def _log2(size: int) -> int:
+    """How many bits the index of `size` elements has; kernels that sort reach for it by stock's name."""
     return size.bit_length() - 1
 
 
@@ -74,7 +74,7 @@ def _is_power_of_two(number: Any) -> bool:
 @constexpr_function
 def _bitwise_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """One dimension for all rows, and one of size 2 for each bit of the index into a row, the highest first."""
-    return (prod(shape[:-1]), *(2 for _ in range(_bits(shape[-1]))))
+    return (prod(shape[:-1]), *(2 for _ in range(_log2(shape[-1]))))
 
 
 @constexpr_function
@@ -135,7 +135,7 @@ def sort(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
     The order of rows with NaN is undefined, but no element is lost.
     """
     x = _rows(x, dim)
-    bits: constexpr = _bits(x.shape[-1])
+    bits: constexpr = _log2(x.shape[-1])
     if bits == 0:
         return x
     runs = _sort_runs(reshape(x, _bitwise_shape(x.shape)), bits - 1)
@@ -146,7 +146,7 @@ def sort(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
 def bitonic_merge(x: Any, dim: constexpr = None, descending: constexpr = False) -> Any:
     """Like `sort`, for rows that are bitonic: ascending first and descending then, or rotated from that."""
     x = _rows(x, dim)
-    merged = _merge(reshape(x, _bitwise_shape(x.shape)), _bits(x.shape[-1]), descending != 0)
+    merged = _merge(reshape(x, _bitwise_shape(x.shape)), _log2(x.shape[-1]), descending != 0)
     return reshape(merged, x.shape)
 
 
@@ -160,9 +160,9 @@ def topk(x: Any, k: constexpr, dim: constexpr = None, descending: constexpr = Tr
     x = _rows(x, dim)
     size: constexpr = x.shape[-1]
     assert _is_power_of_two(k) and k <= size, f"'k' must be a power of two of at most {size}, found {k}"
-    bits: constexpr = _bits(k)
+    bits: constexpr = _log2(k)
     best = _sort_runs(reshape(x, _bitwise_shape(x.shape)), bits - 1)
-    for _ in static_range(_bits(size) - bits):
+    for _ in static_range(_log2(size) - bits):
         # Of an ascending and a descending run, the better elements place by place are the k best, and bitonic.
         runs = _merge(best, bits, _bit(best, bits))
         best = max(runs, -1 - bits) if descending else min(runs, -1 - bits)

@@ -20,8 +20,10 @@ def default_nvmma_layout(shape: Ints, element_bits: int, *, transposed: bool = F
     """The widest swizzle that a tile of `shape` elements fills: what TMA, wgmma and tcgen05 all accept.
 
     The swizzled row is 128, 64 or 32 bytes; a tile whose inner row is shorter, or that has fewer than the 8 rows of
-    a swizzle pattern, is left unswizzled (PTX ISA, "Tensor swizzling modes").
+    a swizzle pattern, is left unswizzled (PTX ISA, "Tensor swizzling modes"). So is one row, the tile of one dimension.
     """
+    if len(shape) == 1:
+        return NvmmaSharedLayout(0, False, element_bits, rank=1)
     inner, outer = (shape[-2], shape[-1]) if transposed else (shape[-1], shape[-2])
     row_bytes = bytes_of(inner, element_bits)
     swizzle = 0

@@ -15,7 +15,7 @@ import triton
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, cluster_option
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, cluster_option
 from tlx_xdsl.runtime.triton_errors import DoesNotFitError
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
@@ -25,7 +25,8 @@ class Config(triton.Config):
     """A `triton.Config` that may ask for clusters.
 
     ctas_per_cga: CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs, and must
-    be a multiple of it. `num_ctas` is another thing: CTAs that share each tensor.
+    be a multiple of it. `num_ctas` is another thing: CTAs that share each tensor. Hints of Meta's Triton
+    (`launch_options.HINTS`) are dropped.
 
     Raises ValueError for anything but one to three positive numbers.
     """
@@ -35,7 +36,7 @@ class Config(triton.Config):
     ctas_per_cga: tuple[int, int, int] | None = None
 
     def __init__(self, kwargs: dict[str, Any], *positional: Any, ctas_per_cga: Any = None, **options: Any):
-        super().__init__(kwargs, *positional, **options)
+        super().__init__(kwargs, *positional, **{name: options[name] for name in options if name not in HINTS})
         if ctas_per_cga is not None:
             self.ctas_per_cga = cluster_option(ctas_per_cga)
 

@@ -16,6 +16,7 @@ from triton.compiler.compiler import AsmDict
 
 from tlx_xdsl.runtime.cuda_driver import FunctionAttribute, default_driver
 from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
 from tlx_xdsl.runtime.launcher import PORTABLE_CLUSTER_SIZE, ArgumentSpec, Launcher
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class TLXCompiledKernel(CompiledKernel):
 
     def __init__(self, src: Any, metadata_group: dict[str, str], hash: str):
         super().__init__(src, metadata_group, hash)
+        metadata = cast(Any, self.metadata)
+        if getattr(metadata, CLUSTER_OPTION, None) is not None:
+            # JSON has made a list of it.
+            vars(self)["metadata"] = metadata._replace(ctas_per_cga=tuple(metadata.ctas_per_cga))
         self.asm = _Stages(dict(self.asm), self)
 
     def _init_handles(self) -> None:

@@ -7,6 +7,18 @@ from typing import cast
 CLUSTER_OPTION = "ctas_per_cga"
 """CTAs of a cluster along x, y and z, each with tensors of its own; the grid counts CTAs."""
 
+HINTS = frozenset(
+    (
+        # Kernels with a cluster are always launched as one, and must not rely on the size that Blackwell may prefer.
+        "launch_cluster", "preferred_ctas_per_cga",
+        # What Meta's passes for kernels without tlx do by themselves.
+        "minRegAutoWS", "maxRegAutoWS", "pingpongAutoWS", "num_buffers_warp_spec", "num_consumer_groups",
+        "reg_dec_producer", "reg_inc_consumer", "early_tma_store_lowering", "tma_store_pipelining",
+        "generate_subtiled_region", "multicast", "auto_tma", "enable_tree_reduction", "allowDependentTwoCTA",
+    )
+)  # fmt: skip
+"""Options of Meta's Triton, of launches and configurations, that change no result, and are dropped."""
+
 LARGEST_CLUSTER = 16
 """CTAs. Source: CUDA C++ Programming Guide, "Thread Block Clusters": 8 everywhere, 16 on H100 and B200."""
 

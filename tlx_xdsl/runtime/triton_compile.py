@@ -35,7 +35,7 @@ from triton.runtime.cache import CacheManager, get_cache_manager, get_dump_manag
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compiled_kernel import TLXCompiledKernel
 from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, cluster_option
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -106,6 +106,26 @@ def compile_cached(
                 dumps.put(content, f"{name}.{stage}")
     _tell_listener(src, metadata, group, times, (time.perf_counter() - start) * 1e3, hit=False)
     return TLXCompiledKernel(src, group, key)
+
+
+def compile_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any] | None = None) -> TLXCompiledKernel:
+    """Return the compiled kernel of a source that a script made itself, as for `triton.compile`.
+
+    `options` are launch options; what has a constant needs no type.
+
+    Raises as `compile_cached` does, ValueError for a cluster that can't be, TypeError for a parameter without a type or
+    a constant.
+    """
+    for index, name in enumerate(src.fn.arg_names):
+        if name not in src.signature:
+            if (index,) not in src.constants:
+                raise TypeError(f"kernel '{src.name}': the signature has no type for the parameter '{name}'")
+            src.signature[name] = "constexpr"
+    asked = dict(options or {})
+    cluster = cluster_option(asked.pop(CLUSTER_OPTION, None))
+    known = {name: value for name, value in asked.items() if name not in HINTS}
+    parsed = vars(make_backend(target).parse_options(known))
+    return compile_cached(src, target, parsed if cluster is None else parsed | {CLUSTER_OPTION: cluster})
 
 
 def _check_options(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> None:

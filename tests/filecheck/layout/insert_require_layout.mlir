@@ -19,16 +19,18 @@ tt.func @along_k(%a: !ttg.memdesc<64x64xf8E4M3FN, #tile, #smem, mutable>, %b: !t
 
 // -----
 
-// TMA writes row-major tiles; where the descriptor has a layout, that one. Rows of one dimension have no other.
+// TMA writes row-major tiles; where the descriptor has a layout, that one. Rows of one dimension are tiles of one row.
 
 // CHECK-DAG:   #[[WIDE:.*]] = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 // CHECK-DAG:   #[[PLAIN:.*]] = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16}>
+// CHECK-DAG:   #[[LINE:.*]] = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16, rank = 1}>
 // CHECK-LABEL: @copies
 // CHECK:         [[A:%.*]] = tlx.require_layout %a : {{.*}} -> !ttg.memdesc<64x64xf16, #[[WIDE]], #smem, mutable>
 // CHECK-NEXT:    ttng.async_tma_copy_global_to_local %d[%i, %i] [[A]],
 // CHECK-NEXT:    [[B:%.*]] = tlx.require_layout %a : {{.*}} -> !ttg.memdesc<64x64xf16, #[[PLAIN]], #smem, mutable>
 // CHECK-NEXT:    ttng.async_tma_copy_local_to_global %e[%i, %i] [[B]]
-// CHECK-NEXT:    ttng.async_tma_copy_local_to_global %l[%i] %v
+// CHECK-NEXT:    [[V:%.*]] = tlx.require_layout %v : {{.*}} -> !ttg.memdesc<64xf16, #[[LINE]], #smem, mutable>
+// CHECK-NEXT:    ttng.async_tma_copy_local_to_global %l[%i] [[V]]
 #rows = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #line = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #plain = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16}>

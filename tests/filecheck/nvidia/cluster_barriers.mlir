@@ -74,11 +74,11 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
 // CHECK-LABEL: @tasks
 // CHECK:         ttg.warp_specialize() attributes {tlx.no_ending_cluster_sync}
 // CHECK-NEXT:    default {
-// CHECK-NEXT:      nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:      nvvm.cluster.arrive.relaxed {aligned}
 // CHECK-NEXT:      nvvm.cluster.wait {aligned}
 // CHECK-NEXT:      ttg.warp_yield
 // CHECK:         partition0() num_warps(8) {
-// CHECK-NEXT:      nvvm.cluster.arrive {aligned}
+// CHECK-NEXT:      nvvm.cluster.arrive.relaxed {aligned}
 // CHECK-NEXT:      nvvm.cluster.wait {aligned}
 // CHECK-NEXT:      ttg.warp_return
 // CHECK:         ttg.warp_specialize() attributes {tlx.no_ending_cluster_sync}

@@ -34,6 +34,24 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
+// But a thread keeps as many elements as it has: here 4 warps hold 64 elements twice, in pairs.
+
+// CHECK:       tt.func public @free_order_of_pairs
+// CHECK:         %both = tt.reshape %pairs allow_reorder : tensor<32x2xi32, #[[PAIRS:.*]]> -> tensor<64xi32, #[[FREE:linear[0-9]*]]>
+// CHECK:         ttg.convert_layout %both : tensor<64xi32, #[[FREE]]> -> tensor<64xi32, #blocked>
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @free_order_of_pairs() {
+    %line = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32>
+    %pairs = tt.join %line, %line : tensor<32xi32> -> tensor<32x2xi32>
+    %both = tt.reshape %pairs allow_reorder : tensor<32x2xi32> -> tensor<64xi32>
+    %range = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
+    %sum = arith.addi %both, %range : tensor<64xi32>
+    tt.return
+  }
+}
+
+// -----
+
 // Pairs lie side by side in a thread: their index is the first register bit.
 
 // CHECK:       #[[LINE:.*]] = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>

@@ -69,6 +69,10 @@ def shadowed(tlx):
     tlx.anything(0)
 
 
+def mentions_an_enum(x_ptr):
+    tl.store(x_ptr, tl.minimum(tl.load(x_ptr), 1.0, tl.PropagateNan.ALL))
+
+
 def mentions_in_a_string(x_ptr):
     """Does not use tlx.thread_id."""
     tl.store(x_ptr, 0)

@@ -57,7 +57,7 @@ def test_a_closure_over_tlx_is_ours(kernels):
     assert type(triton.jit(kernels.in_a_closure(kernels.tlx))) is TritonKernel
 
 
-@pytest.mark.parametrize("name", ["add", "recursive", "shadowed", "mentions_in_a_string"])
+@pytest.mark.parametrize("name", ["add", "recursive", "shadowed", "mentions_in_a_string", "mentions_an_enum"])
 def test_a_kernel_without_tlx_is_stock_s_own(kernels, launches, name: str):
     kernels.twice = triton.jit(kernels.twice)
     kernel = triton.jit(getattr(kernels, name))

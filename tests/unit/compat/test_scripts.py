@@ -139,6 +139,19 @@ def test_what_a_kernel_leaves_behind_is_a_warning(script):
 
 
 @pytest.mark.usefixtures("torch")
+def test_what_was_interpreted_can_be_looked_at(script, tmp_path: Path):
+    """What a launch returns compiles when a script looks at the binary; a warm-up compiles."""
+    launch = LAUNCH.replace("kernel[", "launched = kernel[")
+    asks = 'assert launched.interpretation.clusters == 1\nassert b"ELF" in launched.asm["cubin"][:4]\n'
+    warms = 'assert ".target sm_100a" in kernel.warmup(x, grid=(1,)).asm["ptx"]\n'
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path / "cache")
+        assert run(["--interpret", "--target", "sm_100a", script(KERNEL + launch)]) == 0
+        assert not list(tmp_path.rglob("*.cubin"))
+        assert run(["--interpret", "--target", "sm_100a", script(KERNEL + launch + asks + warms)]) == 0
+
+
+@pytest.mark.usefixtures("torch")
 def test_what_nobody_has_written_is_a_warning(script):
     """Scripts for GPUs read it where nothing comes of it."""
     reads = "    other = tlx.local_alloc((64,), tl.float32, 1)\n    tl.store(x_ptr + offs, tlx.local_load(other[0]))\n"

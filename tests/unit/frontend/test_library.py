@@ -287,3 +287,9 @@ def kernel(out, n):
         compile_source(tmp_path, source, {"out": "*fp32", "n": "i32"})
     assert (error.value.location.line, error.value.location.column) == (9, 9 if "'k' of" not in message else 20)
     assert error.value.source_line.strip() == f"y = {call}"
+
+
+def test_kernels_that_sort_find_the_logarithm_by_stock_s_name(tmp_path):
+    x = np.arange(32, dtype=np.int32)
+    found = evaluate(tmp_path, "x + tl.standard._log2(x.shape[0])", np.zeros(32, np.int32), x)
+    assert np.array_equal(found, x + 5)

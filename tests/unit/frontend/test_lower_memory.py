@@ -77,8 +77,6 @@ FAULTS = [
     ("tl.load(p, p2 < n)", "do not broadcast", "tl.load"),
     ("tl.store(p, 'text')", "'value' must be a number or a block, found the constexpr 'text'", "'text'"),
     ("tl.store(p, x)", "'value' must be a number that converts to", "x)"),
-    ("p.advance([64])", "no block pointers any more", "p.advance"),
-    ("tl.make_block_ptr(x, [64], [1], [0], [64], [0])", "no block pointers any more", "tl.make_block_ptr"),
 ]
 
 

@@ -186,6 +186,7 @@ def test_options_that_contradict_are_refused(tmp_path, headers, line, message):
     ("options", "message"),
     [
         ("exclusive=n", "'exclusive' must be a constexpr bool"),
+        ("warp_specialize=False", "tasks always run on warps of their own"),
         ("mbarrier_try_wait_suspend_ns=-1", "must be a constexpr integer of at least 0"),
     ],
 )
@@ -217,3 +218,12 @@ def kernel(out, n):
 """
     with pytest.raises(CompilationError, match="tasks can't be split into tasks"):
         compile_source(tmp_path, source, {"out": "*i32", "n": "i32"})
+
+
+def test_what_changes_nothing_may_be_said(tmp_path):
+    said = tasks('"default", warp_group_start_id=0', "num_warps=4, warp_group_start_id=4")
+    said = said.replace("async_tasks()", "async_tasks(warp_specialize=True)")
+    unsaid = tasks('"default"', "num_warps=4, warp_group_start_id=4")
+    signature = {"out": "*i32", "n": "i32"}
+    texts = [compile_source(tmp_path, source, signature) for source in (said, unsaid)]
+    assert [re.sub(r"loc\(.*", "", text) for text in texts[:1]] == [re.sub(r"loc\(.*", "", text) for text in texts[1:]]

@@ -147,7 +147,7 @@ HOPPER_FAULTS = [
     ("tlx.swizzled_shared_layout_encoding(3, 1, 1, (1, 0))", "vectorSize must be a power of two, got 3"),
     ("tlx.release_layout(n)", "'x' must be a block of numbers or a buffer"),
     ("tlx.dump_layout(n)", "'x' must be a block of numbers or a buffer"),
-    ("tlx.assert_same_layout(x, 7)", "'r' must be a layout"),
+    ("tlx.assert_same_layout(x, 7)", "'rhs' must be a layout"),
     # utility
     ("tlx.thread_id(3)", "a block of threads has axes 0, 1 and 2, found 3"),
     ("tlx.clock64(0)", "too many positional arguments"),
@@ -157,7 +157,7 @@ HOPPER_FAULTS = [
     ("tlx.size_of(n)", "'dtype' must be an element type"),
     ("tlx.get_fp8_format_name(tl.float16)", "'dtype' must be tl.float8e4nv or tl.float8e5"),
     ("tlx.get_bufidx_phase(n, 0)", "'NUM_BUFFERS' must be a constexpr integer of at least 1"),
-    ("tlx.assume_uniform()", "missing a required argument: 'v'"),
+    ("tlx.assume_uniform()", "missing a required argument: 'value'"),
     # AMD's
     ("tlx.buffer_load_to_local(ptr)", "tlx.buffer_load_to_local exists for AMD GPUs only"),
     ("tlx.require_amd_wmma_layout(x)", "tlx.require_amd_wmma_layout exists for AMD GPUs only"),
@@ -182,8 +182,8 @@ BLACKWELL_FAULTS = [
     ("tlx.tcgen05_commit(bars)", "'mBarrier' must be one mbarrier"),
     (f"{ACC}; tlx.async_dot_scaled(tile, tile, acc, acc, 'e3m2', acc, 'e4m3')", "'A_format' must be one of 'e2m1', 'e4m3', 'e5m2'"),
     ("tlx.clc_create_context(0)", "'num_consumers' must be a constexpr integer of at least 1"),
-    ("tlx.clc_producer(n, 0)", "'ctx' must be a CLC context"),
-    ("tlx.clc_consumer(n, 0)", "'ctx' must be a CLC context"),
+    ("tlx.clc_producer(n, 0)", "'context' must be a CLC context"),
+    ("tlx.clc_consumer(n, 0)", "'context' must be a CLC context"),
     ("c = tlx.clc_create_context(1); tlx.clc_consumer(c, 0, k=1)", "index 1 is outside of an array of 1 mbarriers"),
     ("tlx._alloc_clc_responses(0)", "'num_responses' must be a constexpr integer of at least 1"),
     ("r = tlx._alloc_clc_responses(1); tlx._clc_issue(r, bars[0])", "must be one response, such as responses[i]"),

@@ -12,7 +12,12 @@ REQUIRED = inspect.Parameter.empty
 
 FUNCTIONS = {
     # tasks and synchronisation
-    "async_tasks": {"exclusive": False, "no_ending_cluster_sync": False, "mbarrier_try_wait_suspend_ns": None},
+    "async_tasks": {
+        "exclusive": False,
+        "no_ending_cluster_sync": False,
+        "mbarrier_try_wait_suspend_ns": None,
+        "warp_specialize": True,
+    },
     "async_task_replica_id": {},
     "alloc_barriers": {"num_barriers": REQUIRED, "arrive_count": 1},
     "alloc_warp_barrier": {"num_barriers": REQUIRED, "num_warps": 1, "num_arrivals": 1},
@@ -40,8 +45,8 @@ FUNCTIONS = {
     "subslice": {...: REQUIRED, "offset": REQUIRED, "size": REQUIRED},
     "local_slice": {...: REQUIRED, "offset": REQUIRED, "shape": REQUIRED},
     "local_trans": {...: REQUIRED, "dims": (1, 0)},
-    "local_reshape": {...: REQUIRED, "shape": REQUIRED},
-    "local_reinterpret": {...: REQUIRED, "dtype": REQUIRED, "shape": None, "layout": None},
+    "local_reshape": {"src": REQUIRED, "shape": REQUIRED},
+    "local_reinterpret": {"src": REQUIRED, "dtype": REQUIRED, "shape": None, "layout": None},
     "local_load": {"src": REQUIRED, "token": None, "layout": None, "relaxed": False},
     "local_store": {"dst": REQUIRED, "src": REQUIRED},
     "local_gather": {"src": REQUIRED, "indices": REQUIRED, "axis": REQUIRED, "token": None},
@@ -145,11 +150,11 @@ FUNCTIONS = {
     "release_layout": {"x": REQUIRED},
     "zeros": {"shape": REQUIRED, "dtype": REQUIRED, "layout": None},
     "dump_layout": {"x": REQUIRED},
-    "assert_same_layout": {...: REQUIRED, "r": REQUIRED},
+    "assert_same_layout": {"lhs": REQUIRED, "rhs": REQUIRED},
     # cluster launch control
     "clc_create_context": {"num_consumers": REQUIRED, "num_stages": 1},
-    "clc_producer": {"ctx": REQUIRED, "p_producer": REQUIRED, "multi_ctas": True, "k": 0},
-    "clc_consumer": {"ctx": REQUIRED, "p_consumer": REQUIRED, "multi_ctas": True, "k": 0, "return_3d": False},
+    "clc_producer": {"context": REQUIRED, "p_producer": REQUIRED, "multi_ctas": True, "k": 0},
+    "clc_consumer": {"context": REQUIRED, "p_consumer": REQUIRED, "multi_ctas": True, "k": 0, "return_3d": False},
     "_alloc_clc_responses": {...: REQUIRED},
     # utility
     "cluster_cta_rank": {},
@@ -162,7 +167,7 @@ FUNCTIONS = {
     "size_of": {"dtype": REQUIRED},
     "get_fp8_format_name": {"dtype": REQUIRED},
     "get_bufidx_phase": {"accum_cnt": REQUIRED, "NUM_BUFFERS": REQUIRED},
-    "assume_uniform": {"v": REQUIRED},
+    "assume_uniform": {"value": REQUIRED},
 }
 """Parameters in order with their defaults; `...` stands for a name that TLX's table does not state."""
 

@@ -3,6 +3,7 @@
 from tlx_xdsl.frontend.lower import asm as asm
 from tlx_xdsl.frontend.lower import atomics as atomics
 from tlx_xdsl.frontend.lower import basics as basics
+from tlx_xdsl.frontend.lower import block_pointers as block_pointers
 from tlx_xdsl.frontend.lower import casts as casts
 from tlx_xdsl.frontend.lower import creation as creation
 from tlx_xdsl.frontend.lower import cuda as cuda

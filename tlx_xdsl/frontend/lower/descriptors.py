@@ -98,16 +98,6 @@ def _scalar(call: Call, parameter: str, value: Value, element: dtype) -> Tensor:
     return call.as_scalar(parameter, value, element)
 
 
-@lowers("tl.make_block_ptr")
-def _make_block_ptr(call: Call) -> Value:
-    call.fail(None, "there are no block pointers any more (since Triton 3.9): use tl.make_tensor_descriptor")
-
-
-@lowers("tl.advance")
-def _advance(call: Call) -> Value:
-    call.fail(None, "there are no block pointers any more (since Triton 3.9): give the offsets to a descriptor's load")
-
-
 # --- methods --------------------------------------------------------------------------------------------------------
 
 

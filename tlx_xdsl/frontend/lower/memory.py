@@ -10,6 +10,7 @@ from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.lower.block_pointers import resolved
 from tlx_xdsl.frontend.numbers import natural_dtype, rounded
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
@@ -155,6 +156,7 @@ def _cache_policy(call: Call, modifiers: dict[str, CacheModifier]) -> CachePolic
 
 @lowers("tl.load")
 def _load(call: Call) -> Value:
+    call = resolved(call)
     pointer, element = pointer_of(call)
     policy, volatile = _cache_policy(call, _LOAD_MODIFIERS), call.flag("volatile")
     mask, other = mask_of(call, pointer), None
@@ -178,6 +180,7 @@ def _load(call: Call) -> Value:
 
 @lowers("tl.store")
 def _store(call: Call) -> Value | None:
+    call = resolved(call)
     pointer, element = pointer_of(call)
     must_be_writable(call, pointer)
     policy = _cache_policy(call, _STORE_MODIFIERS)

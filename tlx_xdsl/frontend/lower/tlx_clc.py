@@ -42,7 +42,7 @@ def _clc_create_context(call: Call) -> Value:
 
 def _stage(call: Call) -> tuple[MBarriers, MBarriers, ClcResponses]:
     """The barriers "empty" and "full" and the response of stage `k`."""
-    context = call.of("ctx", ClcContext, "a CLC context (tlx.clc_create_context)")
+    context = call.of("context", ClcContext, "a CLC context (tlx.clc_create_context)")
     views = [
         view(call.visitor, call.nodes.get("k", call.node), array, call.args["k"])
         for array in (context.empty, context.full, context.responses)
@@ -53,7 +53,7 @@ def _stage(call: Call) -> tuple[MBarriers, MBarriers, ClcResponses]:
 
 
 def _always(call: Call) -> Tensor:
-    return call.as_scalar("ctx", Constexpr(True), int1)
+    return call.as_scalar("context", Constexpr(True), int1)
 
 
 def _several_ctas(call: Call) -> bool:
@@ -90,7 +90,7 @@ def _clc_consumer(call: Call) -> Value:
     fence_async(call)
     more = semantic.compare(call.builder, ">=", coordinates[0], Constexpr(0))
     if several:
-        rank = call.as_scalar("ctx", Constexpr(0), int32)
+        rank = call.as_scalar("context", Constexpr(0), int32)
         empty = MBarriers(remote_view(call, empty.ssa, rank), 0)
     arrive(call, empty, 1, more)
     return TupleValue(tuple(coordinates)) if all_three else coordinates[0]

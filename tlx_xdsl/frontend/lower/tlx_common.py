@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar, cast
+
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
@@ -11,6 +13,7 @@ from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int32
@@ -41,9 +44,17 @@ def in_tensor_memory(buffer: BufferedTensor) -> bool:
     return isinstance(memdesc_type(buffer.ssa.type).memory_space, TensorMemorySpaceAttr)
 
 
+ArrayT = TypeVar("ArrayT", BufferedTensor, MBarriers)
+
+
+def _only(call: Call, array: ArrayT) -> ArrayT:
+    """The element of an array of one, which may stand for it as in Meta's TLX; any other value as it is."""
+    return cast(ArrayT, view(call.visitor, call.node, array, Constexpr(0))) if array.num == 1 else array
+
+
 def one_buffer(call: Call, parameter: str) -> BufferedTensor:
-    """The argument, which must be one buffer and not an array of them."""
-    buffer = call.of(parameter, BufferedTensor, "a buffer")
+    """The argument, which must be one buffer, or an array of one."""
+    buffer = _only(call, call.of(parameter, BufferedTensor, "a buffer"))
     if buffer.num:
         call.fail(parameter, f"'{parameter}' must be one buffer, such as buf[i], found {buffer.describe()}")
     return buffer
@@ -71,9 +82,13 @@ def is_remote(barrier: MBarriers) -> bool:
 
 
 def as_barrier(call: Call, parameter: str, value: Value, *, remote: bool = False) -> MBarriers:
-    """`value`, which belongs to `parameter` and must be one mbarrier: this CTA's, unless `remote` allows others."""
+    """`value`, which belongs to `parameter` and must be one mbarrier, or an array of one.
+
+    It must be this CTA's, unless `remote` allows others.
+    """
     if not isinstance(value, MBarriers):
         call.fail(parameter, f"'{parameter}' must be an mbarrier, found {value.describe()}")
+    value = _only(call, value)
     if value.num:
         call.fail(parameter, f"'{parameter}' must be one mbarrier, such as bars[i], found {value.describe()}")
     if not remote and is_remote(value):

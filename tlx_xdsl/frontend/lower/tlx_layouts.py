@@ -87,17 +87,17 @@ def _dump_layout(call: Call) -> Value | None:
 
 @lowers("tlx.assert_same_layout")
 def _assert_same_layout(call: Call) -> Value | None:
-    value, source = call.args["l"], _with_layout(call, "l")
-    if isinstance(call.args["r"], Tensor | BufferedTensor):
-        call.emit(dialect.AssertSameLayoutOp(operands=[source, _with_layout(call, "r")]))
+    value, source = call.args["lhs"], _with_layout(call, "lhs")
+    if isinstance(call.args["rhs"], Tensor | BufferedTensor):
+        call.emit(dialect.AssertSameLayoutOp(operands=[source, _with_layout(call, "rhs")]))
         return None
-    asked = python_layout(call, "r")
+    asked = python_layout(call, "rhs")
     if asked is None:
-        call.expected("r", "a block, a buffer or a layout")
+        call.expected("rhs", "a block, a buffer or a layout")
     if isinstance(value, BufferedTensor):
-        expected = _buffer_encoding(call, "r", value)
+        expected = _buffer_encoding(call, "rhs", value)
     else:
-        block = _block(call, "l")
+        block = _block(call, "lhs")
         assert isinstance(block.dtype, dtype)
         expected = register_type(call, asked, block.shape, block.dtype).encoding
     call.emit(dialect.AssertSameLayoutExpectedOp(operands=[source], properties={"expected": expected}))

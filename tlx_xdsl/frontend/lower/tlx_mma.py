@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import BoolAttr, UnitAttr
@@ -14,11 +15,12 @@ from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import HANDLERS, Call, lowers
 from tlx_xdsl.frontend.lower.matrix import HOPPER_IMPRECISE_K
 from tlx_xdsl.frontend.lower.tlx_common import (
+    TMEM,
     barriers,
     in_tensor_memory,
     is_blackwell,
@@ -32,7 +34,7 @@ from tlx_xdsl.frontend.lower.tlx_common import (
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, float32, int1, int8, int32
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout
+from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import padded_fp4_layout
 from tlx_xdsl.targets import Feature
 
@@ -215,7 +217,8 @@ def _async_dot_scaled(call: Call) -> Value | None:
         _padded(call, operand) if mixed and kind is ScaleDotElemType.E2M1 else operand.ssa
         for operand, kind in zip((a, b), formats, strict=True)
     ]
-    scales = [tensor_memory_buffer(call, name).ssa for name in ("A_scale", "B_scale")]
+    rows = (accumulator.shape[0], accumulator.shape[1])
+    scales = [_scales(call, name, count) for name, count in zip(("A_scale", "B_scale"), rows, strict=True)]
     target = _accumulator_for(call, accumulator)
     use, pred, arrivals, properties = _issue(call)
     properties |= {"a_type": formats[0].attr, "b_type": formats[1].attr}
@@ -226,6 +229,27 @@ def _async_dot_scaled(call: Call) -> Value | None:
     )
     call.emit(op)
     return None
+
+
+def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
+    """The scales of `rows` rows of an operand, in tensor memory, where the tensor cores read them.
+
+    Those in shared memory are copied there: a copy and a product that the same task issues run in that order.
+    """
+    buffer = one_buffer(call, parameter)
+    if in_tensor_memory(buffer):
+        return buffer.ssa
+    columns, rest = divmod(prod(buffer.shape), rows)
+    if rest or buffer.dtype.primitive_bitwidth != 8:
+        call.fail(
+            parameter, f"'{parameter}' must hold a byte for every 32 elements of {rows} rows, found {buffer.describe()}"
+        )
+    scales = MemDescType.get(
+        (rows, columns), ir_type(buffer.dtype), layout_attr(TensorMemoryScalesLayout()), TMEM, mutable=True
+    )
+    room = call.builder.insert_at_entry(ttng.TMEMAllocOp(operands=[None], result_types=[scales, None]))
+    call.emit(ttng.TMEMCopyOp(operands=[buffer.ssa, room.result]))
+    return room.result
 
 
 def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:

@@ -108,7 +108,7 @@ def _get_bufidx_phase(call: Call) -> Value:
 
 @lowers("tlx.assume_uniform")
 def _assume_uniform(call: Call) -> Value:
-    return call.args["v"]
+    return call.args["value"]
 
 
 @lowers("tlx.amd_only")

@@ -142,16 +142,16 @@ def _shared_layout(buffer: MemDescType) -> SharedLayout:
 
 @lowers("tlx.local_reshape")
 def _local_reshape(call: Call) -> Value:
-    buffer, shape = shared_buffer(call, "buffer"), call.shape()
+    buffer, shape = shared_buffer(call, "src"), call.shape()
     if prod(shape) != prod(buffer.shape):
         call.fail("shape", f"cannot reshape {list(buffer.shape)} to {list(shape)}: the number of elements must stay")
     source = memdesc_type(buffer.ssa.type)
     if source.shape != source.alloc_shape:
-        call.fail("buffer", "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
+        call.fail("src", "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
     try:
         layout = reshaped_buffer_layout(_shared_layout(source), source.shape, source.element_bits, shape)
     except ValueError as error:
-        call.fail("buffer", str(error))
+        call.fail("src", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     op = ttg.MemDescReshapeOp(operands=[buffer.ssa], result_types=[result])
     return replace(buffer, ssa=call.emit(op).result, shape=shape)
@@ -159,13 +159,17 @@ def _local_reshape(call: Call) -> Value:
 
 @lowers("tlx.local_reinterpret")
 def _local_reinterpret(call: Call) -> Value:
-    buffer, element = one_buffer(call, "buffer"), call.dtype()
+    # All buffers of an array lie behind each other: together they are one buffer.
+    buffer, element = call.of("src", BufferedTensor, "a buffer"), call.dtype()
+    if not call.given("shape"):
+        buffer = one_buffer(call, "src")
     shape = call.shape() if call.given("shape") else buffer.shape
     source = memdesc_type(buffer.ssa.type)
-    have = bytes_of(prod(buffer.shape), buffer.dtype.primitive_bitwidth)
+    have = bytes_of(max(buffer.num, 1) * prod(buffer.shape), buffer.dtype.primitive_bitwidth)
     need = bytes_of(prod(shape), element.primitive_bitwidth)
     if need > have:
-        call.fail("buffer", f"the buffer has {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
+        what = "buffers have" if buffer.num > 1 else "buffer has"
+        call.fail("src", f"the {what} {have} bytes, {element}[{', '.join(map(str, shape))}] takes {need}")
     if in_tensor_memory(buffer):
         encoding = tmem_encoding(call, "layout", shape, element)
     else:

@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, Co
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
 
-_NOTHING = frozenset(("griddepcontrol", "prefetch"))
+_NOTHING = frozenset(("griddepcontrol", "nanosleep", "prefetch"))
 """Instructions that change nothing here: launches follow each other, and hints are hints."""
 
 

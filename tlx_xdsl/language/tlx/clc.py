@@ -19,7 +19,7 @@ def clc_create_context(num_consumers: int, num_stages: int = 1) -> Any:
 
 
 @_tlx
-def clc_producer(ctx: Any, p_producer: Any, multi_ctas: bool = True, k: Any = 0) -> Any:
+def clc_producer(context: Any, p_producer: Any, multi_ctas: bool = True, k: Any = 0) -> Any:
     """Wait until stage `k` is empty and ask for the next cluster.
 
     With `multi_ctas` all CTAs of the cluster call it; the one of rank 0 asks, and all get the response.
@@ -27,7 +27,7 @@ def clc_producer(ctx: Any, p_producer: Any, multi_ctas: bool = True, k: Any = 0)
 
 
 @_tlx
-def clc_consumer(ctx: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False) -> Any:
+def clc_consumer(context: Any, p_consumer: Any, multi_ctas: bool = True, k: Any = 0, return_3d: bool = False) -> Any:
     """Wait for the response in stage `k`: the x coordinate of the CTA to take over, or -1 when there is no more.
 
     With `return_3d` it is the three coordinates. With `multi_ctas` x counts from the CTA's own rank.

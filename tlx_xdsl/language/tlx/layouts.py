@@ -232,6 +232,11 @@ class swizzled_layout(shared_layout_encoding):
         self.shift = at_least(shift, 0, "shift")
         self.order = None if order is None else _permutation(order)
 
+    @classmethod
+    def make_default(cls, rank: int) -> swizzled_layout:
+        """Row-major shared memory of `rank` dimensions without swizzle."""
+        return cls(0, order=tuple(reversed(range(at_least(rank, 1, "rank")))))
+
 
 class layout(layout_encoding):
     """A register layout in CuTe's terms: from (thread, value) to the element's number in the row-major block.
@@ -290,5 +295,5 @@ def dump_layout(x: Any) -> Any:
 
 
 @_tlx
-def assert_same_layout(l: Any, r: Any) -> Any:  # noqa: E741
-    """Refuse to compile unless the block or buffer `l` ends up in the layout of `r`, or in the layout object `r`."""
+def assert_same_layout(lhs: Any, rhs: Any) -> Any:
+    """Refuse to compile unless the block or buffer `lhs` ends up in the layout of `rhs`, or in the layout `rhs`."""

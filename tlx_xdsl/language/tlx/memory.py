@@ -53,13 +53,16 @@ def local_trans(input: Any, dims: Sequence[int] = (1, 0)) -> Any:
 
 
 @_tlx
-def local_reshape(buffer: Any, shape: Sequence[int]) -> Any:
+def local_reshape(src: Any, shape: Sequence[int]) -> Any:
     """The same elements, in row-major order, under another shape; no data moves."""
 
 
 @_tlx
-def local_reinterpret(buffer: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None) -> Any:
-    """The same bytes as elements of another type, shape or layout; no data moves."""
+def local_reinterpret(src: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None) -> Any:
+    """The same bytes as elements of another type, shape or layout; no data moves.
+
+    With a `shape`, `src` may be a whole array, whose buffers lie behind each other.
+    """
 
 
 @_tlx

@@ -11,12 +11,16 @@ _tlx = builtin("tlx")
 
 @_tlx
 def async_tasks(
-    exclusive: bool = False, no_ending_cluster_sync: bool = False, mbarrier_try_wait_suspend_ns: int | None = None
+    exclusive: bool = False,
+    no_ending_cluster_sync: bool = False,
+    mbarrier_try_wait_suspend_ns: int | None = None,
+    warp_specialize: bool = True,
 ) -> Any:
     """`with tlx.async_tasks():` holds the tasks of a warp-specialised kernel, which run at the same time.
 
     `exclusive` promises that there are no others in the kernel, `no_ending_cluster_sync` leaves out the wait for the
     cluster behind them. `mbarrier_try_wait_suspend_ns` is a hint that stock Triton has no place for: it is dropped.
+    `warp_specialize` may be True only: a kernel without tasks is one without this statement.
     """
 
 

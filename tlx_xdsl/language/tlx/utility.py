@@ -58,5 +58,5 @@ def get_bufidx_phase(accum_cnt: Any, NUM_BUFFERS: int) -> Any:
 
 
 @_tlx
-def assume_uniform(v: Any) -> Any:
-    """`v`, which is the same in all threads of a warp; NVIDIA's compiler finds that out itself."""
+def assume_uniform(value: Any) -> Any:
+    """`value`, which is the same in all threads of a warp; NVIDIA's compiler finds that out itself."""

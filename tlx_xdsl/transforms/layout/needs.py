@@ -32,11 +32,10 @@ from tlx_xdsl.layouts.encodings import (
     Layout,
     NvmmaSharedLayout,
     SharedLinearLayout,
-    SwizzledSharedLayout,
     TensorMemoryLayout,
     TensorMemoryScalesLayout,
 )
-from tlx_xdsl.layouts.shared import default_nvmma_layout, padded_fp4_layout, scale_blocks_layout, unswizzled_layout
+from tlx_xdsl.layouts.shared import default_nvmma_layout, padded_fp4_layout, scale_blocks_layout
 from tlx_xdsl.transforms.layout.views import as_tile
 
 MAX_BLOCK_N = 256
@@ -143,15 +142,11 @@ def _tma(op: Operation, descriptor: SSAValue, buffer: SSAValue) -> Need:
     def accepts(layout: Layout) -> bool:
         if isinstance(asked, LayoutAttr):
             return layout == asked.data
-        if isinstance(layout, SwizzledSharedLayout):
-            return layout == unswizzled_layout(1)
         return isinstance(layout, NvmmaSharedLayout) and not layout.transposed
 
     def prefers(type_: MemDescType) -> Layout:
         if isinstance(asked, LayoutAttr):
             return asked.data
-        if len(type_.shape) == 1:
-            return unswizzled_layout(1)
         return default_nvmma_layout(type_.shape, type_.element_bits)
 
     layouts = f"the layout of its descriptor, {asked}" if isinstance(asked, LayoutAttr) else "row-major tiles"

@@ -26,8 +26,12 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.text.diagnostics import error_at
 
 # The handlers register themselves when they are imported.
 from tlx_xdsl.transforms.tritongpu import conversion as conversion
@@ -37,7 +41,7 @@ from tlx_xdsl.transforms.tritongpu.callees import functions_by_warps
 from tlx_xdsl.transforms.tritongpu.conversion.control_flow import function
 from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter
 from tlx_xdsl.transforms.tritongpu.descriptors import assign_descriptor_layouts
-from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
+from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_CTAS, num_warps
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,26 @@ class ConvertTritonToTritonGPUPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Convert all functions of the module."""
         warps = num_warps(op)
+        _check_ctas(op)
         _unshare_tensor_constants(op)
         for func, its_warps in functions_by_warps(op, warps).items():
             accumulators = accumulator_layouts(func, its_warps)
             accesses = access_layouts(func, its_warps, accumulators) if has_matrix_instructions(op) else {}
             assign_descriptor_layouts(func)
             function(Converter(accumulators, accesses), func, its_warps)
+
+
+def _check_ctas(module: ModuleOp) -> None:
+    """Refuse tensors without a layout that several CTAs share: no layout here says which CTA has what."""
+    if (ctas := module_integer(module, NUM_CTAS) or 1) == 1:
+        return
+    for op in module.walk():
+        if any((type_ := as_tensor(value.type)) and isinstance(type_.encoding, NoneAttr) for value in op.results):
+            raise error_at(
+                op,
+                f"num_ctas={ctas} shares tensors among CTAs, which works in kernels without tlx only",
+                ["ctas_per_cga=(2, 1, 1) makes clusters in which each CTA has tensors of its own"],
+            )
 
 
 def _unshare_tensor_constants(module: ModuleOp) -> None:

@@ -12,7 +12,7 @@ from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.layouts.shared import default_shared_layout
+from tlx_xdsl.layouts.shared import default_nvmma_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import retype
 
@@ -41,7 +41,7 @@ def _values(func: tt.FuncOp) -> Iterator[SSAValue]:
 def _assign(names: Sequence[SSAValue], type_: TensorDescType) -> None:
     encoding = _encoding_of_copies(names)
     if encoding is None:
-        encoding = layout_attr(default_shared_layout(type_.shape, type_.element_bits))
+        encoding = layout_attr(default_nvmma_layout(type_.shape, type_.element_bits))
     for name in names:
         retype(name, TensorDescType(type_.shape_param, type_.element_type, encoding))
 

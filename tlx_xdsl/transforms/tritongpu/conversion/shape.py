@@ -44,11 +44,18 @@ def broadcast(converter: Converter, op: tt.BroadcastOp) -> None:
 
 @handles(tt.ReshapeOp)
 def reshape(converter: Converter, op: tt.ReshapeOp) -> None:
-    """Every element stays in its register, unless the order of elements is free."""
+    """Every element stays in its register, unless the order of elements is free.
+
+    Even then a thread keeps as many elements as it has, which a small tensor whose elements several threads hold may
+    have more of than the default layout gives it.
+    """
+    shape = shape_of_tensor(op.result.type)
+    layout = reshaped_layout(layout_of_value(op.src), shape_of_tensor(op.src.type), shape)
     if op.allow_reorder is not None:
-        converter.settle(op.result)
-        return
-    layout = reshaped_layout(layout_of_value(op.src), shape_of_tensor(op.src.type), shape_of_tensor(op.result.type))
+        default = reshaped_layout(converter.default_layout(shape), shape, shape)
+        if len(default.register) == len(layout.register):
+            converter.settle(op.result)
+            return
     converter.settle(op.result, layout_attr(layout))
 
 

@@ -1,0 +1,6 @@
+builtin.module attributes {"ttg.num-warps" = 4 : i32, "ttg.num-ctas" = 2 : i32} {
+  tt.func public @shared_by_two() {
+    %line = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
+    tt.return
+  }
+}
