@@ -76,8 +76,10 @@ def test_the_table_adds_up(kernel: str, capsys: pytest.CaptureFixture[str]):
 def test_the_diff_of_a_pass(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "tlx-rewrite-local-alias"]) == 0
     changed = [line for line in capsys.readouterr().out.splitlines()[2:] if line[0] in "+-"]
-    assert ["tlx.local_alias" in line for line in changed if line[0] == "-"] == [True] * 3
-    assert ["ttg.memdesc_reinterpret" in line for line in changed if line[0] == "+"] == [True] * 3
+    assert sum("tlx.local_alias" in line for line in changed if line[0] == "-") == 3
+    assert sum("ttg.memdesc_reinterpret" in line for line in changed if line[0] == "+") == 3
+    # Triton 3.8 takes only views that are as large as their allocation, which grows for them.
+    assert len(changed) == 6 or any("ttg.local_alloc" in line for line in changed)
 
 
 def test_a_pass_that_did_nothing_says_so(capsys: pytest.CaptureFixture[str]):
@@ -88,7 +90,8 @@ def test_a_pass_that_did_nothing_says_so(capsys: pytest.CaptureFixture[str]):
 def test_an_unknown_pass_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "nope"]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("error: --diff: expected a pass that this kernel goes through (tlx-check-target, ")
+    # With Triton 3.8 a remark on the kernel stands in front of it.
+    assert "\nerror: --diff: expected a pass that this kernel goes through (tlx-check-target, " in f"\n{error}"
     assert error.rstrip().endswith("found 'nope'")
 
 
@@ -187,7 +190,7 @@ def test_why_refuses_what_has_no_answer(value: str, told: str, attention: tuple[
 
 def test_why_on_the_command_line(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--why", "nope"]) == 1
-    assert re.match(r".*hopper_gemm_ws.py:\d+:\d+: error: --why: no value", capsys.readouterr().err)
+    assert re.search(r"^.*hopper_gemm_ws.py:\d+:\d+: error: --why: no value", capsys.readouterr().err, re.MULTILINE)
     assert main(["explain", GEMM, "--why", "acc"]) == 0
     assert "wgmma leaves it so in registers" in capsys.readouterr().out
 
