@@ -140,7 +140,7 @@ def test_the_page_about_tlx_opt(capsys):
     capsys.readouterr()
     assert tlx_opt.main([str(found), *rest]) == 0
     lowered = capsys.readouterr().out
-    assert "ttng.inval_barrier" in lowered
+    assert "ttg.local_dealloc" in lowered
     assert "tlx.local_alias" not in lowered
     # The three ways to name passes, on a kernel whose groups `strict` takes, too.
     Path("scale.py").write_text(blocks("docs/ten-minutes.md", "python")[0])

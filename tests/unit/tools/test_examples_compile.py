@@ -94,8 +94,8 @@ def test_an_example_is_lowered_as_it_is_written(kernel):
     moving, free = conversions_in_main_loops(result.ttgir)
     assert not moving
     # P, in the accumulator's layout, is in the registers in which the next dot wants it; a factor for each row is in
-    # those of the thread that holds the row.
-    assert len(free) <= (4 if "attention" in kernel else 0)
+    # those of the thread that holds the row, and so is what a chain of blocks of columns was reduced to.
+    assert len(free) <= (8 if "attention" in kernel else 0)
     expected = SPILLED.get(kernel, {}).get(installed_triton_version()[:3], (0, 0))
     assert spilled_bytes(result) <= expected
     assert ("tcgen05.mma" if kernel in BLACKWELL else "wgmma.mma_async") in result.ptx

@@ -55,7 +55,7 @@ def kernel(x, out, n, BLOCK: tl.constexpr):
 
 
 def test_two_barriers_one_after_the_other_have_two_addresses(tmp_path):
-    # Stock Triton would give the second one the memory of the first, which is not invalidated yet.
+    # Stock Triton would give the second one the memory of the first, whose life ends with the kernel.
     source = """
 @tlx_xdsl.jit
 def kernel(out):
@@ -71,7 +71,7 @@ def kernel(out):
     inits = re.findall(r"mbarrier\.init\.shared(?:::cta)?\.b64 \[([^\]]+)\]", result.ptx)
     assert len(inits) == 2
     assert inits[0] != inits[1]
-    assert result.ptx.count("mbarrier.inval") == 2
+    assert "mbarrier.inval" not in result.ptx
 
 
 @pytest.mark.parametrize(("dtype", "k"), [("fp16", 64), ("bf16", 64)])
