@@ -9,6 +9,9 @@ epilogues: it fills the ring for the next tile meanwhile. Two consumers of one w
 - `gemm_pingpong`: each consumer has tiles of its own, and they take turns at the tensor cores: one stores its tile
   while the other multiplies. Pays where K is short and epilogues are frequent.
 
+The first step of a program is loaded before the tasks begin, and the producer goes on behind it: the load is under way
+while the warps of the tasks get their registers.
+
 Barriers. `full[stage]` completes when the bytes of the stage's copies have arrived; `empty[stage]` when the consumers
 that read it have arrived, which they do one step late, when `async_dot_wait(1)` says that the product before is done.
 Waiting for parity p means "phase p has completed": the producer waits for the phase before the current one, and a fresh
@@ -62,6 +65,19 @@ def load_tile(desc, buffer, row, column, full, COLUMNS: tl.constexpr):
         tlx.async_descriptor_load(desc, buffer, [column, row], full)
     else:
         tlx.async_descriptor_load(desc, buffer, [row, column], full)
+
+
+@tlx_xdsl.jit
+def load_step(
+    a_desc, b_desc, a, b, full, stage, off_m, off_n, off_k, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+    PARTS: tl.constexpr, PART_M: tl.constexpr, BYTES: tl.constexpr,
+):  # fmt: skip
+    """Load what one product needs to a stage: the tile of A in PARTS parts of PART_M rows, and that of B."""
+    tlx.barrier_expect_bytes(full[stage], BYTES)
+    load_tile(a_desc, a[stage * PARTS], off_m, off_k, full[stage], A_COLUMNS)
+    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
+    for part in tl.static_range(1, PARTS):
+        load_tile(a_desc, a[stage * PARTS + part], off_m + part * PART_M, off_k, full[stage], A_COLUMNS)
 
 
 @tlx_xdsl.jit
@@ -121,20 +137,27 @@ def gemm_cooperative(
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=2)
 
+    if pid < num_tiles:
+        off_m, off_n = tile_offsets(pid, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+        load_step(
+            a_desc, b_desc, a, b, full, 0, off_m, off_n, 0, A_COLUMNS, B_COLUMNS, 2, HALF_M, STAGE_BYTES
+        )  # fmt: skip
+
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            stage = 0
+            stage = 1
             phase = 0
+            first_k = 1
             for tile in range(pid, num_tiles, programs):
                 off_m, off_n = tile_offsets(tile, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                for k in range(num_k):
+                for k in range(first_k, num_k):
                     tlx.barrier_wait(empty[stage], phase ^ 1)
-                    tlx.barrier_expect_bytes(full[stage], STAGE_BYTES)
-                    off_k = k * BLOCK_K
-                    load_tile(a_desc, a[stage * 2], off_m, off_k, full[stage], A_COLUMNS)
-                    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
-                    load_tile(a_desc, a[stage * 2 + 1], off_m + HALF_M, off_k, full[stage], A_COLUMNS)
+                    load_step(
+                        a_desc, b_desc, a, b, full, stage, off_m, off_n, k * BLOCK_K, A_COLUMNS, B_COLUMNS,
+                        2, HALF_M, STAGE_BYTES,
+                    )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
+                first_k = 0
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             half: tl.constexpr = tlx.async_task_replica_id()
@@ -193,19 +216,27 @@ def gemm_pingpong(
     full = tlx.alloc_barriers(NUM_STAGES)
     empty = tlx.alloc_barriers(NUM_STAGES)
 
+    if num_tiles > 0:
+        off_m, off_n = tile_offsets(pid, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
+        load_step(
+            a_desc, b_desc, a, b, full, 0, off_m, off_n, 0, A_COLUMNS, B_COLUMNS, 1, BLOCK_M, STAGE_BYTES
+        )  # fmt: skip
+
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            stage = 0
+            stage = 1
             phase = 0
+            first_k = 1
             for j in range(num_tiles):
                 off_m, off_n = tile_offsets(pid + j * programs, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-                for k in range(num_k):
+                for k in range(first_k, num_k):
                     tlx.barrier_wait(empty[stage], phase ^ 1)
-                    tlx.barrier_expect_bytes(full[stage], STAGE_BYTES)
-                    off_k = k * BLOCK_K
-                    load_tile(a_desc, a[stage], off_m, off_k, full[stage], A_COLUMNS)
-                    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
+                    load_step(
+                        a_desc, b_desc, a, b, full, stage, off_m, off_n, k * BLOCK_K, A_COLUMNS, B_COLUMNS,
+                        1, BLOCK_M, STAGE_BYTES,
+                    )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
+                first_k = 0
 
         with tlx.async_task(num_warps=4, replicate=2, registers=232):  # consumers
             consumer: tl.constexpr = tlx.async_task_replica_id()
