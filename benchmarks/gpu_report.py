@@ -146,7 +146,9 @@ def _matplotlib(records: Sequence[Mapping[str, Any]], path: Path) -> None:
             places = [place + (at - (len(names) - 1) / 2) * width for place in range(len(values))]
             bars = axis.bar(places, values, width, label=name, color=COLOURS.get(name))
             axis.bar_label(bars, [f"{value:.0f}" if value else "" for value in values], fontsize=6)
-        axis.set_xticks(range(len(record["cases"])), list(record["cases"]), fontsize=7)
+        # Many names side by side would run into each other in one line.
+        names_below = [name.replace(" x ", " x\n") if len(record["cases"]) > 5 else name for name in record["cases"]]
+        axis.set_xticks(range(len(names_below)), names_below, fontsize=7)
         axis.set_ylabel("TFLOP/s")
         axis.set_title(record.get("title", record["family"]), fontsize=9)
         axis.set_ylim(top=axis.get_ylim()[1] * 1.2)
