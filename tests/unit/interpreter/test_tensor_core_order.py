@@ -7,6 +7,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.interpreter.reports import at, expect_fault, fault, run
+from tests.unit.interpreter.test_tcgen05 import load, store
 from tests.unit.volume import is_full
 from tlx_xdsl.interpreter.faults import Race
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -21,16 +22,6 @@ STAGES = ["frontend", "aliased", "ttgir"] if is_full() else ["frontend", "ttgir"
 def hints(told) -> list[str]:
     """The notes of a report that name the option."""
     return [note for note in told.notes if HINT in note]
-
-
-@tlx_xdsl.jit
-def load(ptr, buffer, M: tl.constexpr, N: tl.constexpr):
-    tlx.local_store(buffer, tl.load(ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]))
-
-
-@tlx_xdsl.jit
-def store(ptr, values, M: tl.constexpr, N: tl.constexpr):
-    tl.store(ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], values)
 
 
 # Scores over probabilities ------------------------------------------------------------------------------------------
