@@ -94,7 +94,20 @@ def become_ours(kernel: Any, our_jit: Decorator, options: dict[str, Any]) -> Non
     """Make a kernel of ours of a stock one in place: autotuners and callers hold the object already."""
     hooks = kernel.pre_run_hooks
     made = our_jit(kernel.fn, **options)
-    kernel.__dict__.clear()
-    kernel.__class__ = type(made)
+    ours: type = made.__class__
+    stock: type = kernel.__class__
+    # Other threads may launch it at any point: what stands in the place of `run`, and has them wait, goes last.
+    old = kernel.__dict__.keys() - made.__dict__.keys() - {"run"}
+    kernel.__class__ = _becoming(ours, stock)
     kernel.__init__(made.fn, **options)
     kernel.pre_run_hooks = hooks
+    for name in old:
+        del kernel.__dict__[name]
+    kernel.__class__ = ours
+    kernel.__dict__.pop("run", None)
+
+
+@functools.cache
+def _becoming(ours: type, stock: Any) -> type:
+    """The class of a kernel of ours that can be initialised, while it is launched as it was before: through `run`."""
+    return type(f"Becoming{ours.__name__}", (ours,), {"__getitem__": stock.__getitem__})

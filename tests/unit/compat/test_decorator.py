@@ -126,6 +126,30 @@ def test_threads_may_launch_first_together(kernels, launches):
     assert launches == [(TritonKernel, (1,))] * 8
 
 
+def test_nobody_launches_a_kernel_that_is_half_ours(kernels, launches, monkeypatch: pytest.MonkeyPatch):
+    """A thread that comes while a kernel becomes ours waits for that."""
+    kernel = triton.jit(kernels.through_helper)
+    kernels.staged = triton.jit(kernels.staged)
+    others: list[threading.Thread] = []
+    launched_early: list[bool] = []
+    initialise = TritonKernel.__init__
+
+    def slowly(self, *args, **options):
+        if self is kernel:
+            others.append(threading.Thread(target=lambda: kernel[(1,)](2)))
+            others[0].start()
+            others[0].join(0.2)
+            launched_early.append(bool(launches))
+        initialise(self, *args, **options)
+
+    monkeypatch.setattr(TritonKernel, "__init__", slowly)
+    kernel[(1,)](1)
+    others[0].join()
+    assert launched_early == [False]
+    assert {args for _, args in launches} == {(1,), (2,)}
+    assert {kind for kind, _ in launches} == {TritonKernel}
+
+
 def test_tuners_see_the_kernel_that_it_becomes(kernels, launches):
     kernel = triton.jit(kernels.through_helper)
     tuned = triton.autotune([triton.Config({}, 8, ctas_per_cga=(2, 1, 1))], key=[])(kernel)
