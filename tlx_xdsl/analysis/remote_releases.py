@@ -32,7 +32,6 @@ from xdsl.traits import IsTerminator, RecursiveMemoryEffect, is_side_effect_free
 from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import gpu, nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.tlx.cluster import Releases, SharedClusterMemoryAttr
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -75,7 +74,7 @@ _KNOWN = (
     tlx.DumpLayoutOp, tlx.AssertSameLayoutOp, tlx.AssertSameLayoutExpectedOp,
 )  # fmt: skip
 """The operations with effects whose effects are known here."""
-_LOOPS = (scf.ForOp, scf.WhileOp, WhileOp)
+_LOOPS = (scf.ForOp, scf.WhileOp)
 
 
 @dataclass(frozen=True)
@@ -96,18 +95,14 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
     ops = [op for op in func.walk() if op is not func]
     carried = CarriedValues.of(func, MemDescType)
     buffers, telling = _Buffers.of(ops, carried), _Telling.of(ops)
-    if not _is_kernel(func) or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops, telling):
+    # What the callers of a function have done is not known.
+    if not func.is_kernel or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops, telling):
         return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
     if any(isinstance(op, tlx.RemoteStoreOp) and telling.is_told(op) for op in ops):
         return RemoteReleases(Releases.CLUSTER)
     if any(isinstance(op, _SHARED) and buffers.is_seen(op) and telling.is_told(op) for op in ops):
         return RemoteReleases(Releases.SHARED)
     return RemoteReleases(Releases.CTA)
-
-
-def _is_kernel(func: tt.FuncOp) -> bool:
-    """Whether nothing calls the function: what its callers have done is not known."""
-    return func.sym_visibility is not None and func.sym_visibility.data == "public"
 
 
 def _is_opaque(op: Operation, carried: CarriedValues) -> bool:

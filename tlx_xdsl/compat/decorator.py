@@ -9,11 +9,9 @@ from types import FunctionType
 from typing import Any
 
 from tlx_xdsl.compat.usage import is_jitted, takes_functions, uses_tlx, value_uses_tlx
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
+from tlx_xdsl.runtime.launch_options import META_OPTIONS
 
 Decorator = Callable[..., Any]
-
-_META_OPTIONS = HINTS | {CLUSTER_OPTION}
 
 _deciding = threading.Lock()
 """Held while a kernel may become ours: threads may launch it for the first time together."""
@@ -71,7 +69,7 @@ class _FirstLaunch:
         kernel = self._kernel
         given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
         # Stock Triton refuses the options of Meta's: a cluster is one, whatever the kernel does with it.
-        asks = not _META_OPTIONS.isdisjoint(kwargs)
+        asks = not META_OPTIONS.isdisjoint(kwargs)
         if asks or any(map(value_uses_tlx, given)) or (self._is_first and uses_tlx(kernel.fn)):
             become_ours(kernel, self._our_jit, self._options)
         elif self._is_first and not takes_functions(kernel.fn):

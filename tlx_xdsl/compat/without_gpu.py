@@ -22,7 +22,7 @@ from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.runtime.interpret_options import TTGIR
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS
 from tlx_xdsl.runtime.triton_errors import with_triton_face
 from tlx_xdsl.runtime.triton_kernel import TritonKernel
 from tlx_xdsl.targets import Target, target_named
@@ -156,7 +156,7 @@ def _constant_one(value: Any) -> Any:
 def _launch_options() -> frozenset[str]:
     from triton.backends.nvidia.compiler import CUDAOptions
 
-    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | {CLUSTER_OPTION, *HINTS, "warmup"}
+    return frozenset(field.name for field in dataclasses.fields(CUDAOptions)) | META_OPTIONS | {"warmup"}
 
 
 class NoGpu:

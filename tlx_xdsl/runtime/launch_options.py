@@ -19,6 +19,9 @@ HINTS = frozenset(
 )  # fmt: skip
 """Options of Meta's Triton, of launches and configurations, that change no result, and are dropped."""
 
+META_OPTIONS = HINTS | {CLUSTER_OPTION}
+"""Options that stock Triton refuses."""
+
 LARGEST_CLUSTER = 16
 """CTAs. Source: CUDA C++ Programming Guide, "Thread Block Clusters": 8 everywhere, 16 on H100 and B200."""
 

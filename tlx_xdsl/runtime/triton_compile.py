@@ -35,7 +35,7 @@ from triton.runtime.cache import CacheManager, get_cache_manager, get_dump_manag
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compiled_kernel import TLXCompiledKernel
 from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, cluster_option
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -121,9 +121,9 @@ def compile_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]
             if (index,) not in src.constants:
                 raise TypeError(f"kernel '{src.name}': the signature has no type for the parameter '{name}'")
             src.signature[name] = "constexpr"
-    asked = dict(options or {})
-    cluster = cluster_option(asked.pop(CLUSTER_OPTION, None))
-    known = {name: value for name, value in asked.items() if name not in HINTS}
+    asked = options or {}
+    cluster = cluster_option(asked.get(CLUSTER_OPTION))
+    known = {name: value for name, value in asked.items() if name not in META_OPTIONS}
     parsed = vars(make_backend(target).parse_options(known))
     return compile_cached(src, target, parsed if cluster is None else parsed | {CLUSTER_OPTION: cluster})
 

@@ -28,7 +28,7 @@ from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.bound import BoundLaunch
 from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
 from tlx_xdsl.runtime.jit import Kernel
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, cluster_option
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 from tlx_xdsl.runtime.triton_compile import compile_cached
 from tlx_xdsl.runtime.triton_errors import DoesNotFitError
@@ -98,7 +98,7 @@ class TritonKernel(Kernel, JITFunction[Any]):
     ) -> tuple[Any, ...]:
         # Triton refuses options that it does not know.
         cluster = cluster_option(kwargs.get(CLUSTER_OPTION))
-        known = {name: value for name, value in kwargs.items() if name not in (CLUSTER_OPTION, *HINTS)}
+        known = {name: value for name, value in kwargs.items() if name not in META_OPTIONS}
         parsed, *rest = super()._pack_args(backend, known, bound_args, specialization, options)
         if cluster is not None:
             if parsed.num_ctas > 1 and prod(cluster) > 1:

@@ -40,7 +40,7 @@ def analyse_program_addresses(
     ranges: dict[Atom, Interval] = {}
     states: dict[SSAValue, State] = {}
     for name, function in by_name.items():
-        if name in called and (function.sym_visibility is None or function.sym_visibility.data != "public"):
+        if name in called and not function.is_kernel:
             continue
         found = _Kernel(function, by_name, facts or LaunchFacts(), strict=strict)
         accesses += found.accesses

@@ -80,6 +80,11 @@ class FuncOp(IRDLOperation):
             regions=[body],
         )
 
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is a kernel, which nothing but a launch calls."""
+        return self.sym_visibility is not None and self.sym_visibility.data == "public"
+
     def verify_(self) -> None:
         """The entry block has the arguments that the function type states."""
         entry = self.body.blocks.first

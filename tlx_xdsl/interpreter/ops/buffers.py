@@ -103,9 +103,7 @@ def _ends_kernel(op: Operation) -> bool:
     while isinstance(following, ttg.LocalDeallocOp):
         following = following.next_op
     func = op.parent_op()
-    if not isinstance(following, tt.ReturnOp) or not isinstance(func, tt.FuncOp) or func.sym_visibility is None:
-        return False
-    return func.sym_visibility.data == "public"
+    return isinstance(following, tt.ReturnOp) and isinstance(func, tt.FuncOp) and func.is_kernel
 
 
 @step(ttg.LocalLoadOp)

@@ -67,7 +67,7 @@ class BarrierLifecyclePass(ModulePass):
 
 def _ends_kernel(exit_: Operation) -> bool:
     func = exit_.parent_op()
-    return isinstance(func, tt.FuncOp) and func.sym_visibility is not None and func.sym_visibility.data == "public"
+    return isinstance(func, tt.FuncOp) and func.is_kernel
 
 
 def _is_barrier_array(type_: MemDescType) -> bool:

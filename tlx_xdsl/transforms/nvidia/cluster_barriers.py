@@ -77,7 +77,7 @@ class LowerClusterBarriersPass(ModulePass):
         dims = cluster_dims(op)
         for func in op.walk():
             if isinstance(func, tt.FuncOp):
-                if dims is not None and func.sym_visibility is not None and func.sym_visibility.data == "public":
+                if dims is not None and func.is_kernel:
                     func.attributes[nvvm.CLUSTER_DIM] = DenseArrayBase.from_list(i32, dims)
                 _complete(func, is_cluster=dims is not None)
                 _relax_start(func)
@@ -136,7 +136,7 @@ def _complete_start(func: tt.FuncOp) -> None:
 
 def _relax_start(func: tt.FuncOp) -> None:
     """Relax the first arrival of a kernel where nothing is left to release."""
-    if not func.body.blocks or func.sym_visibility is None or func.sym_visibility.data != "public":
+    if not func.body.blocks or not func.is_kernel:
         return
     fenced = True
     for op in func.body.blocks[0].ops:
