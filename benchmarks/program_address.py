@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.analysis.program_address import analyse_program_addresses
+from tlx_xdsl.addresses import analyse_program_addresses
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools.loading import load_kernel

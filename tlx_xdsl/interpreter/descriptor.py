@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.matmul import nearest_tf32
-from tlx_xdsl.interpreter.numbers import Array, is_float
+from tlx_xdsl.numerics.arrays import Array, is_float
 
 ALIGNMENT = 16
 """Bytes that the address and the outer strides of a tensor map are multiples of (cuTensorMapEncodeTiled)."""

@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.engine import Queue
 from tlx_xdsl.interpreter.faults import Fault, fault_at, place
-from tlx_xdsl.interpreter.numbers import Array
+from tlx_xdsl.numerics.arrays import Array
 
 
 class InFlight:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import Fault, fault_at
-from tlx_xdsl.interpreter.numbers import Array, poison
+from tlx_xdsl.numerics.arrays import Array, poison
 
 FIRST = 1 << 20
 """The lowest address that is used; below it are null and its neighbours."""

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tlx_xdsl.interpreter.functions import leading_zeros
-from tlx_xdsl.interpreter.numbers import Array, unsigned
 from tlx_xdsl.interpreter.ops.arith import multiply_high
 from tlx_xdsl.interpreter.registry import Binary, Unary
+from tlx_xdsl.numerics.arrays import Array, unsigned
+from tlx_xdsl.numerics.functions import leading_zeros
 
 Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]
 

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from tlx_xdsl.dialects.tt.enums import InputPrecision
-from tlx_xdsl.interpreter.numbers import Array, truncate_tf32
+from tlx_xdsl.numerics.arrays import Array, truncate_tf32
 
 
 def multiply(a: Array, b: Array, c: Array | None, dtype: np.dtype[Any], *, tf32: bool = False) -> Array:

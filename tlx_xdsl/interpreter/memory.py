@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Cell, Footprint, Races
 from tlx_xdsl.interpreter.unwritten import NOBODY, Leniency, read_fault
+from tlx_xdsl.numerics.arrays import Array
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.mbarrier import Mbarrier

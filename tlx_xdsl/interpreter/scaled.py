@@ -10,8 +10,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import Array, is_float
-from tlx_xdsl.interpreter.rounding import round_to
+from tlx_xdsl.numerics.arrays import Array, is_float
+from tlx_xdsl.numerics.rounding import round_to
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 """The values of the 16 codes."""

@@ -13,9 +13,9 @@ from tlx_xdsl.interpreter.engine import OVER, Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at, place
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.users import lines
+from tlx_xdsl.numerics.arrays import Array
 
 if TYPE_CHECKING:
     from tlx_xdsl.interpreter.machine import ThreadBlock

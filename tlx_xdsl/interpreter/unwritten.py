@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.faults import Fault, fault_at, place
-from tlx_xdsl.interpreter.numbers import Array, is_float, poison
 from tlx_xdsl.interpreter.users import lines, writers
+from tlx_xdsl.numerics.arrays import Array, is_float, poison
 from tlx_xdsl.text.diagnostics import report_warning
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.analysis.program_address import DescriptorFacts, LaunchFacts, analyse_program_addresses
-from tlx_xdsl.analysis.program_address.report import report_lines
-from tlx_xdsl.analysis.program_coverage.coverage import Coverage
-from tlx_xdsl.analysis.program_coverage.disjointness import proofs
-from tlx_xdsl.analysis.program_coverage.launch import Launch, argument_names
-from tlx_xdsl.analysis.program_coverage.walk import TooLong
+from tlx_xdsl.addresses import DescriptorFacts, LaunchFacts, analyse_program_addresses
+from tlx_xdsl.addresses.coverage.coverage import Coverage
+from tlx_xdsl.addresses.coverage.disjointness import proofs
+from tlx_xdsl.addresses.coverage.launch import Launch, argument_names
+from tlx_xdsl.addresses.coverage.walk import TooLong
+from tlx_xdsl.addresses.report import report_lines
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import kernel_of

@@ -10,11 +10,11 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.program_address import Access
-from tlx_xdsl.analysis.program_coverage.coverage import Coverage, Leaving, Writing
-from tlx_xdsl.analysis.program_coverage.disjointness import AXES, Proof
-from tlx_xdsl.analysis.program_coverage.hints import Prefetch, coalescing_hint, prefetch_hint, vector_bytes
-from tlx_xdsl.analysis.program_coverage.launch import Launch
+from tlx_xdsl.addresses import Access
+from tlx_xdsl.addresses.coverage.coverage import Coverage, Leaving, Writing
+from tlx_xdsl.addresses.coverage.disjointness import AXES, Proof
+from tlx_xdsl.addresses.coverage.hints import Prefetch, coalescing_hint, prefetch_hint, vector_bytes
+from tlx_xdsl.addresses.coverage.launch import Launch
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.text.diagnostics import report_warning, source_line, source_location

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tlx_xdsl.decompile.module import python_of
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.steps import step_behind_frontend
 from tlx_xdsl.tools import compile_command
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
-from tlx_xdsl.transforms.reverse.module import python_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.launch import MAX_TURNS
-from tlx_xdsl.interpreter.numbers import is_float
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.numerics.arrays import is_float
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (

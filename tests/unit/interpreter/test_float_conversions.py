@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.unit.interpreter.functions import apply
 from tests.unit.interpreter.oracle.floating import narrowed, saturated, towards_zero
-from tlx_xdsl.interpreter.rounding import round_to, to_odd_single, truncate_to
-from tlx_xdsl.interpreter.special_functions import erf
+from tlx_xdsl.numerics.rounding import round_to, to_odd_single, truncate_to
+from tlx_xdsl.numerics.special_functions import erf
 
 SMALL = {"f2": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 SPELLED = {"f2": "f16", "bf16": "bf16", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}

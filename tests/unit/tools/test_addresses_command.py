@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tlx_xdsl.analysis.program_coverage.coverage import Coverage
+from tlx_xdsl.addresses.coverage.coverage import Coverage
 from tlx_xdsl.tools.tlx import main
 
 ROOT = Path(__file__).parents[3]
-KERNELS = ROOT / "tests" / "unit" / "analysis" / "coverage_kernels.py"
+KERNELS = ROOT / "tests" / "unit" / "addresses" / "coverage" / "coverage_kernels.py"
 DOCS = ROOT / "docs"
 PAGE = DOCS / "program-coverage.md"
 SVG = "{http://www.w3.org/2000/svg}"

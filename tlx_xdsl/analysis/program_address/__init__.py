@@ -1,31 +1,3 @@
-"""Where each program touches memory: from program ids to addresses (docs/program-addresses.md)."""
+"""Alias of `tlx_xdsl.addresses`: the name under which the documentation showed it until 2026."""
 
-from tlx_xdsl.analysis.program_address.analysis import analyse_program_addresses
-from tlx_xdsl.analysis.program_address.model import (
-    Access,
-    AccessKind,
-    Classification,
-    Condition,
-    DescriptorFacts,
-    Dimension,
-    Guard,
-    LaunchFacts,
-    LoopTerm,
-    ProgramAddresses,
-    TensorBounds,
-)
-
-__all__ = [
-    "Access",
-    "AccessKind",
-    "Classification",
-    "Condition",
-    "DescriptorFacts",
-    "Dimension",
-    "Guard",
-    "LaunchFacts",
-    "LoopTerm",
-    "ProgramAddresses",
-    "TensorBounds",
-    "analyse_program_addresses",
-]
+from tlx_xdsl.addresses import *  # noqa: F403

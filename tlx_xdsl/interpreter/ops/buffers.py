@@ -14,10 +14,10 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.plan import Plan, Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, effect, pure, step, structured
 from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 def is_backing(value: SSAValue) -> bool:

@@ -15,11 +15,11 @@ from tlx_xdsl.dialects import tlx
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 def visit(task: Task, op: Operation, view: View, queue: Queue | None = None) -> None:

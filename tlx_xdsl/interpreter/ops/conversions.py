@@ -7,9 +7,10 @@ from xdsl.dialects import arith as upstream
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import arith
-from tlx_xdsl.interpreter.numbers import Array, dtype_of, unsigned
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Run, Unary, pure
-from tlx_xdsl.interpreter.rounding import clamp_to_integer, integer_to, round_to
+from tlx_xdsl.numerics.arrays import Array, unsigned
+from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_to
 
 
 @pure(arith.ExtSIOp)

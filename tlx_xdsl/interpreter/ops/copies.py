@@ -14,10 +14,10 @@ import numpy as np
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.barriers import arrive_later, barrier_of, touch
 from tlx_xdsl.interpreter.registry import Run, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 def _queue(task: Task) -> Queue:

@@ -8,10 +8,11 @@ from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 from tlx_xdsl.interpreter.matmul import multiply, multiply_split
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Run, Ternary, Unary, pure
-from tlx_xdsl.interpreter.rounding import round_to
 from tlx_xdsl.interpreter.scaled import decode, decode_scales, multiply_scaled, unpack_e2m1
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.rounding import round_to
 
 
 @pure(tt.DotOp)

@@ -6,10 +6,11 @@ import numpy as np
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum, multiply_high, rounded
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
-from tlx_xdsl.interpreter.rounding import round_to, truncate_to
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.rounding import round_to, truncate_to
 
 
 @pure(tt.BitcastOp)

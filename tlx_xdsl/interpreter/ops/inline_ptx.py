@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, ttg
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
 from tlx_xdsl.interpreter.ops.special import register_value
@@ -25,6 +25,7 @@ from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
 from tlx_xdsl.interpreter.registry import Run, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 @step(nvvm.InlinePtxOp)

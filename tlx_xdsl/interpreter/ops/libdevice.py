@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.interpreter import special_functions as special
-from tlx_xdsl.interpreter.directed_rounding import MODES, from_integer, rounded, to_integer, to_narrower
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.functions import reciprocal_root, round_half_away
 from tlx_xdsl.interpreter.libdevice_integers import BITS, INTEGERS, Builder
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
+from tlx_xdsl.numerics import special_functions as special
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.directed_rounding import MODES, from_integer, rounded, to_integer, to_narrower
+from tlx_xdsl.numerics.functions import reciprocal_root, round_half_away
 
 _Function = Callable[..., Any]
 

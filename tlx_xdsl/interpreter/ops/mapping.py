@@ -8,10 +8,10 @@ import numpy as np
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, structured
 from tlx_xdsl.interpreter.task import Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 @structured(tt.MapElementwiseOp)

@@ -15,7 +15,6 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.addresses import buffer_at
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync, touch
 from tlx_xdsl.interpreter.ops.bulk import start_bulk_load, start_bulk_store
 from tlx_xdsl.interpreter.ops.clc import request
@@ -24,6 +23,7 @@ from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
 from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 @dataclass(frozen=True)

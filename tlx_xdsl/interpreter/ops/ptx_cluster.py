@@ -11,7 +11,6 @@ from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.addresses import TensorMap, bytes_view, decode, mapped, view_at
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.barriers import arrive_in_cluster
 from tlx_xdsl.interpreter.ops.cluster import start_copy, start_store, visit
 from tlx_xdsl.interpreter.ops.multicast import places_of, start_load
@@ -22,6 +21,7 @@ from tlx_xdsl.interpreter.task import Coroutine
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.layouts.tma_box import tma_box
+from tlx_xdsl.numerics.arrays import Array
 
 BARRIER_BYTES = 8
 """Of an mbarrier object (PTX ISA, "Size and alignment of mbarrier object")."""

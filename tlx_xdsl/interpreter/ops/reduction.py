@@ -15,10 +15,11 @@ from xdsl.ir import Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, Unary, structured
 from tlx_xdsl.interpreter.task import Task
+from tlx_xdsl.numerics.arrays import Array
 
 Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]
 """Elements on the left and on the right, of each operand, to what the region makes of them."""

@@ -9,10 +9,11 @@ import numpy as np
 from tlx_xdsl.dialects import tlx, ttng
 from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, pure
-from tlx_xdsl.interpreter.rounding import round_at_random
 from tlx_xdsl.interpreter.scaled import unpack_e2m1
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.rounding import round_at_random
 
 
 @pure(tlx.StochRoundOp)

@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Plan, Planner
@@ -27,6 +27,7 @@ from tlx_xdsl.interpreter.registry import Kind, Run, structured
 from tlx_xdsl.interpreter.scaled import scaled_operand
 from tlx_xdsl.interpreter.task import Coroutine, Task
 from tlx_xdsl.interpreter.tensor_core import tensor_core
+from tlx_xdsl.numerics.arrays import Array
 
 
 class _Pairs:

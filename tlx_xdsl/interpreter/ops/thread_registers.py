@@ -21,12 +21,12 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.registry import Unary, pure
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
+from tlx_xdsl.numerics.arrays import Array
 
 
 def held_elements(value: SSAValue) -> tuple[Array, ...] | None:

@@ -16,13 +16,13 @@ from tlx_xdsl.dialects.ttng.enums import TMEMLoadReduceModifier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
 from tlx_xdsl.interpreter.tensor_core import tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.numerics.arrays import Array
 
 WARPS = 4
 """Warps of a warp group."""

@@ -12,10 +12,11 @@ from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.numbers import Array, dtype_of
+from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.registry import Run, step
 from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.numerics.arrays import Array
 
 
 def _queue(task: Task) -> Queue:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tlx_xdsl.interpreter.matmul import nearest_tf32
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ptx.bits import reverse
 from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, flushed
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Unary
-from tlx_xdsl.interpreter.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from tlx_xdsl.interpreter.functions import fused_multiply_add, leading_zeros
-from tlx_xdsl.interpreter.numbers import Array
 from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum
 from tlx_xdsl.interpreter.ptx import bits
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary
-from tlx_xdsl.interpreter.rounding import round_to
+from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.functions import fused_multiply_add, leading_zeros
+from tlx_xdsl.numerics.rounding import round_to
 
 PREDICATE = TYPES["pred"]
 

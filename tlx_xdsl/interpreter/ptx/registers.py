@@ -11,8 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tlx_xdsl.interpreter.numbers import Array, is_float
 from tlx_xdsl.interpreter.ptx.text import UnknownInstruction
+from tlx_xdsl.numerics.arrays import Array, is_float
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tlx_xdsl.analysis.program_coverage.coverage import Coverage, Writing
-from tlx_xdsl.analysis.program_coverage.map import CoverageMap, coverage_map
-from tlx_xdsl.analysis.program_coverage.touches import Kind
+from tlx_xdsl.addresses.coverage.coverage import Coverage, Writing
+from tlx_xdsl.addresses.coverage.map import CoverageMap, coverage_map
+from tlx_xdsl.addresses.coverage.touches import Kind
 
 # Pixels.
 MARGIN, GAP = 20, 36

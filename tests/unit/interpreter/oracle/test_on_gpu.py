@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.numbers import is_float
+from tlx_xdsl.numerics.arrays import is_float
 from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for

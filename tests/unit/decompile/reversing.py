@@ -1,0 +1,39 @@
+"""IR to Python and back, for tests."""
+
+import importlib.util
+import linecache
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.decompile.module import python_of
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
+from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.text.verify import verify_module
+
+
+def written(module: ModuleOp, path: Path) -> tuple[Kernel, KernelDefaults]:
+    """Write a module as Python to a file and read its kernel; every operation must have found a word."""
+    text, refused = python_of(module)
+    assert [op.name for op in refused] == []
+    path.write_text(text)
+    linecache.checkcache(str(path))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    python = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(python)
+    (name,) = python.TLX_COMPILE
+    return getattr(python, name), kernel_defaults(str(path), vars(python), name)
+
+
+def there_and_back(module: ModuleOp, path: Path) -> ModuleOp:
+    """What our frontend makes of the Python that is written for a module."""
+    kernel, defaults = written(module, path)
+    # Allocations over the memory of others get the remark that there are specs for that.
+    with collected_diagnostics():
+        again = frontend_module(kernel.source, Specialization(defaults.signature, {}, **defaults.options))
+    verify_module(again)
+    return again

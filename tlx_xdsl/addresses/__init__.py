@@ -1,0 +1,31 @@
+"""Where each program touches memory: from program ids to addresses (docs/program-addresses.md)."""
+
+from tlx_xdsl.addresses.analysis import analyse_program_addresses
+from tlx_xdsl.addresses.model import (
+    Access,
+    AccessKind,
+    Classification,
+    Condition,
+    DescriptorFacts,
+    Dimension,
+    Guard,
+    LaunchFacts,
+    LoopTerm,
+    ProgramAddresses,
+    TensorBounds,
+)
+
+__all__ = [
+    "Access",
+    "AccessKind",
+    "Classification",
+    "Condition",
+    "DescriptorFacts",
+    "Dimension",
+    "Guard",
+    "LaunchFacts",
+    "LoopTerm",
+    "ProgramAddresses",
+    "TensorBounds",
+    "analyse_program_addresses",
+]

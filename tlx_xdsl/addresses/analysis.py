@@ -1,0 +1,102 @@
+"""The analysis of a module: kernel by kernel, with what is known of the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.addresses import arith_rules, tensor_rules
+from tlx_xdsl.addresses.accesses import READERS, access_of
+from tlx_xdsl.addresses.arithmetic import Arithmetic, bits_of, is_pointer
+from tlx_xdsl.addresses.bounds import Bounds, learn
+from tlx_xdsl.addresses.forms import Argument, Atom, Extent, Form
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
+from tlx_xdsl.addresses.regularity import Alignments
+from tlx_xdsl.addresses.values import ANYTHING, Descriptor, Other, Pointer, State
+from tlx_xdsl.addresses.walk import Walk
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.types import TensorDescType
+
+RULE_BOOKS = (arith_rules, tensor_rules)
+"""What registers the rules."""
+
+
+def analyse_program_addresses(
+    module: ModuleOp, facts: LaunchFacts | None = None, *, strict: bool = False
+) -> ProgramAddresses:
+    """Find out how the address of each access to global memory depends on the program's ids.
+
+    What holds for some launches only has `Access.conditions`; with `strict` it is UNKNOWN.
+    A function that others call is analysed as a part of its callers; one that nobody calls is a kernel. The time grows
+    linearly with the number of operations.
+    """
+    functions = [op for op in module.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]
+    by_name = {function.sym_name.data: function for function in functions}
+    called = {op.callee.string_value() for op in module.walk() if isinstance(op, tt.CallOp)}
+    accesses: list[Access] = []
+    ranges: dict[Atom, Interval] = {}
+    states: dict[SSAValue, State] = {}
+    for name, function in by_name.items():
+        if name in called and not function.is_kernel:
+            continue
+        found = _Kernel(function, by_name, facts or LaunchFacts(), strict=strict)
+        accesses += found.accesses
+        ranges.update(found.known.bounds.known)
+        states.update(found.walk.states)
+    return ProgramAddresses(module, tuple(accesses), ranges, states)
+
+
+class _Kernel:
+    """One kernel."""
+
+    def __init__(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], facts: LaunchFacts, *, strict: bool):
+        self.known = Arithmetic(Bounds(facts), strict=strict)
+        arguments = function.body.blocks[0].args
+        names = argument_names(arguments)
+        self.walk = self._walk(function, functions, names)
+        if self.walk.promises:
+            for promise in self.walk.promises:
+                learn(self.known.bounds, promise)
+            # What was seen before a promise was made gets the good of it, too.
+            self.walk = self._walk(function, functions, names)
+        aligned = Alignments(function)
+        self.accesses = [access_of(self.known, visit, function, names, aligned) for visit in self.walk.visits]
+
+    def _walk(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], names: dict[SSAValue, str]) -> Walk:
+        walk = Walk(self.known, functions, tuple(READERS))
+        for argument, name in names.items():
+            walk.states[argument] = self._argument(argument, name)
+        walk.visit_region(function.body)
+        return walk
+
+    def _argument(self, argument: SSAValue, name: str) -> State:
+        if is_pointer(argument):
+            return Pointer(argument, Form({}))
+        if isinstance(argument.type, TensorDescType):
+            block = tuple(argument.type.shape)
+            last = len(block) - 1
+            shape = [self._number(Extent(argument, name, "shape", dim)) for dim in range(len(block))]
+            # TMA takes tensors whose last dimension is contiguous only.
+            strides = [self._number(Extent(argument, name, "stride", dim)) for dim in range(last)]
+            return Descriptor(
+                argument, Form({}), tuple(shape), (*strides, Form.constant(1)), block,
+                -(-argument.type.element_bits // 8),
+            )  # fmt: skip
+        bits = bits_of(argument)
+        if bits is None:
+            return Other(ANYTHING)
+        atom = Argument(argument, name)
+        number = self.known.bounds.of(atom).number
+        return self.known.atom(atom, bits) if number is None else self.known.number(number, bits)
+
+    def _number(self, atom: Extent) -> Form:
+        number = self.known.bounds.of(atom).number
+        return Form.of(atom) if number is None else Form.constant(number)
+
+
+def argument_names(arguments: Sequence[SSAValue]) -> dict[SSAValue, str]:
+    """The names of a kernel's arguments; the third one is `arg2` if it has none."""
+    return {argument: argument.name_hint or f"arg{number}" for number, argument in enumerate(arguments)}

@@ -1,0 +1,254 @@
+"""Arithmetic on abstract integers: when a form is the number itself, and what to say where it is not known to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import gcd
+
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.addresses.bounds import Bounds
+from tlx_xdsl.addresses.exhaustion import is_always_within
+from tlx_xdsl.addresses.forms import (
+    ONE,
+    Argument,
+    Atom,
+    Call,
+    Counter,
+    Extent,
+    Form,
+    Lane,
+    NumPrograms,
+    Pid,
+    Unknown,
+)
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.simplify import Simplifier
+from tlx_xdsl.addresses.values import (
+    ANYTHING,
+    NO_CONDITIONS,
+    Causes,
+    Conditions,
+    Descriptor,
+    Integer,
+    Other,
+    Pointer,
+    State,
+)
+from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
+from tlx_xdsl.dialects.tt.types import PointerType
+
+MOST_TERMS = 48
+"""Products of a form above which it is given up, so that the time per operation has a bound."""
+MOST_CALLS = 12
+"""Calls inside of each other above which a form is given up."""
+
+
+def bits_of(value: SSAValue) -> int | None:
+    """The width of an integer or of the integers of a tensor; None for other values."""
+    match scalar_type(value.type):
+        case IntegerType(width=width):
+            return width.data
+        case IndexType():
+            return 64
+        case _:
+            return None
+
+
+def is_pointer(value: SSAValue) -> bool:
+    """Whether it is a pointer, or a tensor of pointers."""
+    return isinstance(scalar_type(value.type), PointerType)
+
+
+def name_of(value: SSAValue) -> str:
+    """A name for people."""
+    return value.name_hint or "value"
+
+
+class Arithmetic:
+    """Operations on `Integer`s."""
+
+    def __init__(self, bounds: Bounds, *, strict: bool = False):
+        self.bounds = bounds
+        self.simplifier = Simplifier(bounds)
+        self._strict = strict
+
+    # Making --------------------------------------------------------------------------------------------------------
+
+    def number(self, number: int, bits: int) -> Integer:
+        """A constant."""
+        if bits == 1:
+            number &= 1
+        return Integer(Form.constant(number), Interval.point(number), True, bits)
+
+    def atom(self, atom: Atom, bits: int, conditions: Conditions = NO_CONDITIONS) -> Integer:
+        """An atom, which is a number of so many bits."""
+        return Integer(Form.of(atom), self.bounds.of(atom), True, bits, conditions)
+
+    def made(
+        self, value: SSAValue, form: Form, interval: Interval, *, exact: bool, operands: Iterable[Integer]
+    ) -> Integer:
+        """The result `value` of an operation on `operands`, whose form is `form` and whose number is in `interval`.
+
+        `exact`: whether the form is that number where it does not wrap around.
+        """
+        operands = tuple(operands)
+        bits = bits_of(value)
+        assert bits is not None
+        conditions = NO_CONDITIONS
+        for operand in operands:
+            conditions = conditions.join(operand.conditions)
+        if self.is_too_large(form) or conditions.too_many:
+            return self.unknown(value, causes_of(operands))
+        whole = Interval.signed(bits)
+        if exact and interval.within(whole):
+            return Integer(form, interval, True, bits, conditions)
+        computed = self.bounds.of_form(form)
+        if computed.within(whole):
+            # What is a number of so many bits is the number modulo 2^bits.
+            return Integer(form, computed, True, bits, conditions)
+        return Integer(form, whole, False, bits, conditions)
+
+    def unknown(self, value: SSAValue, causes: Causes, interval: Interval | None = None) -> Integer:
+        """A number that only depends on `causes`."""
+        bits = bits_of(value)
+        assert bits is not None
+        if as_tensor(value.type) is None:
+            causes = replace(causes, on_lanes=False)
+        atom = Unknown(value, name_of(value), causes.on_pid, causes.on_memory, causes.on_lanes, bits)
+        if interval is not None:
+            self.bounds.known[atom] = interval.meet(Interval.signed(bits))
+        return self.atom(atom, bits)
+
+    def state_of_unknown(self, value: SSAValue, causes: Causes) -> State:
+        """Whatever `value` is, it only depends on `causes`."""
+        if bits_of(value) is not None:
+            return self.unknown(value, causes)
+        if is_pointer(value):
+            return Pointer(None, Form({}), reason=f"the pointer '{name_of(value)}' is not known")
+        return Other(causes)
+
+    def is_too_large(self, form: Form) -> bool:
+        """Whether a form is given up."""
+        return len(form.terms) > MOST_TERMS or form.depth > MOST_CALLS
+
+    # Asking --------------------------------------------------------------------------------------------------------
+
+    def whole(self, value: Integer) -> Integer | None:
+        """The same number, as one whose form is exact: under a condition if need be, None where there is none."""
+        if value.exact:
+            return value
+        return self.bounded(value, Interval.signed(value.bits))
+
+    def natural(self, value: Integer) -> Integer | None:
+        """The same number, as an exact one that is not negative, as `whole`."""
+        exact = self.whole(value)
+        if exact is None or exact.range.low >= 0:
+            return exact
+        return self.bounded(exact, Interval(0, Interval.signed(value.bits).high))
+
+    def positive(self, value: Integer) -> Integer | None:
+        """The same number, as an exact one that is at least 1, as `whole`."""
+        exact = self.whole(value)
+        if exact is None or exact.range.low >= 1:
+            return exact
+        return self.bounded(exact, Interval(1, Interval.signed(value.bits).high))
+
+    def bounded(self, value: Integer, interval: Interval) -> Integer | None:
+        """The same number under the condition that its form is in `interval`; None where that cannot be a condition."""
+        conditions = self._condition(value.form, interval)
+        if conditions is None:
+            return None
+        computed = self.bounds.of_form(value.form).meet(interval)
+        if value.exact:
+            computed = computed.meet(value.range)
+        return replace(value, range=computed, exact=True, conditions=value.conditions.join(conditions))
+
+    def _condition(self, form: Form, interval: Interval) -> Conditions | None:
+        """The condition that `form` is in `interval` for all programs, positions and iterations.
+
+        None where it holds for no launch of several programs, or does not only depend on the launch.
+        """
+        if self.bounds.of_form(form).within(interval):
+            return NO_CONDITIONS
+        if self._strict or any(isinstance(atom, Unknown) for atom in form.all_atoms):
+            return None
+        if not any(isinstance(atom, Argument | Extent | NumPrograms) for atom in form.all_atoms):
+            if self.bounds.facts.grid is not None:
+                # Nothing about the launch is left to be learned.
+                return NO_CONDITIONS if is_always_within(form, interval, self.bounds) else None
+            # Launches have a program 0 and a program 1, and all positions: what fails there always fails.
+            if not _FirstPrograms(self.bounds).of_form(form).within(interval):
+                return None
+        return _normalised(form, interval, self.bounds)
+
+
+class _FirstPrograms(Bounds):
+    """The bounds of the first two programs along each axis, in the first two iterations."""
+
+    def __init__(self, bounds: Bounds):
+        super().__init__(bounds.facts)
+        self._all = bounds
+
+    def of(self, atom: Atom) -> Interval:
+        """The range of an atom."""
+        known = self._all.of(atom)
+        if isinstance(atom, Call):
+            return self.of_call(atom).meet(known)
+        return known.meet(Interval(0, 1)) if isinstance(atom, Pid | Counter) else known
+
+
+def _normalised(form: Form, interval: Interval, bounds: Bounds) -> Conditions:
+    """Without positions, without a constant, and divided by what divides everything."""
+    lanes = form.part(lambda atom: isinstance(atom, Lane))
+    if not any(_mixes(product) for product in lanes.terms) and all(isinstance(atom, Lane) for atom in lanes.atoms):
+        spread = bounds.of_form(lanes)
+        form, interval = form - lanes, Interval(interval.low - spread.low, interval.high - spread.high)
+    interval = Interval(interval.low - form.offset, interval.high - form.offset)
+    form = form - form.offset
+    factor = gcd(*form.terms.values())
+    if form.terms and factor:
+        sign = -1 if all(number < 0 for number in form.terms.values()) else 1
+        if sign < 0:
+            form, interval = -form, -interval
+        form = Form({product: number // factor for product, number in form})
+        interval = Interval(-(-interval.low // factor), interval.high // factor)
+    return Conditions({form: interval})
+
+
+def _mixes(product: frozenset[tuple[Atom, int]]) -> bool:
+    return product != ONE and len({type(atom) for atom, _ in product}) > 1
+
+
+def causes_of_form(form: Form) -> Causes:
+    """What the value of a form may depend on."""
+    total = Causes()
+    for atom in form.all_atoms:
+        match atom:
+            case Pid():
+                total = total.join(Causes(on_pid=True))
+            case Lane():
+                total = total.join(Causes(on_lanes=True))
+            case Unknown():
+                total = total.join(Causes(atom.on_pid, atom.on_memory, atom.on_lanes))
+            case Call() | Argument() | Extent() | NumPrograms() | Counter():
+                pass
+    return total
+
+
+def causes_of(states: Iterable[State]) -> Causes:
+    """What values may depend on."""
+    total = Causes()
+    for state in states:
+        match state:
+            case Integer(form):
+                total = total.join(causes_of_form(form))
+            case Other(causes):
+                total = total.join(causes)
+            case Pointer(base, offset):
+                total = total.join(ANYTHING if base is None else causes_of_form(offset))
+            case Descriptor():
+                total = total.join(ANYTHING)
+    return total

@@ -1,0 +1,151 @@
+"""What the atoms of forms can be: their ranges, by what is known of the launch and by the kernel's promises."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import IntegerType
+
+from tlx_xdsl.addresses.forms import (
+    Argument,
+    Atom,
+    Call,
+    Counter,
+    Extent,
+    Form,
+    Lane,
+    NumPrograms,
+    Pid,
+    Unknown,
+)
+from tlx_xdsl.addresses.intervals import Interval, range_of
+from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
+
+MOST_PROGRAMS = ((1 << 31) - 1, 65535, 65535)
+"""The largest grid along each axis (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
+COMPARISONS = {"less", "equal"}
+
+
+class Bounds:
+    """The ranges of atoms."""
+
+    def __init__(self, facts: LaunchFacts):
+        self.facts = facts
+        self.known: dict[Atom, Interval] = {}
+        """What is known beyond what kind of atom it is."""
+        self._calls: dict[Atom, Interval] = {}
+
+    def tighten(self, atom: Atom, interval: Interval) -> None:
+        """Learn that `atom` is inside of `interval`."""
+        self.known[atom] = self.of(atom).meet(interval)
+        self._calls.clear()
+
+    def of(self, atom: Atom) -> Interval:
+        """The range of an atom."""
+        if (known := self.known.get(atom)) is None:
+            if isinstance(atom, Call):
+                return self.of_call(atom)
+            known = self.known[atom] = self._initial(atom)
+        return known
+
+    def of_form(self, form: Form) -> Interval:
+        """The range of a form."""
+        return range_of(form, self.of)
+
+    def _initial(self, atom: Atom) -> Interval:
+        grid = self.facts.grid
+        match atom:
+            case Pid(axis):
+                return Interval(0, max(0, (MOST_PROGRAMS if grid is None else grid)[axis] - 1))
+            case NumPrograms(axis):
+                return Interval(1, MOST_PROGRAMS[axis]) if grid is None else Interval.point(grid[axis])
+            case Argument(value, name):
+                given = self.facts.arguments.get(name)
+                whole = Interval.signed(bits := cast(IntegerType, value.type).width.data)
+                if isinstance(given, int):
+                    # As an unsigned number, it may be given as more than a signed one can be.
+                    return Interval.point((given - whole.low) % (1 << bits) + whole.low)
+                return whole
+            case Extent(_, name, what, dim):
+                given = self.facts.arguments.get(name)
+                if isinstance(given, DescriptorFacts):
+                    return Interval.point((given.shape if what == "shape" else given.strides)[dim])
+                # A tensor map holds sizes of 32 bits, and strides of 40 (cuTensorMapEncodeTiled).
+                return Interval(0, (1 << 31) - 1 if what == "shape" else (1 << 40) - 1)
+            case Lane(_, extent):
+                return Interval(0, extent - 1)
+            case Unknown():
+                return Interval.signed(atom.bits)
+            case Counter() | Call():
+                return Interval(0, (1 << 63) - 1)
+
+    def of_call(self, call: Call) -> Interval:
+        """The range of a call, by those of its arguments."""
+        if (known := self._calls.get(call)) is not None:
+            return known
+        ranges = [self.of_form(argument) for argument in call.arguments]
+        result = self._calls[call] = _of_function(call.function, ranges)
+        return result
+
+
+def learn(bounds: Bounds, promise: Guard) -> None:
+    """Tighten the ranges of the atoms that a promise is linear in."""
+    # left - right <= most, or >= least
+    difference = promise.left - promise.right
+    most = {"<": -1, "<=": 0, "==": 0}.get(promise.predicate)
+    least = {">": 1, ">=": 0, "==": 0}.get(promise.predicate)
+    for product, number in difference:
+        if len(product) != 1:
+            continue
+        ((atom, power),) = product
+        rest = difference - Form.of(atom, number)
+        if power != 1 or rest.depends_on(atom):
+            continue
+        others = bounds.of_form(rest)
+        known = bounds.of(atom)
+        low, high = known.low, known.high
+        # number * atom <= most - rest
+        if most is not None and number > 0:
+            high = min(high, (most - others.low) // number)
+        if most is not None and number < 0:
+            low = max(low, -((most - others.low) // -number))
+        if least is not None and number > 0:
+            low = max(low, -(-(least - others.high) // number))
+        if least is not None and number < 0:
+            high = min(high, (others.high - least) // -number)
+        if low <= high:
+            bounds.tighten(atom, Interval(low, high))
+
+
+def _of_function(function: str, ranges: list[Interval]) -> Interval:
+    left, right = ranges
+    match function:
+        case "floordiv" | "truncdiv" if right.low > 0:
+            divide = _floor if function == "floordiv" else _truncate
+            corners = [divide(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
+            return Interval(min(corners), max(corners))
+        case "mod" if right.low > 0:
+            return Interval(0, min(right.high - 1, left.high) if left.low >= 0 else right.high - 1)
+        case "truncmod" if right.low > 0:
+            low = 0 if left.low >= 0 else max(1 - right.high, left.low)
+            return Interval(low, max(0, min(right.high - 1, left.high)))
+        case "min":
+            return Interval(min(left.low, right.low), min(left.high, right.high))
+        case "max":
+            return Interval(max(left.low, right.low), max(left.high, right.high))
+        case "less" | "equal":
+            return Interval(0, 1)
+        case "and" if left.low >= 0 or right.low >= 0:
+            return Interval(0, min(side.high for side in ranges if side.low >= 0))
+        case _:
+            # Quotients and bitwise functions of 64-bit numbers stay in 64 bits, where a divisor is not 0.
+            bound = 1 << max(number.bit_length() for side in ranges for number in (side.low, side.high))
+            return Interval(-bound, bound)
+
+
+def _floor(a: int, b: int) -> int:
+    return a // b
+
+
+def _truncate(a: int, b: int) -> int:
+    return a // b if a >= 0 else -(-a // b)

@@ -1,0 +1,172 @@
+"""What goes around loops.
+
+A value that a loop carries is either what it was at first, or grows by the same number in each iteration, or all that
+is known is what it depends on. To tell which, the operations between the carried value and what takes its place in the
+next iteration are looked at once with an atom for the carried value: `next - carried` says how it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tlx_xdsl.addresses.arithmetic import causes_of, causes_of_form
+from tlx_xdsl.addresses.forms import Atom, Counter, Form, Unknown
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.values import (
+    ANYTHING,
+    Causes,
+    Conditions,
+    Integer,
+    Pointer,
+    State,
+)
+
+if TYPE_CHECKING:
+    from tlx_xdsl.addresses.walk import Walk
+
+ENDLESS = Interval(0, (1 << 63) - 1)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop around an access."""
+
+    op: Operation
+    counter: Counter
+    trips: Form | None
+    """How many iterations there are."""
+    runs: bool
+    """Whether there is one for certain."""
+    carried: tuple[State, ...]
+    """What the carried values are in an iteration."""
+    steps: tuple[Form | None, ...]
+    """By how much each carried value grows (a pointer: in bytes); None where unevenly."""
+    conditions: Conditions
+
+
+class Carried:
+    """The values that a loop carries, as atoms that stand for them in some iteration."""
+
+    def __init__(self, walk: Walk, loop: Operation, targets: Sequence[SSAValue]):
+        self.atoms: dict[SSAValue, Unknown] = {}
+        self.states: dict[SSAValue, State] = {}
+        """What the values are, in terms of the atoms."""
+        self._loop = loop
+        self._targets = list(targets)
+        for target in targets:
+            state = walk.known.state_of_unknown(target, Causes(on_lanes=True))
+            match state:
+                case Integer(form):
+                    (atom,) = form.atoms
+                    assert isinstance(atom, Unknown)
+                    self.atoms[target] = atom
+                case Pointer():
+                    # An offset behind itself.
+                    state = Pointer(target, Form({}))
+                case _:
+                    pass
+            self.states[target] = state
+
+    def step(self, target: SSAValue, after: State) -> Form | None:
+        """By how much a carried value grows in each iteration; None where that changes."""
+        match after:
+            case Integer(form) if target in self.atoms:
+                growth = form - Form.of(self.atoms[target])
+            case Pointer(base, offset) if base is target:
+                growth = offset
+            case _:
+                return None
+        return growth if self.lasts(growth) else None
+
+    def lasts(self, form: Form) -> bool:
+        """Whether a form is the same in all iterations."""
+        return not any(self._is_inside(atom) for atom in form.all_atoms)
+
+    def _is_inside(self, atom: Atom) -> bool:
+        match atom:
+            case Unknown():
+                return any(self._loop.is_ancestor(value.owner) for value in (atom.value, *atom.through))
+            case Counter():
+                return self._loop.is_ancestor(atom.loop)
+            case _:
+                return False
+
+    def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
+        """What each carried value may depend on, in any iteration."""
+        found = [causes_of([first]) for first in firsts]
+        own: dict[Atom, int] = {
+            atom: number for number, target in enumerate(self._targets) if (atom := self.atoms.get(target))
+        }
+        parts: list[tuple[Causes, Sequence[int]]] = []
+        for target, after in zip(self._targets, nexts, strict=True):
+            if not isinstance(after, Integer) or target not in self.atoms:
+                parts.append((ANYTHING, ()))
+                continue
+            others = [atom for atom in after.form.all_atoms if atom not in own]
+            plain = causes_of_form(Form({frozenset([(atom, 1)]): 1 for atom in others}))
+            used: Sequence[int] = [own[atom] for atom in after.form.all_atoms if atom in own]
+            if any(isinstance(atom, Unknown) and self._is_inside(atom) for atom in others):
+                # What an unknown of this iteration was made of is forgotten.
+                used = range(len(firsts))
+            parts.append((plain, used))
+        for _ in firsts:
+            before = list(found)
+            for number, (plain, used) in enumerate(parts):
+                for other in (Causes(), *(before[index] for index in used)):
+                    found[number] = found[number].join(plain).join(other)
+            if before == found:
+                break
+        return found
+
+
+def slice_state(walk: Walk, body: Block, states: dict[SSAValue, State], value: SSAValue) -> State:
+    """What a value is that the operations of `body` make of those in `states`, which takes up what lies in between.
+
+    Each operation that leads to it is looked at once, without recursion.
+    """
+    todo = [value]
+    while todo:
+        current = todo[-1]
+        if current in states:
+            todo.pop()
+            continue
+        owner = current.owner
+        if not isinstance(owner, Operation) or owner.parent is not body:
+            # From outside of the loop, or its induction variable.
+            states[current] = walk.state(current)
+        elif owner.regions:
+            states[current] = walk.known.state_of_unknown(current, ANYTHING)
+        elif missing := [operand for operand in owner.operands if operand not in states]:
+            todo.extend(missing)
+            continue
+        else:
+            states[current] = walk.computed(owner, current, [states[operand] for operand in owner.operands])
+        todo.pop()
+    return states[value]
+
+
+def grown(
+    walk: Walk, value: SSAValue, first: State, growth: Form, after: State, conditions: Conditions
+) -> State | None:
+    """The state of a carried value that has grown by `growth` since it was `first`."""
+    match first, after:
+        case (Integer(), Integer()) if not growth.terms:
+            return first.with_conditions(after.conditions)
+        case (Pointer(), Pointer()) if not growth.terms:
+            return replace(first, conditions=first.conditions.join(after.conditions))
+        case (Integer(), Integer()):
+            conditions = first.conditions.join(after.conditions).join(conditions)
+            made = walk.known.made(
+                value, first.form + growth, first.range + walk.known.bounds.of_form(growth), exact=first.exact,
+                operands=(first,),
+            )  # fmt: skip
+            return made.with_conditions(conditions)
+        case (Pointer(), Pointer()) if first.base is not None:
+            conditions = first.conditions.join(after.conditions).join(conditions)
+            return Pointer(first.base, first.offset + growth, conditions)
+        case _:
+            return None

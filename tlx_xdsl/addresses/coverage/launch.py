@@ -1,0 +1,97 @@
+"""What a kernel is launched with: its grid, and the values of its arguments as all programs have them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.addresses.coverage.rules import bits_of
+from tlx_xdsl.addresses.coverage.values import Descriptor, Number, Pointer, Truth, Unknown, Value, constant
+from tlx_xdsl.dialects import tt
+
+Grid: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a kernel is launched with, as far as it is known."""
+
+    grid: Grid
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Values of integer arguments."""
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+    """Sizes in elements of the arrays behind pointers and descriptors, which are contiguous."""
+
+    @property
+    def programs(self) -> int:
+        """How many programs the grid has."""
+        return prod(self.grid)
+
+    def place(self, number: int) -> Grid:
+        """The ids of a program along x, y and z; programs are numbered along x first."""
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
+
+def argument_names(function: tt.FuncOp) -> dict[SSAValue, str]:
+    """The arguments of a kernel by name: that of the parameter, else by number; the parts of a tuple by both."""
+    arguments = function.body.blocks[0].args
+    count = Counter(each.name_hint for each in arguments)
+    return {
+        each: f"arg{each.index}"
+        if each.name_hint is None
+        else f"{each.name_hint}{_suffix(each.index, count[each.name_hint])}"
+        for each in arguments
+    }
+
+
+def _suffix(index: int, sharers: int) -> str:
+    return f".{index}" if sharers > 1 else ""
+
+
+def argument_values(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> list[tuple[SSAValue, Value]]:
+    sizes = _extents(function, names, launch)
+    result: list[tuple[SSAValue, Value]] = []
+    for argument, name in names.items():
+        bits = bits_of(argument.type)
+        number = sizes.get(name, launch.numbers.get(name))
+        value: Value
+        match argument.type:
+            case tt.PointerType():
+                value = Pointer(argument, constant(0))
+            case tt.TensorDescType():
+                value = _descriptor(argument, name, launch)
+            case _ if bits is None or number is None:
+                what = "it is no integer" if bits is None else "it has no value"
+                value = Unknown(f"it depends on '{name}', and {what}")
+            case _:
+                value = Truth((np.full(1, bool(number)),)) if bits == 1 else constant(number, bits=bits)
+        result.append((argument, value))
+    return result
+
+
+def _descriptor(argument: SSAValue, name: str, launch: Launch) -> Value:
+    if name not in launch.shapes:
+        return Unknown(f"the shape of '{name}' is not given", argument)
+    shape = launch.shapes[name]
+    numbers = tuple(constant(size) for size in shape)
+    strides = tuple(constant(prod(shape[dim + 1 :])) for dim in range(len(shape)))
+    return Descriptor(Pointer(argument, Number((np.zeros(1, np.int64),))), numbers, strides)
+
+
+def _extents(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> dict[str, int]:
+    """The arguments that hold shape and strides of a descriptor: the frontend puts them behind it."""
+    found: dict[str, int] = {}
+    for argument, name in names.items():
+        if isinstance(argument.type, tt.TensorDescType) and name in launch.shapes:
+            shape = launch.shapes[name]
+            for dim, size in enumerate(shape):
+                found[f"{name}.shape.{dim}"] = size
+                found[f"{name}.stride.{dim}"] = prod(shape[dim + 1 :])
+    return found

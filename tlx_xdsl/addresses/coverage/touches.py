@@ -1,0 +1,251 @@
+"""The operations that access global memory, and the bytes that each touches in all programs of a grid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.addresses.coverage.rules import bytes_of
+from tlx_xdsl.addresses.coverage.values import (
+    Booleans,
+    Descriptor,
+    Integers,
+    Number,
+    Pointer,
+    Truth,
+    Unknown,
+    Value,
+    base_of,
+    fitted,
+    mapped,
+    plus,
+    times,
+)
+from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.tensors import pointee_type
+from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
+
+Kind: TypeAlias = Literal["load", "store", "atomic"]
+
+POINTERS: Mapping[type[Operation], Kind] = {
+    tt.LoadOp: "load",
+    tt.StoreOp: "store",
+    tt.AtomicLoadOp: "load",
+    tt.AtomicPollOp: "load",
+    tt.AtomicStoreOp: "atomic",
+    tt.AtomicRMWOp: "atomic",
+    tt.AtomicCASOp: "atomic",
+    ttg.AsyncCopyGlobalToLocalOp: "load",
+}
+"""Accesses through pointers, under a mask where there is one."""
+
+BLOCKS: Mapping[type[Operation], Kind] = {
+    tt.DescriptorLoadOp: "load",
+    tt.DescriptorStoreOp: "store",
+    tt.DescriptorReduceOp: "atomic",
+    ttng.AsyncTMACopyGlobalToLocalOp: "load",
+    ttng.AsyncTMACopyLocalToGlobalOp: "store",
+    ttng.AsyncTMAReduceOp: "atomic",
+    tlx.AsyncTMALoadOp: "load",
+}
+"""Copies of blocks through descriptors: what lies outside of the tensor is not touched."""
+
+ROWS: Mapping[type[Operation], Kind] = {
+    tt.DescriptorGatherOp: "load",
+    tt.DescriptorScatterOp: "store",
+    ttng.AsyncTMAGatherOp: "load",
+    ttng.AsyncTMAScatterOp: "store",
+}
+"""Copies of rows through descriptors."""
+
+BULK: Mapping[type[Operation], Kind] = {tlx.AsyncBulkLoadOp: "load", tlx.AsyncBulkStoreOp: "store"}
+"""Copies of bytes that follow each other."""
+
+ACCESSES: Mapping[type[Operation], Kind] = {**POINTERS, **BLOCKS, **ROWS, **BULK}
+
+FARTHEST = 1 << 56
+"""Bytes from the start of an array beyond which no address means anything: so far sums of addresses fit 64 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Touch:
+    """What all programs touch that get to an access, once: in a loop there is one for each iteration."""
+
+    op: Operation
+    kind: Kind
+    base: SSAValue
+    offset: Number
+    """Of each element, in bytes from where the argument `base` points."""
+    size: int
+    """Bytes of an element."""
+    masks: tuple[Booleans, ...]
+    """An element is touched where all hold."""
+    active: Booleans
+    """The programs that get here."""
+    is_exact: bool
+    """Whether all of this is touched; else at most this."""
+
+
+@dataclass(frozen=True)
+class Untold:
+    """An access whose addresses are not known."""
+
+    op: Operation
+    kind: Kind
+    base: SSAValue | None
+    reason: str
+
+
+def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans, *, sure: bool) -> Touch | Untold:
+    """What the access `op` touches in the programs `active`; without `sure` they may not get there.
+
+    `value` says what is known about an operand.
+    """
+    kind = ACCESSES[type(op)]
+    masks: list[Truth] = []
+    exact = sure
+
+    def masked(mask: SSAValue | None) -> None:
+        nonlocal exact
+        known = None if mask is None else value(mask)
+        if isinstance(known, Truth):
+            masks.append(known)
+        exact = exact and (known is None or (isinstance(known, Truth) and known.exact))
+
+    place = _place(op, value, masked)
+    if isinstance(place, Unknown):
+        return Untold(op, kind, place.base, place.reason)
+    pointer, size, inside = place
+    if max(map(abs, pointer.offset.bounds())) > FARTHEST:
+        return Untold(op, kind, pointer.base, "it may lie outside of all memory")
+    rank = pointer.offset.parts[0].ndim - 1
+    factors = [
+        factor if factor.ndim == rank + 1 else factor.reshape((-1,) + (1,) * rank)
+        for mask in masks
+        for factor in mask.factors
+    ]
+    return Touch(op, kind, pointer.base, pointer.offset, size, (*factors, *inside), active, exact)
+
+
+_Place: TypeAlias = tuple[Pointer, int, list[Booleans]]
+"""Pointers, bytes of an element, and further masks."""
+
+
+def _place(
+    op: Operation, value: Callable[[SSAValue], Value], masked: Callable[[SSAValue | None], None]
+) -> _Place | Unknown:
+    if type(op) in POINTERS:
+        access: Any = op
+        pointers = access.src if isinstance(op, ttg.AsyncCopyGlobalToLocalOp) else access.ptr
+        masked(getattr(op, "mask", None))
+        known = value(pointers)
+        size = bytes_of(pointee_type(pointers.type))
+        return (known, size, []) if isinstance(known, Pointer) else _unknown(known)
+    if type(op) in BULK:
+        return _bulk(op, value)
+    return _through_descriptor(op, value, masked)
+
+
+_PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|atom|multimem|cp)(?P<rest>\.[.\w:]*)")
+_PTX_SPACE = re.compile(r"\.(global|shared|local|param)\b")
+
+
+def written_by_ptx(op: Operation) -> Untold | None:
+    """What an operation with PTX in it may write to global memory, of which nothing is followed.
+
+    A copy names where it goes to before where it comes from; other instructions without a space may go anywhere.
+    """
+    match op:
+        case tt.ElementwiseInlineAsmOp():
+            text = op.asm_string.data
+        case nvvm.InlinePtxOp():
+            text = op.ptx_code.data
+        case _:
+            return None
+    for found in _PTX_WRITES.finditer(text):
+        space = _PTX_SPACE.search(found["rest"])
+        if "prefetch" in found["rest"] or (space is None and found["name"] == "cp"):
+            continue
+        if space is None or space[1] == "global":
+            return Untold(op, "store", None, "it is written by PTX")
+    return None
+
+
+def _unknown(known: Value) -> Unknown:
+    return known if isinstance(known, Unknown) else Unknown("it is no pointer", base_of(known))
+
+
+def _bulk(op: Any, value: Callable[[SSAValue], Value]) -> _Place | Unknown:
+    pointer = value(op.src if isinstance(op, tlx.AsyncBulkLoadOp) else op.dst)
+    length = value(op.size)
+    if not isinstance(pointer, Pointer):
+        return _unknown(pointer)
+    if not isinstance(length, Number):
+        return Unknown(length.reason if isinstance(length, Unknown) else "its size is no number", pointer.base)
+    end = length.total.reshape(-1, 1)
+    starts = np.arange(0, max(int(end.max()), BULK_BYTES), BULK_BYTES, dtype=np.int64)[None]
+    along: Value = mapped(pointer.offset, lambda array: array.reshape(-1, 1))
+    assert isinstance(along, Number)
+    offset = plus(along, Number((starts,)))
+    return (
+        Unknown(offset.reason, pointer.base)
+        if isinstance(offset, Unknown)
+        else (Pointer(pointer.base, offset), BULK_BYTES, [starts < end])
+    )
+
+
+def _through_descriptor(
+    op: Any, value: Callable[[SSAValue], Value], masked: Callable[[SSAValue | None], None]
+) -> _Place | Unknown:
+    descriptor = value(op.desc)
+    if not isinstance(descriptor, Descriptor):
+        return _unknown(descriptor)
+    base = descriptor.pointer.base
+    block: tuple[int, ...] = op.desc.type.shape
+    if type(op) in ROWS:
+        places: Sequence[SSAValue] = (op.x_offsets, op.y_offset)
+    else:
+        places = op.indices if hasattr(op, "indices") else op.coord
+    masked(getattr(op, "pred", None))
+    coordinates = [value(place) for place in places]
+    for known in (*coordinates, *descriptor.shape, *descriptor.strides, descriptor.pointer.offset):
+        if isinstance(known, Unknown):
+            return Unknown(known.reason, base)
+    if getattr(op, "offsets", ()) or not len(coordinates) == len(descriptor.shape) == len(block):
+        return Unknown("its descriptor is not one of plain tiles", base)
+    offset: Number | Unknown = _scalar(descriptor.pointer.offset, len(block))
+    inside: list[Booleans] = []
+    size = bytes_of(op.desc.type.element_type)
+    for dim, coordinate in enumerate(coordinates):
+        assert isinstance(coordinate, Number)
+        index = _indices(coordinate, dim, block)
+        sizes, stride = (_scalar(numbers[dim], len(block)) for numbers in (descriptor.shape, descriptor.strides))
+        term = times(index, Number(tuple(size * part for part in stride.parts)))
+        offset = term if isinstance(term, Unknown) else plus(offset, term)
+        if isinstance(offset, Unknown):
+            return Unknown(offset.reason, base)
+        inside.append((index.total >= 0) & (index.total < sizes.total))
+    return Pointer(base, offset), size, inside
+
+
+def _scalar(number: Number, rank: int) -> Number:
+    return Number(tuple(part.reshape((-1,) + (1,) * rank) for part in number.parts))
+
+
+def _indices(coordinate: Number, dim: int, block: Sequence[int]) -> Number:
+    """The indices along dimension `dim` of a block: from a number on, or those in a tensor of numbers."""
+    total: Integers = coordinate.total
+    shape = [1] * len(block)
+    if total.ndim == 2:
+        shape[dim] = total.shape[1]
+        return Number((total.reshape((len(total), *shape)),))
+    ones = total.reshape((-1, *shape))
+    shape[dim] = block[dim]
+    result = fitted((ones, np.arange(block[dim], dtype=np.int64).reshape((1, *shape))), 64)
+    assert isinstance(result, Number), "32-bit coordinates and a block can't leave 64 bits"
+    return result

@@ -1,0 +1,332 @@
+"""Running the addresses of a kernel: what each access touches in all programs of a grid at once.
+
+Only numbers, masks and pointers are computed, of which `rules.py` has the rules; nothing is loaded.
+Programs go through control flow together, those that do not take a way being left out on it. Where a way depends on
+what is loaded, both are taken, and what is touched there *may* be touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import cf, scf
+from xdsl.dialects.arith import AndIOp
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from tlx_xdsl.addresses.coverage import integer_rules, shape_rules
+from tlx_xdsl.addresses.coverage.rules import RULES, Here, Programs, bits_of, is_followed
+from tlx_xdsl.addresses.coverage.touches import ACCESSES, Touch, Untold, touch_of, written_by_ptx
+from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.arith import SelectOp
+from tlx_xdsl.text.diagnostics import source_location
+
+LIMIT = 1_000_000
+"""Operations that a walk runs unless it is told otherwise, so that a loop that never ends does."""
+
+
+_HOMES = (integer_rules, shape_rules)
+"""The modules whose rules are in the table because they have been imported."""
+
+
+class TooLong(Exception):
+    """The walk would take too many operations, or goes round in a way that is not followed."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """Values that arrive somewhere in some programs."""
+
+    active: Booleans
+    sure: bool
+    values: Sequence[Value]
+
+
+class Walk:
+    """One walk through a function of `module` for some programs."""
+
+    def __init__(
+        self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | Untold], None], limit: int = LIMIT
+    ):
+        self._programs = programs
+        self._limit = limit
+        self._emit = emit
+        self._values: dict[SSAValue, Value] = {}
+        self._functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, tt.FuncOp)}
+        self._depth = 0
+        self._steps = 0
+
+    def run(self, function: tt.FuncOp, arguments: Mapping[SSAValue, Value]) -> None:
+        """Walk through `function`.
+
+        Raises TooLong where that has no end.
+        """
+        everybody = np.ones(self._programs.count, np.bool_)
+        self._graph(function.body, [arguments[each] for each in function.body.blocks[0].args], everybody, sure=True)
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def _value(self, value: SSAValue) -> Value:
+        return self._values.get(value, Unknown("it is not followed"))
+
+    def _bind(self, names: Sequence[SSAValue], values: Iterable[Value]) -> None:
+        for name, value in zip(names, values, strict=True):
+            self._values[name] = value
+
+    def _all(self, names: Iterable[SSAValue]) -> list[Value]:
+        return [self._value(name) for name in names]
+
+    def _lose(self, names: Iterable[SSAValue], reason: str) -> None:
+        for name in names:
+            self._values[name] = Unknown(reason)
+
+    def _numbers(self, value: SSAValue) -> NDArray[Any] | None:
+        """A scalar as one number for each program; None for one that is not known."""
+        known = self._value(value)
+        if isinstance(known, Truth):
+            return np.broadcast_to(known.total, self._programs.count) if known.exact else None
+        return np.broadcast_to(known.total, self._programs.count) if isinstance(known, Number) else None
+
+    # --- blocks --------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block, active: Booleans, sure: bool) -> Operation | None:
+        """Run the operations of a block but its terminator, which is returned."""
+        for op in block.ops:
+            self._steps += 1
+            if self._steps > self._limit:
+                raise TooLong(f"more than {self._limit:,} operations would have to be run")
+            if op is block.last_op and op.has_trait(IsTerminator):
+                return op
+            self._operation(op, active, sure)
+        return None
+
+    def _body(self, region: Region, values: Sequence[Value], active: Booleans, sure: bool) -> list[Value]:
+        """Run a region of one block; what its terminator yields."""
+        block = region.blocks[0]
+        self._bind(block.args, values)
+        end = self._block(block, active, sure)
+        return [] if end is None else self._all(end.operands)
+
+    def _graph(self, region: Region, values: Sequence[Value], active: Booleans, *, sure: bool) -> list[Value]:
+        """Run a region of several blocks without loops; what it returns."""
+        arriving: dict[Block, list[_Way]] = {region.blocks[0]: [_Way(active, sure, values)]}
+        returned: list[_Way] = []
+        for block in _in_order(region):
+            ways = arriving.get(block, [])
+            if not ways:
+                continue
+            here = _joined(ways)
+            self._bind(block.args, here.values)
+            end = self._block(block, here.active, here.sure)
+            for target, way in self._ways(end, here):
+                (returned if target is None else arriving.setdefault(target, [])).append(way)
+        return list(_joined(returned).values) if returned else []
+
+    def _ways(self, end: Operation | None, here: _Way) -> list[tuple[Block | None, _Way]]:
+        """Where a block goes, and which programs take which way."""
+        match end:
+            case cf.BranchOp():
+                return [(end.successor, _Way(here.active, here.sure, self._all(end.arguments)))]
+            case cf.ConditionalBranchOp():
+                condition = self._numbers(end.cond)
+                masks = (here.active, here.active) if condition is None else _split(here.active, condition)
+                targets = ((end.then_block, end.then_arguments), (end.else_block, end.else_arguments))
+                sure = here.sure and condition is not None
+                return [
+                    (block, _Way(mask, sure, self._all(arguments)))
+                    for mask, (block, arguments) in zip(masks, targets, strict=True)
+                    if mask.any()
+                ]
+            case None:
+                return []
+            case _:
+                return [(None, _Way(here.active, here.sure, self._all(end.operands)))]
+
+    # --- operations ----------------------------------------------------------------------------------------------
+
+    def _operation(self, op: Operation, active: Booleans, sure: bool) -> None:
+        match op:
+            case scf.ForOp():
+                self._for(op, active, sure)
+            case scf.WhileOp():
+                self._while(op, active, sure)
+            case scf.IfOp():
+                self._if(op, active, sure)
+            case scf.ExecuteRegionOp():
+                self._bind(op.results, self._graph(op.region, [], active, sure=sure))
+            case tt.CallOp():
+                self._call(op, active, sure)
+            case ttg.WarpSpecializeOp():
+                captures = self._all(op.partitions.explicit_captures)
+                self._bind(op.results, self._graph(op.default_region, [], active, sure=sure))
+                for region in op.partitions.partition_regions:
+                    self._graph(region, captures, active, sure=sure)
+            case _ if type(op) in ACCESSES:
+                self._emit(touch_of(op, self._value, active, sure=sure))
+                self._lose(op.results, f"it is loaded{_at(op)}")
+            case _ if op.regions and any(type(inner) in ACCESSES for inner in op.walk()):
+                self._unfollowed_regions(op, active)
+            case _:
+                self._compute(op, active)
+
+    def _compute(self, op: Operation, active: Booleans) -> None:
+        if (hidden := written_by_ptx(op)) is not None:
+            self._emit(hidden)
+        results = [result for result in op.results if is_followed(result.type)]
+        if not results:
+            return
+        operands = self._all(op.operands)
+        rule = RULES.get(type(op))
+        unknown = next((value for value in operands if isinstance(value, Unknown)), None)
+        if rule is None or len(op.results) != 1:
+            reason = unknown.reason if unknown is not None else f"it comes from '{op.name}'{_at(op)}"
+            self._lose(op.results, reason)
+        elif unknown is not None:
+            self._values[op.results[0]] = self._partly(op, operands, unknown, active)
+        else:
+            self._values[op.results[0]] = rule(op, operands, Here(self._programs, active))
+
+    def _partly(self, op: Operation, operands: Sequence[Value], unknown: Unknown, active: Booleans) -> Value:
+        """What is known of a result although an operand is not: the array of a pointer, half of a conjunction."""
+        known = next((value for value in operands if not isinstance(value, Unknown)), None)
+        if isinstance(op, AndIOp) and isinstance(known, Truth):
+            return Truth(known.factors, exact=False)
+        # Of a choice both may be; of a shape there is one operand, of `addptr` the first is the pointer.
+        bases = {base_of(value) for value in (operands[1:] if isinstance(op, SelectOp) else operands[:1])}
+        return Unknown(unknown.reason, bases.pop() if len(bases) == 1 else None)
+
+    def _call(self, op: tt.CallOp, active: Booleans, sure: bool) -> None:
+        function = self._functions.get(op.callee.string_value())
+        if function is None or not function.body.blocks or self._depth > 50:
+            raise TooLong(f"a call of '{op.callee.string_value()}'{_at(op)} is not followed")
+        self._depth += 1
+        results = self._graph(function.body, self._all(op.arguments), active, sure=sure)
+        self._depth -= 1
+        if len(results) == len(op.results):
+            self._bind(op.results, results)
+        else:
+            self._lose(op.results, f"it comes from a call{_at(op)}")
+
+    def _if(self, op: scf.IfOp, active: Booleans, sure: bool) -> None:
+        condition = self._numbers(op.cond)
+        masks = (active, active) if condition is None else _split(active, condition)
+        ways: list[_Way] = []
+        for region, mask in zip((op.true_region, op.false_region), masks, strict=True):
+            if mask.any():
+                is_sure = sure and condition is not None
+                ways.append(_Way(mask, is_sure, self._body(region, [], mask, is_sure) if region.blocks else []))
+        if op.results:
+            self._bind(op.results, _joined(ways).values)
+
+    def _for(self, op: scf.ForOp, active: Booleans, sure: bool) -> None:
+        lower, upper, step = (self._numbers(value) for value in (op.lb, op.ub, op.step))
+        if lower is None or upper is None or step is None or (step <= 0)[active].any():
+            reason = f"the bounds of the loop{_at(op)} are not known"
+            self._once([op.body], reason, active)
+            self._lose(op.results, reason)
+            return
+        bits = bits_of(op.body.blocks[0].args[0].type) or 64
+        carried, counter = self._all(op.iter_args), lower
+        going = active & (counter < upper)
+        while going.any():
+            # Programs that have left the loop keep a counter that no rule needs to wrap.
+            index = Number((np.where(going, counter, lower),), bits)
+            new = self._body(op.body, [index, *carried], going, sure)
+            carried = _carried(going, active, new, carried)
+            counter = counter + step
+            going = going & (counter < upper)
+        self._bind(op.results, carried)
+
+    def _while(self, op: scf.WhileOp, active: Booleans, sure: bool) -> None:
+        carried: list[Value] = self._all(op.arguments)
+        results: list[_Way] = []
+        going = active
+        while going.any():
+            self._bind(op.before_region.blocks[0].args, carried)
+            condition = self._block(op.before_region.blocks[0], going, sure)
+            assert isinstance(condition, scf.ConditionOp)
+            known, forwarded = self._numbers(condition.condition), self._all(condition.args)
+            if known is None:
+                reason = f"the end of the loop{_at(op)} is not known"
+                self._once([op.before_region, op.after_region], reason, going)
+                self._lose(op.results, reason)
+                return
+            on, off = _split(going, known)
+            results.append(_Way(off, sure, forwarded))
+            if on.any():
+                carried = _carried(on, on, self._body(op.after_region, forwarded, on, sure), carried)
+            going = on
+        if op.results and results:
+            self._bind(op.results, _joined([way for way in results if way.active.any()] or results).values)
+
+    def _once(self, regions: Sequence[Region], reason: str, active: Booleans) -> None:
+        """Pass through the body of a loop of which nothing is known, so that its accesses are told of."""
+        for region in regions:
+            arguments = region.blocks[0].args
+            self._body(region, [Unknown(reason)] * len(arguments), active, sure=False)
+
+    def _unfollowed_regions(self, op: Operation, active: Booleans) -> None:
+        reason = f"it comes from '{op.name}'{_at(op)}"
+        self._once([region for region in op.regions if region.blocks], reason, active)
+        self._lose(op.results, reason)
+
+
+def _split(active: Booleans, condition: Any) -> tuple[Booleans, Booleans]:
+    return active & (condition != 0), active & (condition == 0)
+
+
+def _carried(going: Booleans, active: Booleans, new: Sequence[Value], old: Sequence[Value]) -> list[Value]:
+    """What programs carry round a loop: those that go on what is new."""
+    if bool((going == active).all()):
+        return list(new)
+    return [merged(going, after, before) for after, before in zip(new, old, strict=True)]
+
+
+def _joined(ways: Sequence[_Way]) -> _Way:
+    """What arrives where ways meet."""
+    result = ways[0]
+    for way in ways[1:]:
+        if np.any(result.active & way.active):
+            # Both may be taken by one program: it depends on what is not known.
+            values: list[Value] = [
+                one if one is other else Unknown("it depends on the way that a program takes")
+                for one, other in zip(result.values, way.values, strict=True)
+            ]
+        else:
+            values = [merged(way.active, one, other) for one, other in zip(way.values, result.values, strict=True)]
+        result = _Way(result.active | way.active, result.sure and way.sure, values)
+    return result
+
+
+def _in_order(region: Region) -> list[Block]:
+    """The blocks such that each stands behind those that branch to it.
+
+    Raises TooLong where they go round.
+    """
+    done: list[Block] = []
+    state: dict[Block, bool] = {}
+
+    def visit(block: Block) -> None:
+        state[block] = False
+        last = block.last_op
+        for target in () if last is None else last.successors:
+            if state.get(target) is False:
+                raise TooLong("blocks that branch backwards are not followed")
+            if target not in state:
+                visit(target)
+        state[block] = True
+        done.append(block)
+
+    visit(region.blocks[0])
+    return done[::-1]
+
+
+def _at(op: Operation) -> str:
+    place = source_location(op.location) if hasattr(op, "location") else None
+    return "" if place is None else f" in line {place.line}"

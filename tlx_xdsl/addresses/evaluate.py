@@ -1,0 +1,110 @@
+"""Numbers for the forms of an access: which bytes a program touches, and which elements of a block a mask leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.addresses.forms import (
+    Argument,
+    Atom,
+    Call,
+    Counter,
+    Extent,
+    Form,
+    Lane,
+    NumPrograms,
+    Pid,
+    Unknown,
+)
+from tlx_xdsl.addresses.functions import apply
+from tlx_xdsl.addresses.model import Access, DescriptorFacts, LaunchFacts
+from tlx_xdsl.layouts.encodings import Ints
+
+
+class NotANumber(Exception):
+    """A form that holds something of which the value is not given."""
+
+
+def value(
+    form: Form,
+    shape: Ints,
+    facts: LaunchFacts,
+    program: tuple[int, int, int],
+    counters: Mapping[Counter, int] | None = None,
+) -> NDArray[np.int64]:
+    """The value of a form at every position of a block of this shape, in one program and one turn of each loop.
+
+    Loops that `counters` does not hold are in their first turn.
+    Raises NotANumber for a form with something that neither `facts` nor the positions give.
+    """
+
+    def value_of(atom: Atom) -> Any:
+        match atom:
+            case Pid(axis):
+                return program[axis]
+            case Lane(dim, extent):
+                return np.arange(extent, dtype=np.int64).reshape((-1,) + (1,) * (len(shape) - 1 - dim))
+            case Counter():
+                return 0 if counters is None else counters.get(atom, 0)
+            case NumPrograms(axis) if facts.grid is not None:
+                return facts.grid[axis]
+            case Argument(_, name) if isinstance(given := facts.arguments.get(name), int):
+                return given
+            case Extent(_, name, what, dim) if isinstance(given := facts.arguments.get(name), DescriptorFacts):
+                return (given.shape if what == "shape" else given.strides)[dim]
+            case NumPrograms() | Argument() | Extent() | Unknown() | Call():
+                raise NotANumber(str(atom))
+
+    try:
+        return np.broadcast_to(np.asarray(form.evaluate(value_of, apply), np.int64), shape)
+    except OverflowError as error:
+        raise NotANumber(str(form)) from error
+
+
+def block(
+    access: Access,
+    facts: LaunchFacts,
+    program: tuple[int, int, int],
+    counters: Mapping[Counter, int] | None = None,
+) -> NDArray[np.int64] | None:
+    """Bytes from the base of each element of the unmasked block; None where that is not known."""
+    if access.offset is None:
+        return None
+    try:
+        return value(access.offset, access.shape, facts, program, counters)
+    except NotANumber:
+        return None
+
+
+_COMPARE = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "==": np.equal,
+    "!=": np.not_equal,
+}
+
+
+def mask(
+    access: Access,
+    facts: LaunchFacts,
+    program: tuple[int, int, int],
+    counters: Mapping[Counter, int] | None = None,
+) -> NDArray[np.bool_] | None:
+    """The elements that the guards let through: all that are touched, and just those where `guards_exact`.
+
+    None where a guard's value is not known.
+    """
+    result = np.ones(access.shape, np.bool_)
+    try:
+        for guard in access.guards:
+            sides = [value(side, access.shape, facts, program, counters) for side in (guard.left, guard.right)]
+            result = result & _COMPARE[guard.predicate](*sides)
+    except NotANumber:
+        return None
+    return result

@@ -1,0 +1,148 @@
+"""How regular a block is: contiguity, divisibility and constancy along each dimension, from its exact offsets.
+
+`analysis/axis_info.py` has the same three numbers for layouts, from rules that take indices as not negative. Claims
+must hold without that, so that the numbers here come from the form of the offset.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.addresses.bounds import Bounds
+from tlx_xdsl.addresses.evaluate import value
+from tlx_xdsl.addresses.forms import Argument, Atom, Call, Form, Lane, Unknown
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.model import Dimension, LaunchFacts
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.layouts.encodings import Ints
+
+MOST = 1 << 62
+"""The divisibility of zero."""
+MOST_ELEMENTS = 1 << 16
+"""Elements of a block above which offsets that are no polynomial are not counted one by one."""
+
+
+class Alignments:
+    """What is promised to divide the arguments of a kernel (`tt.divisibility`; of a pointer in bytes)."""
+
+    def __init__(self, function: tt.FuncOp):
+        self._known: dict[SSAValue, int] = {}
+        attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+        for argument, held in zip(function.body.blocks[0].args, attributes, strict=False):
+            if isinstance(divisor := held.data.get("tt.divisibility"), IntegerAttr):
+                self._known[argument] = max(1, divisor.value.data & -divisor.value.data)
+
+    def of(self, argument: SSAValue | None) -> int:
+        """The power of two that divides an argument."""
+        return 1 if argument is None else self._known.get(argument, 1)
+
+    def of_atom(self, atom: Atom) -> int:
+        """The power of two that divides an atom."""
+        return self.of(atom.value) if isinstance(atom, Argument) else 1
+
+    def of_form(self, form: Form) -> int:
+        """A power of two that divides every value of a form."""
+        result = MOST
+        for product, number in form:
+            size = number & -number
+            for atom, power in product:
+                size *= self.of_atom(atom) ** power
+            result = gcd(result, size)
+        return result
+
+
+def dimensions_of(
+    offset: Form | None, shape: Ints, element_size: int, base: int, aligned: Alignments
+) -> tuple[Dimension, ...]:
+    """The dimensions of a block; `base` divides the address of the base."""
+    if offset is None:
+        return tuple(Dimension(extent, None, 1, 1, 1) for extent in shape)
+    return tuple(_dimension(offset, shape, dim, element_size, base, aligned) for dim in range(len(shape)))
+
+
+def _dimension(offset: Form, shape: Ints, dim: int, element_size: int, base: int, aligned: Alignments) -> Dimension:
+    extent = shape[dim]
+    lane = Lane(dim, extent)
+    stride = None if _moves_unevenly(offset) else offset.coefficient(lane)
+    if stride is not None and any(isinstance(atom, Lane) for atom in stride.all_atoms):
+        stride = None
+    each = gcd(base, aligned.of_form(offset))
+    if stride is None:
+        contiguity, constancy = _counted(offset, shape, dim, element_size)
+        return Dimension(extent, None, contiguity, each, constancy)
+    power = extent & -extent
+    if stride.number == 0:
+        return Dimension(extent, stride, 1, each, power)
+    if stride.number != element_size:
+        return Dimension(extent, stride, 1, each, 1)
+    # Only the first element of each group counts.
+    rest = offset - stride * Form.of(lane)
+    first = gcd(base, aligned.of_form(rest), MOST if power == extent else power * element_size)
+    return Dimension(extent, stride, power, first, 1)
+
+
+def _moves_unevenly(offset: Form) -> bool:
+    """Whether elements lie at places of which nothing is known."""
+    return any(isinstance(atom, Unknown) and atom.on_lanes for atom in offset.all_atoms)
+
+
+def _moves(atom: Atom) -> bool:
+    """Whether an atom may differ between the elements of a block."""
+    return any(
+        isinstance(inner, Lane) or (isinstance(inner, Unknown) and inner.on_lanes) for inner in Form.of(atom).all_atoms
+    )
+
+
+def _counted(offset: Form, shape: Ints, dim: int, element_size: int) -> tuple[int, int]:
+    """Contiguity and constancy of offsets that are no polynomial in the positions, where they are numbers."""
+    moving = offset.part(_moves)
+    if not all(is_of_lanes(atom) for atom in moving.all_atoms) or np.prod(shape) > MOST_ELEMENTS:
+        return 1, 1
+    numbers = np.moveaxis(value(moving, shape, LaunchFacts(), (0, 0, 0)), dim, -1)
+    return _groups(numbers, element_size), _groups(numbers, 0)
+
+
+def is_of_lanes(atom: Atom) -> bool:
+    """Whether an atom is computed from positions and numbers alone."""
+    return all(isinstance(inner, Lane | Call) for inner in Form.of(atom).all_atoms)
+
+
+def _groups(numbers: NDArray[np.int64], step: int) -> int:
+    """The largest aligned groups along the last dimension in which each number is `step` more than the one before."""
+    size = numbers.shape[-1]
+    group = size & -size
+    while group > 1:
+        parts = numbers.reshape(-1, size // group, group)
+        expected = parts[..., :1] + np.arange(0, step * group, step, dtype=np.int64) if step else parts[..., :1]
+        if np.array_equal(parts, np.broadcast_to(expected, parts.shape)):
+            return group
+        group //= 2
+    return 1
+
+
+def lane_range(offset: Form, bounds: Bounds) -> Interval | None:
+    """Bytes that the positions add to an offset; None where they do so by symbols."""
+    moving = offset.part(_moves)
+    return bounds.of_form(moving) if all(is_of_lanes(atom) for atom in moving.all_atoms) else None
+
+
+def run_of_block(dimensions: tuple[Dimension, ...], element_size: int) -> int | None:
+    """Elements of a block that lies in one run without gaps; None for another block."""
+    strides: list[tuple[int, int]] = []
+    for dimension in dimensions:
+        if dimension.extent == 1:
+            continue
+        if dimension.stride is None or (number := dimension.stride.number) is None or number <= 0:
+            return None
+        strides.append((number, dimension.extent))
+    run = 1
+    for stride, extent in sorted(strides):
+        if stride != run * element_size:
+            return None
+        run *= extent
+    return run

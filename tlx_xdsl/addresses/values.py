@@ -1,0 +1,129 @@
+"""What the analysis knows about one value of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.addresses.forms import Form
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.model import Guard
+from tlx_xdsl.layouts.encodings import Ints
+
+MOST_CONDITIONS = 24
+"""Conditions of a value above which nothing is claimed about it. Kernels have a handful; sets of them are copied."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """A set of conditions, at most one for each form; `None` in place of a set that grew too large."""
+
+    bounds: dict[Form, Interval] = field(default_factory=dict[Form, Interval])
+
+    def add(self, form: Form, interval: Interval) -> Conditions:
+        """These and one more."""
+        known = self.bounds.get(form)
+        if known is not None and known.within(interval):
+            return self
+        return Conditions({**self.bounds, form: interval if known is None else known.meet(interval)})
+
+    def join(self, other: Conditions) -> Conditions:
+        """All of both."""
+        if not other.bounds or self is other:
+            return self
+        if not self.bounds:
+            return other
+        total = self
+        for form, interval in other.bounds.items():
+            total = total.add(form, interval)
+        return total
+
+    @property
+    def too_many(self) -> bool:
+        """Whether there are more than anybody can keep."""
+        return len(self.bounds) > MOST_CONDITIONS
+
+
+NO_CONDITIONS = Conditions()
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What a value may depend on."""
+
+    on_pid: bool = False
+    on_memory: bool = False
+    on_lanes: bool = False
+
+    def join(self, other: Causes) -> Causes:
+        """All of both."""
+        return Causes(self.on_pid or other.on_pid, self.on_memory or other.on_memory, self.on_lanes or other.on_lanes)
+
+
+ANYTHING = Causes(True, True, True)
+NOTHING = Causes()
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An integer, or a tensor of integers. One bit counts as 0 or 1."""
+
+    form: Form
+    """What it is modulo 2^bits; in the positions of its tensor (`Lane`)."""
+    range: Interval
+    """What it is as a signed number."""
+    exact: bool
+    """Whether it is `form` as a signed number, without wrap-around."""
+    bits: int
+    conditions: Conditions = NO_CONDITIONS
+    """What all of this rests on."""
+    guards: tuple[Guard, ...] = ()
+    """For one bit: comparisons that hold where it is 1."""
+    guards_exact: bool = False
+    """Whether it is 1 wherever they hold."""
+
+    def with_conditions(self, conditions: Conditions) -> Integer:
+        """The same, which rests on more."""
+        return self if conditions is self.conditions else replace(self, conditions=conditions.join(self.conditions))
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A pointer, or a tensor of them."""
+
+    base: SSAValue | None
+    """The kernel's argument that it points into; None where that is not known."""
+    offset: Form
+    """Bytes behind it, modulo 2^64."""
+    conditions: Conditions = NO_CONDITIONS
+    reason: str | None = None
+    """Why nothing is known."""
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A tensor descriptor."""
+
+    base: SSAValue | None
+    offset: Form
+    """Bytes from the base to the tensor's first element."""
+    shape: tuple[Form, ...]
+    """Elements along each dimension."""
+    strides: tuple[Form, ...]
+    """Elements."""
+    block: Ints
+    element_size: int
+    conditions: Conditions = NO_CONDITIONS
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Other:
+    """Something that is no integer, pointer or descriptor, such as a float."""
+
+    causes: Causes
+
+
+State: TypeAlias = Integer | Pointer | Descriptor | Other

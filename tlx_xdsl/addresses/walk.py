@@ -1,0 +1,289 @@
+"""The walk over a kernel: what each value is, and which accesses it makes.
+
+Operations are visited in program order, loops once: what goes around a loop is solved for in front of it (`loops.py`),
+so that no visit has to be repeated. A called function is walked once for each call, with the values that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects import cf, scf
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from tlx_xdsl.addresses.arith_rules import chosen
+from tlx_xdsl.addresses.arithmetic import Arithmetic, causes_of
+from tlx_xdsl.addresses.carried import Loop
+from tlx_xdsl.addresses.forms import Counter, Form, Unknown
+from tlx_xdsl.addresses.loops import enter_for, for_results
+from tlx_xdsl.addresses.model import Guard
+from tlx_xdsl.addresses.rules import RULES
+from tlx_xdsl.addresses.values import (
+    ANYTHING,
+    Causes,
+    Descriptor,
+    Integer,
+    Other,
+    Pointer,
+    State,
+)
+from tlx_xdsl.addresses.while_loops import enter_while
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.llvm import AssumeOp
+
+MOST_CALLS = 32
+"""Calls inside of each other above which callees are not walked: there may be no end."""
+
+
+@dataclass
+class Visit:
+    """An operation that touches memory, with what is known where it stands."""
+
+    op: Operation
+    operands: list[State]
+    calls: tuple[tt.CallOp, ...]
+    loops: tuple[Loop, ...]
+    conditional: bool
+
+
+@dataclass
+class Walk:
+    """What is known so far."""
+
+    known: Arithmetic
+    functions: dict[str, tt.FuncOp]
+    accesses: tuple[type[Operation], ...]
+    """The operations to report."""
+    states: dict[SSAValue, State] = field(default_factory=dict[SSAValue, State])
+    visits: list[Visit] = field(default_factory=list[Visit])
+    promises: list[Guard] = field(default_factory=list[Guard])
+    """What the kernel assumes, on every way through it."""
+    _numbers: int = 0
+    _calls: tuple[tt.CallOp, ...] = ()
+    _loops: tuple[Loop, ...] = ()
+    _conditional: bool = False
+
+    def fresh(self) -> int:
+        """A number for something without a name."""
+        self._numbers += 1
+        return self._numbers
+
+    def state(self, value: SSAValue) -> State:
+        """What is known about a value; nothing before it was visited."""
+        if (state := self.states.get(value)) is None:
+            state = self.states[value] = self.known.state_of_unknown(value, ANYTHING)
+        return state
+
+    def operands(self, op: Operation) -> list[State]:
+        """What is known about the operands."""
+        return [self.state(operand) for operand in op.operands]
+
+    def visit_region(self, region: Region) -> None:
+        """Visit the blocks in their order."""
+        arriving = _arriving(region) if len(region.blocks) > 1 else {}
+        for number, block in enumerate(region.blocks):
+            if number == 0:
+                self.visit_block(block)
+                continue
+            self._meet(block, number, arriving.get(block, []))
+            with self._behind_condition():
+                self.visit_block(block)
+
+    def _meet(self, block: Block, number: int, ways: Sequence[tuple[int, Sequence[SSAValue]]]) -> None:
+        """What the arguments of a block are where all ways to it have been seen, and agree; else nothing is known."""
+        is_seen = bool(ways) and all(source < number for source, _ in ways)
+        for index, argument in enumerate(block.args):
+            states = [self.state(values[index]) for _, values in ways] if is_seen else []
+            same = bool(states) and not isinstance(states[0], Other) and all(state == states[0] for state in states)
+            self.states[argument] = states[0] if same else self.known.state_of_unknown(argument, ANYTHING)
+
+    def visit_block(self, block: Block) -> None:
+        """Visit the operations in their order."""
+        for op in block.ops:
+            self.visit(op)
+
+    def visit(self, op: Operation) -> None:
+        """Find out what `op` makes of its operands."""
+        if isinstance(op, self.accesses):
+            self.visits.append(Visit(op, self.operands(op), self._calls, self._loops, self._conditional))
+        match op:
+            case scf.ForOp():
+                self._for(op)
+            case scf.WhileOp():
+                self._while(op)
+            case scf.IfOp():
+                self._if(op)
+            case tt.CallOp():
+                self._call(op)
+            case AssumeOp():
+                self._assume(op)
+            case ttg.WarpSpecializeOp():
+                self._partitions(op)
+            case tt.ReduceOp() | tt.ScanOp() | tt.MapElementwiseOp():
+                self.compute(op)
+            case _ if op.regions:
+                with self._behind_condition():
+                    for region in op.regions:
+                        self.visit_region(region)
+                self._forget(op.results)
+            case _:
+                self.compute(op)
+
+    def compute(self, op: Operation) -> None:
+        """What a plain operation gives."""
+        operands = self.operands(op)
+        for result in op.results:
+            self.states[result] = self.computed(op, result, operands)
+
+    def computed(self, op: Operation, result: SSAValue, operands: Sequence[State]) -> State:
+        """What is known about a result."""
+        rule = RULES.get(type(op))
+        state = None if rule is None else rule(self.known, op, operands)
+        if state is not None:
+            return state
+        causes = causes_of(operands)
+        if not _is_function(op):
+            causes = ANYTHING
+        elif rule is None or op.regions or not op.operands:
+            # It may give each element another value.
+            causes = causes.join(Causes(on_lanes=True))
+        return self.known.state_of_unknown(result, causes)
+
+    def _assume(self, op: AssumeOp) -> None:
+        """Keep what is promised on every way through the kernel, and holds for every launch that keeps the promise."""
+        state = self.state(op.cond)
+        if isinstance(state, Integer) and not (self._conditional or self._loops or self._calls):
+            self.promises += () if state.conditions.bounds else state.guards
+
+    def _forget(self, values: Iterable[SSAValue]) -> None:
+        for value in values:
+            self.states[value] = self.known.state_of_unknown(value, ANYTHING)
+
+    # Control flow --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _behind_condition(self) -> Generator[None]:
+        before, self._conditional = self._conditional, True
+        yield
+        self._conditional = before
+
+    @contextmanager
+    def _inside(self, loop: Loop) -> Generator[None]:
+        before = self._loops, self._conditional
+        self._loops = (*self._loops, loop)
+        self._conditional = self._conditional or not loop.runs
+        yield
+        self._loops, self._conditional = before
+
+    def _for(self, op: scf.ForOp) -> None:
+        loop = enter_for(self, op)
+        with self._inside(loop):
+            self.visit_block(op.body.block)
+        for_results(self, op, loop)
+
+    def _while(self, op: scf.WhileOp) -> None:
+        loop = enter_while(self, op)
+        with self._inside(loop):
+            self.visit_block(op.before_region.block)
+            condition = op.before_region.block.last_op
+            assert isinstance(condition, scf.ConditionOp)
+            for value, target in zip(condition.args, op.after_region.block.args, strict=True):
+                self.states[target] = self.state(value)
+            with self._behind_condition():
+                self.visit_block(op.after_region.block)
+        self._forget(op.results)
+
+    def _if(self, op: scf.IfOp) -> None:
+        with self._behind_condition():
+            for region in op.regions:
+                if region.blocks:
+                    self.visit_block(region.block)
+        if not op.results:
+            return
+        ends = [region.block.last_op for region in op.regions]
+        condition = self.state(op.cond)
+        for number, result in enumerate(op.results):
+            left, right = (self.state(end.operands[number]) for end in ends if end is not None)
+            state = chosen(self.known, result, condition, left, right)
+            if state is None:
+                state = self.known.state_of_unknown(result, causes_of([condition, left, right]))
+            self.states[result] = state
+
+    def _partitions(self, op: ttg.WarpSpecializeOp) -> None:
+        self.visit_region(op.default_region)
+        partitions = op.partitions
+        for region in partitions.partition_regions:
+            for value, target in zip(partitions.explicit_captures, region.blocks[0].args, strict=True):
+                self.states[target] = self.state(value)
+            self.visit_region(region)
+        self._forget(op.results)
+
+    def _call(self, op: tt.CallOp) -> None:
+        callee = self.functions.get(op.callee.string_value())
+        if callee is None or not callee.body.blocks or len(self._calls) >= MOST_CALLS:
+            self._forget(op.results)
+            return
+        for value, target in zip(op.operands, callee.body.blocks[0].args, strict=True):
+            self.states[target] = self.state(value)
+        calls, self._calls = self._calls, (*self._calls, op)
+        self.visit_region(callee.body)
+        self._calls = calls
+        returns = [inner for block in callee.body.blocks for inner in block.ops if isinstance(inner, tt.ReturnOp)]
+        for number, result in enumerate(op.results):
+            states = [self.state(each.operands[number]) for each in returns]
+            state = states[0] if len(states) == 1 else None
+            # The next call gives the same operations other values.
+            if state is None or not outlives(state, callee):
+                state = self.known.state_of_unknown(result, causes_of(states) if len(states) == 1 else ANYTHING)
+            self.states[result] = state
+
+
+def _arriving(region: Region) -> dict[Block, list[tuple[int, Sequence[SSAValue]]]]:
+    """For each block the numbers of those that branch to it, and what they pass."""
+    found: dict[Block, list[tuple[int, Sequence[SSAValue]]]] = {}
+    for number, block in enumerate(region.blocks):
+        match block.last_op:
+            case cf.BranchOp() as op:
+                found.setdefault(op.successor, []).append((number, op.arguments))
+            case cf.ConditionalBranchOp() as op:
+                found.setdefault(op.then_block, []).append((number, op.then_arguments))
+                found.setdefault(op.else_block, []).append((number, op.else_arguments))
+            case _:
+                pass
+    return found
+
+
+def _is_function(op: Operation) -> bool:
+    """Whether results depend on operands and constants alone.
+
+    What is free of side effects in other dialects may still read where in the grid, or in which thread, it runs; so may
+    inline assembly.
+    """
+    dialect = op.name.partition(".")[0]
+    return (
+        dialect in ("arith", "math", "tt") and not isinstance(op, tt.ElementwiseInlineAsmOp) and is_side_effect_free(op)
+    )
+
+
+def outlives(state: State, scope: Operation) -> bool:
+    """Whether what is known means the same outside of `scope`, of which operations run again."""
+
+    def lasts(form: Form) -> bool:
+        return not any(
+            (isinstance(atom, Unknown) and any(scope.is_ancestor(value.owner) for value in (atom.value, *atom.through)))
+            or (isinstance(atom, Counter) and scope.is_ancestor(atom.loop))
+            for atom in form.all_atoms
+        )
+
+    match state:
+        case Integer():
+            return lasts(state.form)
+        case Pointer():
+            return state.base is None or lasts(state.offset)
+        case Descriptor():
+            return all(map(lasts, (state.offset, *state.shape, *state.strides)))
+        case Other():
+            return True

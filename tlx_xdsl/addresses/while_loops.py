@@ -1,0 +1,88 @@
+"""What is known inside of `scf.while`, such as the loop of a persistent kernel over its tiles.
+
+What it carries grows as in `scf.for`. That it does not wrap around follows from the loop's own condition: where an
+iteration only begins with `value < bound`, no value is above `bound + step - 1`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import scf
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
+from tlx_xdsl.addresses.forms import Counter, Form
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Integer, State
+
+if TYPE_CHECKING:
+    from tlx_xdsl.addresses.walk import Walk
+
+
+def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:
+    """Set what is known about the carried values, in the first of the loop's two regions."""
+    known = walk.known
+    counter = Counter(op, f"iteration_{walk.fresh()}")
+    known.bounds.known[counter] = ENDLESS
+    before, after = op.before_region.block, op.after_region.block
+    condition, end = before.last_op, after.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    assert isinstance(end, scf.YieldOp)
+    targets, firsts = list(before.args), [walk.state(value) for value in op.arguments]
+    carried = Carried(walk, op, targets)
+    test = slice_state(walk, before, carried.states, condition.condition)
+    passed = [slice_state(walk, before, carried.states, value) for value in condition.args]
+    behind: dict[SSAValue, State] = dict(zip(after.args, passed, strict=True))
+    nexts = [slice_state(walk, after, behind, value) for value in end.operands]
+    steps = [carried.step(target, state) for target, state in zip(targets, nexts, strict=True)]
+    causes = carried.causes(firsts, nexts)
+    limits = [
+        None if by is None else _limit(walk, carried, Form.of(carried.atoms[target]), first, by, test)
+        if target in carried.atoms and isinstance(first, Integer)
+        else None
+        for target, first, by in zip(targets, firsts, steps, strict=True)
+    ]  # fmt: skip
+    for first, by, limit in zip(firsts, steps, limits, strict=True):
+        if limit is not None and by is not None and isinstance(first, Integer):
+            turns = max(0, limit[0].high - first.range.low) // max(1, known.bounds.of_form(by).low)
+            known.bounds.tighten(counter, Interval(0, turns))
+    states: list[State] = []
+    for target, first, by, limit, state, cause in zip(targets, firsts, steps, limits, nexts, causes, strict=True):
+        made = None
+        if by is not None:
+            rests_on = NO_CONDITIONS if limit is None else limit[1]
+            made = grown(walk, target, first, by * Form.of(counter), state, rests_on)
+            if limit is not None and isinstance(made, Integer):
+                made = Integer(made.form, limit[0], True, made.bits, made.conditions)
+        states.append(known.state_of_unknown(target, cause) if made is None else made)
+        walk.states[target] = states[-1]
+    return Loop(op, counter, None, False, tuple(states), tuple(steps), NO_CONDITIONS)
+
+
+def _limit(
+    walk: Walk, carried: Carried, value: Form, first: Integer, by: Form, test: State
+) -> tuple[Interval, Conditions] | None:
+    """The range of a carried value that grows by `by` while `test` holds, and on what that rests.
+
+    None where the test does not keep it from wrapping around.
+    """
+    known = walk.known
+    begin, growth = known.whole(first), known.bounds.of_form(by)
+    if begin is None or growth.low < 1 or not isinstance(test, Integer):
+        return None
+    for guard in test.guards:
+        if guard.predicate not in ("<", "<=") or not carried.lasts(guard.right):
+            continue
+        if (ahead := (guard.left - value).number) is None or ahead < 0:
+            continue
+        # The last value in front of the bound, and one more step.
+        most = guard.right - ahead - (1 if guard.predicate == "<" else 0) + by
+        whole = Interval.signed(first.bits)
+        reach = Integer(most, known.bounds.of_form(most), known.bounds.of_form(most).within(whole), first.bits)
+        exact = known.whole(reach)
+        if exact is None:
+            continue
+        high = min(whole.high, max(begin.range.high, exact.range.high))
+        return Interval(begin.range.low, high), begin.conditions.join(exact.conditions).join(test.conditions)
+    return None

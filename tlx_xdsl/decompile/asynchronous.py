@@ -1,0 +1,197 @@
+"""What runs beside the threads: mbarriers, copies, and the tensor cores."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tlx_xdsl.decompile.function import Function, handles, prop
+from tlx_xdsl.decompile.memory import cache_hints, offsets
+from tlx_xdsl.decompile.text import Text, call, listed
+from tlx_xdsl.decompile.types import NotExpressible, dtype, number_of
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, InputPrecision
+
+# --- barriers ---------------------------------------------------------------------------------------------------------
+
+
+def _predicate(fn: Function, value: SSAValue | None) -> Text | None:
+    return None if value is None or number_of(value) is True else fn.text(value)
+
+
+@handles("ttng.barrier_expect")
+def _expect(fn: Function, op: Any) -> Text:
+    size = str(prop(op, "size").value.data)
+    return call("tlx.barrier_expect_bytes", fn.text(op.alloc), size, pred=_predicate(fn, op.pred))
+
+
+@handles("ttng.wait_barrier")
+def _wait(fn: Function, op: Any) -> Text:
+    phase = fn.number_or_text(op.phase)
+    return call("tlx.barrier_wait", fn.text(op.alloc), phase, pred=_predicate(fn, op.pred))
+
+
+@handles("ttng.arrive_barrier", "tlx.arrive_remote")
+def _arrive(fn: Function, op: Any) -> Text:
+    count = prop(op, "count").value.data
+    arrivals = None if count == 1 else str(count)
+    pred = None if op.pred is None else fn.text(op.pred)
+    return call("tlx.barrier_arrive", fn.text(op.alloc), arrivals, pred=pred)
+
+
+@handles("tlx.arrive_per_thread")
+def _arrive_per_thread(fn: Function, op: Any) -> Text:
+    return call("tlx.barrier_arrive", fn.text(op.alloc), pred=None if op.pred is None else fn.text(op.pred))
+
+
+@handles("tlx.named_barrier_wait", "tlx.named_barrier_arrive")
+def _named(fn: Function, op: Any) -> Text:
+    return call(op.name, fn.number_or_text(op.id), str(prop(op, "threads").value.data))
+
+
+_BAR = re.compile(r"bar\.(sync|arrive) (\d+), (\d+);")
+
+
+@handles("nvvm.inline_ptx")
+def _inline_ptx(fn: Function, op: Any) -> Text:
+    """The named barriers, as our own pass writes them: numbered from 0 again, as kernels number them."""
+    code = prop(op, "ptxCode").data
+    found = _BAR.fullmatch(code)
+    if found is None:
+        raise NotExpressible(f"the PTX '{code}'")
+    kind, number, threads = found.groups()
+    known = fn.module.named_barriers
+    index = known.setdefault(number, len(known))
+    return call(f"tlx.named_barrier_{'wait' if kind == 'sync' else 'arrive'}", str(index), threads)
+
+
+@handles("ttng.fence_async_shared", "ttng.fence_mbarrier_init_release_cluster", "tlx.fence_mbarrier_init_cluster")
+def _fence(fn: Function, op: Any) -> Text:
+    return call("tlx.fence_async_shared" if op.name == "ttng.fence_async_shared" else "tlx.fence_mbarrier_init_cluster")
+
+
+# --- asynchronous copies ----------------------------------------------------------------------------------------------
+
+
+@handles("ttg.async_copy_global_to_local")
+def _async_load(fn: Function, op: Any) -> Text:
+    mask = None if op.mask is None else fn.typed(op.mask)
+    other = None if op.other is None or not number_of(op.other) else fn.number_or_text(op.other)
+    if op.other is not None and number_of(op.other) is None:
+        other = fn.typed(op.other)
+    return call(
+        "tlx.async_load",
+        fn.typed(op.src),
+        fn.text(op.result),
+        mask=mask,
+        other=other,
+        **cache_hints(prop(op, "cachePolicy")),
+        is_volatile="True" if prop(op, "isVolatile") is not None and prop(op, "isVolatile").value.data else None,
+    )
+
+
+@handles("ttg.async_commit_group")
+def _commit(fn: Function, op: Any) -> Text:
+    return call("tlx.async_load_commit_group", listed(fn.text(token) for token in op.input_tokens))
+
+
+@handles("ttg.async_wait")
+def _async_wait(fn: Function, op: Any) -> Text:
+    tokens = listed(fn.text(token) for token in op.async_token) if op.async_token else None
+    return call("tlx.async_load_wait_group", str(prop(op, "num").value.data), tokens)
+
+
+@handles("ttng.async_tma_copy_global_to_local")
+def _tma_load(fn: Function, op: Any) -> Text:
+    if prop(op, "multicast") is not None and prop(op, "multicast").value.data:
+        raise NotExpressible("a multicast by an attribute")
+    return call(
+        "tlx.async_descriptor_load",
+        fn.text(op.desc),
+        fn.text(op.result),
+        offsets(fn, op.coord),
+        fn.text(op.barrier),
+        pred=_predicate(fn, op.pred),
+        **cache_hints(prop(op, "cachePolicy")),
+    )
+
+
+@handles("ttng.async_tma_copy_local_to_global")
+def _tma_store(fn: Function, op: Any) -> Text:
+    return call(
+        "tlx.async_descriptor_store",
+        fn.text(op.desc),
+        fn.text(op.src),
+        offsets(fn, op.coord),
+        **cache_hints(prop(op, "cachePolicy")),
+    )
+
+
+@handles("ttng.async_tma_reduce")
+def _tma_reduce(fn: Function, op: Any) -> Text:
+    kind = DescriptorReduceKind(prop(op, "kind").value.data).keyword
+    return call(
+        "tlx.async_descriptor_store", fn.text(op.desc), fn.text(op.src), offsets(fn, op.coord), store_reduce=f'"{kind}"'
+    )
+
+
+@handles("ttng.async_tma_store_wait")
+def _tma_wait(fn: Function, op: Any) -> Text:
+    return call("tlx.async_descriptor_store_wait", str(prop(op, "pendings").value.data))
+
+
+# --- tensor cores -----------------------------------------------------------------------------------------------------
+
+
+@handles("ttng.warp_group_dot")
+def _wgmma(fn: Function, op: Any) -> Text:
+    precision = InputPrecision(prop(op, "inputPrecision").value.data).keyword
+    text = call(
+        "tlx.async_dot",
+        fn.text(op.a),
+        fn.text(op.b),
+        fn.typed(op.c),
+        use_acc=None if op.use_c is None else fn.text(op.use_c),
+        input_precision=None if precision == "tf32" else f'"{precision}"',
+        out_dtype=None if dtype(op.d.type) in ("tl.float32", "tl.int32") else dtype(op.d.type),
+    )
+    if prop(op, "isAsync") is None or not prop(op, "isAsync").value.data:
+        return call("tlx.async_dot_wait", "0", text)
+    return text
+
+
+@handles("ttng.warp_group_dot_wait")
+def _wgmma_wait(fn: Function, op: Any) -> Text | None:
+    pendings = str(prop(op, "pendings").value.data)
+    if len(op.inputs) == 1:
+        return call("tlx.async_dot_wait", pendings, fn.text(op.inputs[0]))
+    for value, result in zip(op.inputs, op.outputs, strict=True):
+        text = call("tlx.async_dot_wait", pendings, fn.text(value))
+        fn.write(f"{fn.name(result)} = {text}")
+    return None
+
+
+@handles("ttng.tc_gen5_mma")
+def _tcgen05(fn: Function, op: Any) -> Text:
+    if prop(op, "multicast") is not None or any(number_of(pred) is not True for pred in op.barrier_preds):
+        raise NotExpressible("a product whose arrivals depend on a predicate")
+    barriers = listed(fn.text(barrier) for barrier in op.barriers) if op.barriers else None
+    return call(
+        "tlx.async_dot",
+        fn.text(op.a),
+        fn.text(op.b),
+        fn.text(op.d),
+        use_acc=_predicate(fn, op.use_d),
+        pred=_predicate(fn, op.pred),
+        mBarriers=barriers,
+        two_ctas="True" if prop(op, "two_ctas") is not None else None,
+        force_async="True" if prop(op, "is_async") is not None and barriers is None else None,
+    )
+
+
+@handles("ttng.tc_gen5_commit")
+def _tcgen05_commit(fn: Function, op: Any) -> Text:
+    if op.pred is not None or op.descs:
+        raise NotExpressible("a commit with a predicate")
+    return call("tlx.tcgen05_commit", fn.text(op.barrier))

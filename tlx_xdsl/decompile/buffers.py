@@ -1,0 +1,271 @@
+"""Buffers in shared and tensor memory: allocations, views, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from tlx_xdsl.decompile.function import Function, handles, prop
+from tlx_xdsl.decompile.memory import offsets
+from tlx_xdsl.decompile.text import ATOM, Text, call, method, tupled
+from tlx_xdsl.decompile.types import (
+    NotExpressible,
+    buffer_layout,
+    dtype,
+    element_of,
+    full,
+    number_of,
+    shape_of,
+)
+from tlx_xdsl.dialects.ttg.attrs import layout_of
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.layouts.encodings import (
+    NvmmaSharedLayout,
+    PaddedSharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+)
+
+_WARP = 32
+"""Threads of a warp."""
+
+
+def _rank(type_: MemDescType) -> int:
+    """Dimensions of one buffer; an array of buffers has one more."""
+    layout = layout_of(type_.encoding)
+    match layout:
+        case SwizzledSharedLayout():
+            return len(layout.order)
+        case NvmmaSharedLayout():
+            return layout.rank
+        case SharedLinearLayout() | PaddedSharedLayout():
+            return len(layout.offset[0])
+        case _:
+            return 2
+
+
+def _is_array(type_: MemDescType) -> bool:
+    return len(type_.shape) > _rank(type_)
+
+
+def _allocation(type_: MemDescType, reuse: Text | None = None) -> Text:
+    """`tlx.local_alloc` of buffers of a type, or of one buffer."""
+    shape = type_.shape[1:] if _is_array(type_) else type_.shape
+    number = type_.shape[0] if _is_array(type_) else 1
+    tensor_memory = isinstance(type_.memory_space, TensorMemorySpaceAttr)
+    return call(
+        "tlx.local_alloc",
+        tupled(shape),
+        dtype(type_.element_type),
+        str(number),
+        storage="tlx.storage_kind.tmem" if tensor_memory else None,
+        reuse=reuse,
+        layout=buffer_layout(layout_of(type_.encoding), shape, type_.element_bits, type_.element_type),
+    )
+
+
+def _views(value: SSAValue) -> Iterator[Operation]:
+    """The users of an array of barriers and of its elements, also inside of tasks."""
+    for use in value.uses:
+        yield use.operation
+        if use.operation.name == "ttg.memdesc_index":
+            yield from _views(use.operation.results[0])
+        elif use.operation.name == "ttg.warp_specialize.partitions":
+            for region in use.operation.regions:
+                yield from _views(region.block.args[use.index])
+
+
+@handles("ttg.local_alloc", "ttng.tmem_alloc")
+def _alloc(fn: Function, op: Any) -> Text | None:
+    type_ = memdesc_type(op.result.type)
+    users = list(_views(op.result))
+    starts = [user for user in users if user.name == "ttng.init_barrier"]
+    if starts:
+        return _barriers(fn, type_, users, starts)
+    text = _allocation(type_)
+    if _is_array(type_) and op.src is None:
+        return text
+    name = fn.name(op.result)
+    fn.write(f"{name} = {text}")
+    fn.bind(op.result, f"{name}[0]")
+    if op.src is not None:
+        fn.write(str(call("tlx.local_store", f"{name}[0]", fn.typed(op.src))))
+    return None
+
+
+def _barriers(fn: Function, type_: MemDescType, users: list[Operation], starts: list[Any]) -> Text:
+    counts = {prop(start, "count").value.data for start in starts}
+    if len(counts) != 1 or len(starts) != type_.shape[0]:
+        raise NotExpressible("barriers of one array that wait for different numbers of arrivals")
+    fn.module.skipped.update(starts)
+    count = counts.pop()
+    if any(user.name == "tlx.arrive_per_thread" for user in users):
+        return call("tlx.alloc_warp_barrier", str(type_.shape[0]), num_warps=str(count // _WARP))
+    return call("tlx.alloc_barriers", str(type_.shape[0]), arrive_count=None if count == 1 else str(count))
+
+
+@handles("ttng.init_barrier")
+def _init(fn: Function, op: Any) -> None:
+    if op not in fn.module.skipped:
+        raise NotExpressible("the initialisation of a barrier that is no element of an array")
+
+
+@handles("ttng.inval_barrier", "ttg.local_dealloc")
+def _ends(fn: Function, op: Any) -> None:
+    """The end of a barrier's or buffer's life is left to the compiler."""
+
+
+# --- storage aliasing -------------------------------------------------------------------------------------------------
+
+
+@handles("tlx.storage_alias_spec")
+def _spec(fn: Function, op: Any) -> Text:
+    size = None if prop(op, "buffer_size_bytes") is None else str(prop(op, "buffer_size_bytes").value.data)
+    kind = op.result.type.storage.data.value
+    return call("tlx.storage_alias_spec", storage=f"tlx.storage_kind.{kind}", buffer_size_bytes=size)
+
+
+@handles("tlx.storage_alias_local_alloc")
+def _aliased(fn: Function, op: Any) -> Text:
+    if prop(op, "buffer_offset") is not None:
+        raise NotExpressible("a buffer whose offset in its region is computed already")
+    return _allocation(memdesc_type(op.result.type), fn.text(op.storage_alias))
+
+
+@handles("tlx.local_alias")
+def _alias(fn: Function, op: Any) -> Text:
+    return _reused(fn, op)
+
+
+def _reused(fn: Function, op: Any) -> Text:
+    """Buffers of another type over the memory of others."""
+    source, result = memdesc_type(op.src.type), memdesc_type(op.result.type)
+    if _is_array(result) and _is_array(source):
+        return _allocation(result, fn.text(op.src))
+    if _is_array(result) or _is_array(source):
+        raise NotExpressible(f"'{op.name}' between a buffer and an array of buffers")
+    return call(
+        "tlx.local_reinterpret",
+        fn.text(op.src),
+        dtype(result.element_type),
+        str(list(result.shape)),
+        layout=buffer_layout(layout_of(result.encoding), result.shape, result.element_bits, result.element_type),
+    )
+
+
+@handles("tlx.reuse_group")
+def _group(fn: Function, op: Any) -> Text:
+    size = prop(op, "group_size").value.data
+    kind = prop(op, "group_kind").data.value
+    return call(
+        "tlx.reuse_group",
+        *(fn.text(element) for element in op.elements),
+        group_type=f"tlx.reuse_group_type.{kind}",
+        group_size=None if size == 1 else str(size),
+    )
+
+
+@handles("tlx.set_buffer_overlap")
+def _overlap(fn: Function, op: Any) -> Text:
+    return method(fn.text(op.storage_alias_spec), "set_buffer_overlap", fn.text(op.overlap_def))
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+
+@handles("ttg.memdesc_index")
+def _index(fn: Function, op: Any) -> Text:
+    return Text(f"{fn.text(op.src).within(ATOM)}[{fn.text(op.index)}]")
+
+
+@handles("ttg.memdesc_reinterpret")
+def _reinterpret(fn: Function, op: Any) -> Text:
+    return _reused(fn, op)
+
+
+@handles("ttg.memdesc_trans")
+def _trans(fn: Function, op: Any) -> Text:
+    order = tuple(prop(op, "order").get_values())
+    return call("tlx.local_trans", fn.text(op.src), None if order == (1, 0) else tupled(order))
+
+
+@handles("ttg.memdesc_reshape")
+def _reshape(fn: Function, op: Any) -> Text:
+    return call("tlx.local_reshape", fn.text(op.src), str(list(memdesc_type(op.result.type).shape)))
+
+
+@handles("ttg.memdesc_subslice")
+def _slice(fn: Function, op: Any) -> Text:
+    places = list(prop(op, "offsets").get_values())
+    return call("tlx.local_slice", fn.text(op.src), str(places), str(list(memdesc_type(op.result.type).shape)))
+
+
+@handles("tlx.memdesc_dynamic_subslice")
+def _dynamic_slice(fn: Function, op: Any) -> Text:
+    shape = list(memdesc_type(op.result.type).shape)
+    return call("tlx.local_slice", fn.text(op.src), offsets(fn, op.offsets), str(shape))
+
+
+@handles("ttng.tmem_subslice")
+def _tmem_slice(fn: Function, op: Any) -> Text:
+    shape = list(memdesc_type(op.result.type).shape)
+    dim = len(shape) - 1 if prop(op, "dim") is None else prop(op, "dim").value.data
+    places = [0] * len(shape)
+    places[dim] = prop(op, "offset").value.data
+    return call("tlx.local_slice", fn.text(op.src), str(places), str(shape))
+
+
+# --- loads and stores of threads --------------------------------------------------------------------------------------
+
+
+@handles("ttg.local_load")
+def _local_load(fn: Function, op: Any) -> Text:
+    return call("tlx.local_load", fn.text(op.src), token=None if op.token is None else fn.text(op.token))
+
+
+@handles("ttng.tmem_load")
+def _tmem_load(fn: Function, op: Any) -> Text:
+    if prop(op, "redOp") is not None:
+        raise NotExpressible("a reducing load from tensor memory")
+    return call("tlx.local_load", fn.text(op.src))
+
+
+@handles("ttg.local_store")
+def _local_store(fn: Function, op: Any) -> Text:
+    return call("tlx.local_store", fn.text(op.dst), _block(fn, op.src))
+
+
+@handles("ttng.tmem_store")
+def _tmem_store(fn: Function, op: Any) -> Text:
+    if number_of(op.pred) is not True:
+        raise NotExpressible("a store to tensor memory with a predicate")
+    return call("tlx.local_store", fn.text(op.dst), _block(fn, op.src))
+
+
+def _block(fn: Function, value: SSAValue) -> Text:
+    number = number_of(value)
+    return fn.typed(value) if number is None else full(shape_of(value), number, element_of(value.type))
+
+
+@handles("ttg.local_gather")
+def _gather(fn: Function, op: Any) -> Text:
+    return call("tlx.local_gather", fn.text(op.src), fn.typed(op.indices), str(prop(op, "axis").value.data))
+
+
+@handles("ttg.local_scatter")
+def _scatter(fn: Function, op: Any) -> Text:
+    return call(
+        "tlx.local_scatter",
+        fn.text(op.dst),
+        fn.typed(op.values),
+        fn.typed(op.indices),
+        str(prop(op, "axis").value.data),
+    )
+
+
+@handles("ttng.tmem_copy")
+def _tmem_copy(fn: Function, op: Any) -> Text:
+    return call("tlx.tmem_copy", fn.text(op.src), fn.text(op.dst))

@@ -1,0 +1,342 @@
+"""Loops, branches, tasks, calls, and the regions that combine elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, SymbolRefAttr
+from xdsl.dialects.cf import ConditionalBranchOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from tlx_xdsl.decompile.function import Function, handles, last_use, may_inline, parameters, prop, returned
+from tlx_xdsl.decompile.text import Text, call, tupled
+from tlx_xdsl.decompile.types import NotExpressible
+from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
+
+# --- passing values on ------------------------------------------------------------------------------------------------
+
+
+def assign(fn: Function, names: Sequence[str], values: Sequence[SSAValue]) -> None:
+    """Let each name stand for its value; all at once where one of the values is under a name that changes."""
+    pairs = [(name, str(fn.text(value))) for name, value in zip(names, values, strict=True)]
+    pairs = [(name, text) for name, text in pairs if name != text]
+    together = any(re.search(rf"\b{name}\b", text) for i, (name, _) in enumerate(pairs) for _, text in pairs[i + 1 :])
+    if together:
+        fn.write(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
+        return
+    for name, text in pairs:
+        fn.write(f"{name} = {text}")
+
+
+def _made_in(value: SSAValue, block: Block) -> bool:
+    """Whether `value` gets a name where an operation of `block` makes it."""
+    op = value.owner
+    return isinstance(op, Operation) and op.parent is block and not may_inline(op) and op.name != "arith.constant"
+
+
+def body(fn: Function, block: Block) -> None:
+    """Write the operations of a block without its terminator."""
+    _name_initial_values(fn, block)
+    ops = list(block.ops)
+    fn.operations(ops[:-1])
+
+
+def _name_initial_values(fn: Function, block: Block) -> None:
+    """Let what a loop starts with have the name under which the loop carries it, when it is used for nothing else."""
+    for op in block.ops:
+        if op.name not in ("scf.for", "scf.while"):
+            continue
+        values = op.operands[3:] if op.name == "scf.for" else op.operands
+        arguments = op.regions[0].block.args[-len(values) :] if values else ()
+        for value, argument, result in zip(values, arguments, op.results, strict=True):
+            free = value not in fn.wanted and result not in fn.wanted
+            if free and value.has_one_use() and _made_in(value, block):
+                name = fn.new_name(argument.name_hint or result.name_hint or value.name_hint)
+                fn.wanted[value] = fn.wanted[result] = name
+
+
+def _yielded(block: Block) -> Sequence[SSAValue]:
+    terminator = block.last_op
+    assert terminator is not None
+    return terminator.operands
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+
+@handles("scf.if")
+def _if(fn: Function, op: Any) -> None:
+    used = [i for i, result in enumerate(op.results) if result.first_use is not None]
+    names = {i: fn.name(op.results[i]) for i in used}
+    with fn.block(f"if {fn.text(op.operands[0])}:"):
+        _branch(fn, op.regions[0], names)
+    if op.regions[1].blocks and (names or op.regions[1].block.first_op is not op.regions[1].block.last_op):
+        with fn.block("else:"):
+            _branch(fn, op.regions[1], names)
+
+
+def _branch(fn: Function, region: Region, names: dict[int, str]) -> None:
+    block = region.block
+    values = _yielded(block)
+    for index, name in names.items():
+        value = values[index]
+        if _made_in(value, block) and list(values).count(value) == 1:
+            fn.wanted[value] = name
+    body(fn, block)
+    assign(fn, list(names.values()), [values[index] for index in names])
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+@handles("scf.for")
+def _for(fn: Function, op: Any) -> None:
+    start, stop, step, *initial = op.operands
+    block: Block = op.regions[0].block
+    counter, *arguments = block.args
+    names = _carried_names(fn, op, arguments)
+    assign(fn, names, initial)
+    fn.bind(counter, fn.name(counter, "i"))
+    for argument, name in zip(arguments, names, strict=True):
+        fn.bind(argument, name)
+    with fn.block(f"for {fn.text(counter)} in {_range(fn, op, start, stop, step)}:"):
+        _loop_body(fn, block, arguments, names)
+    for result, name in zip(op.results, names, strict=True):
+        fn.bind(result, name)
+
+
+def _carried_names(fn: Function, op: Operation, arguments: Sequence[SSAValue]) -> list[str]:
+    return [
+        fn.wanted.get(result) or fn.new_name(argument.name_hint or result.name_hint)
+        for argument, result in zip(arguments, op.results, strict=True)
+    ]
+
+
+def _range(fn: Function, op: Operation, start: SSAValue, stop: SSAValue, step: SSAValue) -> Text:
+    bounds = [fn.text(value) if value.type == IntegerType(32) else fn.typed(value) for value in (start, stop, step)]
+    if bounds[2].text == "1":
+        del bounds[2]
+        if bounds[0].text == "0":
+            del bounds[0]
+    options: dict[str, str] = {}
+    for name, value in op.attributes.items():
+        option = name.removeprefix("tt.")
+        if name in ("tt.num_stages", "tt.loop_unroll_factor") and isinstance(value, IntegerAttr):
+            options[option] = str(value.value.data)
+        elif name in ("tt.disallow_acc_multi_buffer", "tt.flatten", "tt.warp_specialize"):
+            options[option] = "True"
+        elif name == "llvm.loop_annotation":
+            options["disable_licm"] = "True"
+    return call("tl.range" if options else "range", *bounds, **options)
+
+
+def _loop_body(fn: Function, block: Block, arguments: Sequence[SSAValue], names: Sequence[str]) -> None:
+    values = list(_yielded(block))
+    for argument, name, value in zip(arguments, names, values, strict=True):
+        if value in fn.wanted or values.count(value) != 1 or not _made_in(value, block):
+            continue
+        # The name may get its next value where that is made, unless the old one is still needed.
+        made = cast(Operation, value.owner)
+        last = last_use(argument, block)
+        if last is None or last.is_before_in_block(made) or (last is made and not made.regions):
+            fn.wanted[value] = name
+    body(fn, block)
+    assign(fn, names, values)
+
+
+@handles("scf.while")
+def _while(fn: Function, op: Any) -> None:
+    before, after = (region.block for region in op.regions)
+    names = _carried_names(fn, op, before.args)
+    assign(fn, names, op.operands)
+    for argument, name in zip(before.args, names, strict=True):
+        fn.bind(argument, name)
+    test, *forwarded = _yielded(before)
+    effects = [each for each in before.ops if not is_side_effect_free(each)][:-1]
+    lines = len(fn.lines)
+    fn.inlines_effects = len(effects) <= 1
+    fn.operations(list(before.ops)[:-1])
+    fn.inlines_effects = False
+    simple = len(fn.lines) == lines and list(forwarded) == list(before.args)
+    condition = fn.text(test)
+    if "llvm.loop_annotation" in op.attributes:
+        condition = call("tl.condition", condition, disable_licm="True")
+    if not simple:
+        # The test has statements: they stand in front of the loop, and again at the end of its body.
+        again = [line.lstrip() for line in fn.lines[lines:]]
+        if any(line.endswith(":") for line in again) or list(forwarded) != list(before.args):
+            raise NotExpressible("'scf.while' whose test is more than an expression")
+        fn.write(f"{(flag := fn.new_name('goes_on'))} = {condition}")
+    else:
+        again, flag = [], ""
+    for argument, name in zip(after.args, names, strict=True):
+        fn.bind(argument, name)
+    with fn.block(f"while {condition if simple else flag}:"):
+        _loop_body(fn, after, after.args, names)
+        for line in again:
+            fn.write(line)
+        if not simple:
+            fn.write(f"{flag} = {condition}")
+    for result, name in zip(op.results, names, strict=True):
+        fn.bind(result, name)
+
+
+# --- functions with several blocks ------------------------------------------------------------------------------------
+
+
+def blocks(fn: Function, block: Block, stop: Block | None = None, *, outermost: bool = True) -> None:
+    """Write a block of a function and what follows it, up to `stop`, where several ways meet again.
+
+    Raises NotExpressible for a cycle.
+    """
+    body(fn, block)
+    end = block.last_op
+    assert end is not None
+    if end.name in ("cf.br", "cf.cond_br"):
+        _jump(fn, end, stop, outermost=outermost)
+    elif end.operands or not outermost:
+        fn.write(returned(fn, end.operands))
+
+
+def _jump(fn: Function, end: Operation, stop: Block | None, *, outermost: bool) -> None:
+    if not isinstance(end, ConditionalBranchOp):
+        _way(fn, end.successors[0], end.operands, stop, outermost=outermost)
+        return
+    first, second = end.successors
+    meeting = _meeting(first, second)
+    with fn.block(f"if {fn.text(end.cond)}:"):
+        _way(fn, first, end.then_arguments, meeting or stop)
+    if meeting is None and stop is None:
+        _way(fn, second, end.else_arguments, stop, outermost=outermost)
+        return
+    with fn.block("else:"):
+        _way(fn, second, end.else_arguments, meeting or stop)
+    if meeting is not None and meeting is not stop:
+        blocks(fn, meeting, stop, outermost=outermost)
+
+
+def _way(
+    fn: Function, target: Block, values: Sequence[SSAValue], stop: Block | None, *, outermost: bool = False
+) -> None:
+    """Go on at `target` with these values for its arguments, unless that is where several ways meet."""
+    assign(fn, _arguments(fn, target), values)
+    if target is not stop:
+        blocks(fn, target, stop, outermost=outermost)
+
+
+def _arguments(fn: Function, block: Block) -> list[str]:
+    """The names of a block's arguments, which are chosen at the first jump to it."""
+    return [str(fn.text(argument)) for argument in block.args]
+
+
+def _reached(block: Block) -> dict[Block, None]:
+    found: dict[Block, None] = {}
+    work = [block]
+    while work:
+        current = work.pop()
+        if current in found:
+            continue
+        found[current] = None
+        work += current.last_op.successors if current.last_op is not None else ()
+    return found
+
+
+def _meeting(first: Block, second: Block) -> Block | None:
+    """The first block in the order of the text that both ways reach; None when both return."""
+    one, other = _reached(first), _reached(second)
+    common = [block for block in one if block in other]
+    region = first.parent
+    if not common or region is None:
+        return None
+    order = {block: number for number, block in enumerate(region.blocks)}
+    return min(common, key=lambda block: order[block])
+
+
+def has_cycle(region: Region) -> bool:
+    """Whether a block of a function can be reached from itself."""
+    return any(block in _reached(after) for block in region.blocks for after in _successors(block))
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    return () if block.last_op is None else block.last_op.successors
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+@handles("ttg.warp_specialize")
+def _tasks(fn: Function, op: WarpSpecializeOp) -> None:
+    partitions = op.partitions
+    registers = _numbers(op.requested_registers)
+    starts = _numbers(op.warp_group_start_ids)
+    with fn.block(f"with {call('tlx.async_tasks', **_task_options(op))}:"):
+        own = op.attributes.get("tlx.default_registers")
+        default = str(own.value.data) if isinstance(own, IntegerAttr) else None
+        with fn.block(f"with {call('tlx.async_task', Text(chr(34) + 'default' + chr(34)), registers=default)}:"):
+            body(fn, op.default_region.block)
+        for index, region in enumerate(partitions.partition_regions):
+            for argument, captured in zip(region.block.args, partitions.explicit_captures, strict=True):
+                fn.bind(argument, fn.text(captured))
+            options = {
+                "num_warps": str(op.num_warps[index]),
+                "registers": str(registers[index]) if registers else None,
+                "warp_group_start_id": str(starts[index]) if starts else None,
+            }
+            with fn.block(f"with {call('tlx.async_task', **options)}:"):
+                body(fn, region.block)
+
+
+def _task_options(op: WarpSpecializeOp) -> dict[str, str]:
+    options = {name: "True" for name in ("exclusive", "no_ending_cluster_sync") if f"tlx.{name}" in op.attributes}
+    wait = op.attributes.get("tlx.mbarrier_try_wait_suspend_ns")
+    if isinstance(wait, IntegerAttr):
+        options["mbarrier_try_wait_suspend_ns"] = str(wait.value.data)
+    return options
+
+
+def _numbers(attr: DenseArrayBase[Any] | None) -> tuple[int, ...]:
+    return () if attr is None else tuple(int(number) for number in attr.get_values())
+
+
+# --- functions that functions use -------------------------------------------------------------------------------------
+
+
+@handles("tt.call")
+def _call(fn: Function, op: Any) -> Text:
+    callee = op.properties["callee"]
+    assert isinstance(callee, SymbolRefAttr)
+    return call(fn.module.name_of(callee.root_reference.data), *(fn.typed(value) for value in op.operands))
+
+
+@handles("tt.reduce", "tt.scan")
+def _combine(fn: Function, op: Any) -> Text:
+    combine = helper(fn, op.regions[0], "combine")
+    blocks_text = [fn.typed(value) for value in op.operands]
+    values: Text | str = blocks_text[0] if len(blocks_text) == 1 else tupled(blocks_text)
+    axis = str(prop(op, "axis").value.data)
+    if op.name == "tt.reduce":
+        return call("tl.reduce", values, axis, combine)
+    backwards = "True" if prop(op, "reverse").value.data else None
+    return call("tl.associative_scan", values, axis, combine, reverse=backwards)
+
+
+@handles("tt.map_elementwise")
+def _map(fn: Function, op: Any) -> Text:
+    pack = prop(op, "pack").value.data
+    function = helper(fn, op.regions[0], "scalar")
+    return call(
+        "tl.map_elementwise", function, *(fn.typed(v) for v in op.operands), pack=None if pack == 1 else str(pack)
+    )
+
+
+def helper(fn: Function, region: Region, stem: str) -> str:
+    """The name of a function of its own that does what a region does with its arguments."""
+    inner = Function(fn.module, fn.module.function_names())
+    names = [name for _, name in parameters(inner, region.blocks[0])]
+    if has_cycle(region):
+        raise NotExpressible("a region with a cycle")
+    blocks(inner, region.blocks[0])
+    return fn.module.helper(stem, names, inner.lines)

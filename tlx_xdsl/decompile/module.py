@@ -1,0 +1,159 @@
+"""A whole module as a Python file that tlx_xdsl compiles again."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+
+from tlx_xdsl.decompile import asynchronous as asynchronous
+from tlx_xdsl.decompile import buffers as buffers
+from tlx_xdsl.decompile import elementwise as elementwise
+from tlx_xdsl.decompile import memory as memory
+from tlx_xdsl.decompile import special as special
+from tlx_xdsl.decompile import tensors as tensors
+from tlx_xdsl.decompile.control import blocks, has_cycle
+from tlx_xdsl.decompile.function import Function, parameters
+from tlx_xdsl.decompile.types import NotExpressible, signature
+from tlx_xdsl.dialects.tt.func import FuncOp
+from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
+
+_IMPORTS = "import tlx_xdsl\nimport tlx_xdsl.language as tl\nimport tlx_xdsl.language.tlx as tlx\n"
+
+
+@dataclass
+class Module:
+    """What the functions of a module share."""
+
+    refused: list[Operation] = field(default_factory=list[Operation])
+    """Operations that the language has no word for."""
+    skipped: set[Operation] = field(default_factory=set[Operation])
+    """Operations that are part of what another one was written as."""
+    named_barriers: dict[str, int] = field(default_factory=dict[str, int])
+    """A number of its own for each of the hardware's named barriers."""
+    _names: dict[str, str] = field(default_factory=dict[str, str])
+    """Python's name of each function."""
+    _helpers: dict[str, str] = field(default_factory=dict[str, str])
+    """The name of each helper function by its text without a name."""
+
+    _constants: dict[str, str] = field(default_factory=dict[str, str])
+    """The name of each compile-time value by its text."""
+
+    def constant(self, stem: str, text: str) -> str:
+        """The name of a compile-time value that stands in front of the functions."""
+        return self._constants.setdefault(text, f"{stem}_{len(self._constants)}")
+
+    def constants(self) -> list[str]:
+        """The compile-time values as text."""
+        lines = [f"{name}: tl.constexpr = {text}\n" for text, name in self._constants.items()]
+        return ["".join(lines)] if lines else []
+
+    def name_of(self, symbol: str) -> str:
+        """The Python name of a function of the module."""
+        if symbol not in self._names:
+            stem = re.sub(r"\W", "_", symbol)
+            stem = f"f_{stem}" if not stem.isidentifier() or keyword.iskeyword(stem) else stem
+            while stem in self.function_names():
+                stem += "_"
+            self._names[symbol] = stem
+        return self._names[symbol]
+
+    def function_names(self) -> set[str]:
+        """The names of all functions so far, which nothing inside of a function may have."""
+        return {*self._names.values(), *self._helpers.values(), *self._constants.values()}
+
+    def helper(self, stem: str, names: list[str], lines: list[str]) -> str:
+        """The name of a function with this body: one function for all that are alike."""
+        text = "\n".join([f"({', '.join(names)}):", *lines])
+        if text not in self._helpers:
+            number = sum(name.startswith(stem) for name in self._helpers.values())
+            self._helpers[text] = f"{stem}_{number}"
+        return self._helpers[text]
+
+    def helpers(self) -> list[str]:
+        """The helper functions as text."""
+        return [f"@tlx_xdsl.jit\ndef {name}{text}\n" for text, name in self._helpers.items()]
+
+
+def python_of(module: ModuleOp) -> tuple[str, list[Operation]]:
+    """The text of a Python file with the functions of `module`, and the operations that it can't express.
+
+    The kernels' signatures are in its table `TLX_COMPILE`, so that `tlx compile` and `tlx run` take the file. Layouts
+    of registers and what our own passes add at the end (conversions, the ends of barriers) are left to the compiler.
+
+    Raises CompilationError, located in the IR, for a function whose jumps or arguments the language lacks.
+    """
+    shared = Module()
+    functions = [op for op in module.walk() if isinstance(op, FuncOp)]
+    for function in functions:
+        shared.name_of(function.sym_name.data)
+    texts: list[str] = []
+    table: list[str] = []
+    for function in functions:
+        text, types = _function(shared, function)
+        texts.append(text)
+        if _is_public(function):
+            table.append(_table_entry(shared, module, function, types))
+    body = [*shared.constants(), *shared.helpers(), *texts]
+    if table:
+        body.append("TLX_COMPILE = {\n" + "".join(table) + "}\n")
+    return "\n\n".join(["\n".join(['"""Written from IR by tlx_xdsl."""\n', _IMPORTS]), *body]), shared.refused
+
+
+def _is_public(function: FuncOp) -> bool:
+    return function.sym_visibility is None or function.sym_visibility.data == "public"
+
+
+def _function(shared: Module, function: FuncOp) -> tuple[str, dict[str, str]]:
+    fn = Function(shared, shared.function_names())
+    entry = function.body.blocks[0]
+    types: dict[str, str] = {}
+    names: list[str] = []
+    for index, name in parameters(fn, entry):
+        names.append(name)
+        try:
+            types[name] = signature(entry.args[index].type, _divisibility(function, index))
+        except NotExpressible as reason:
+            raise error_at(entry.args[index], f"tlx reverse has no word for {reason}") from reason
+    if has_cycle(function.body):
+        raise error_at(
+            function, f"tlx reverse has no word for the jumps of '{function.sym_name.data}', which go in a cycle"
+        )
+    blocks(fn, entry)
+    noinline = function.attributes.get("noinline")
+    apart = isinstance(noinline, IntegerAttr) and bool(noinline.value.data)
+    decorator = "@tlx_xdsl.jit(noinline=True)" if apart else "@tlx_xdsl.jit"
+    head = f"def {shared.name_of(function.sym_name.data)}({', '.join(names)}):"
+    lines = fn.lines or ["    pass"]
+    if all(line.lstrip().startswith("#") for line in lines):
+        lines = [*lines, "    pass"]
+    return "\n".join([decorator, head, *lines]) + "\n", types
+
+
+def _divisibility(function: FuncOp, index: int) -> int:
+    attributes = function.arg_attrs
+    if attributes is None:
+        return 1
+    number = attributes.data[index].data.get("tt.divisibility")
+    return number.value.data if isinstance(number, IntegerAttr) else 1
+
+
+def _table_entry(shared: Module, module: ModuleOp, function: FuncOp, types: dict[str, str]) -> str:
+    lines = [f'    "{shared.name_of(function.sym_name.data)}": {{\n        "signature": {{\n']
+    lines += [f'            "{name}": "{type_}",\n' for name, type_ in types.items()]
+    lines.append("        },\n")
+    target = module.attributes.get("ttg.target")
+    if isinstance(target, StringAttr) and (digits := target.data.removeprefix("cuda:")).isdigit():
+        suffix = "a" if int(digits) >= 90 else ""
+        lines.append(f'        "target": "sm_{digits}{suffix}",\n')
+    for attribute, option in (("ttg.num-warps", "num_warps"), ("ttg.num-ctas", "num_ctas"), ("ttg.maxnreg", "maxnreg")):
+        value = module.attributes.get(attribute)
+        if isinstance(value, IntegerAttr):
+            lines.append(f'        "{option}": {value.value.data},\n')
+    if (cluster := cluster_dims(module)) is not None:
+        lines.append(f'        "cluster": {cluster},\n')
+    return "".join([*lines, "    },\n"])

@@ -1,0 +1,231 @@
+"""How element types, numbers and layouts are written in the language."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any, cast
+
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    DenseIntOrFPElementsAttr,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tlx_xdsl.decompile.text import UNARY, Text, call, tupled
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
+from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.layouts.encodings import (
+    Layout,
+    NvmmaSharedLayout,
+    PaddedSharedLayout,
+    SharedLinearLayout,
+    SwizzledSharedLayout,
+    TensorMemoryLayout,
+)
+from tlx_xdsl.layouts.shared import default_nvmma_layout, default_shared_layout
+
+_FLOATS: dict[type[Attribute], tuple[str, str]] = {
+    Float8E4M3FNType: ("float8e4nv", "fp8e4nv"),
+    Float8E5M2Type: ("float8e5", "fp8e5"),
+    Float16Type: ("float16", "fp16"),
+    BFloat16Type: ("bfloat16", "bf16"),
+    Float32Type: ("float32", "fp32"),
+    Float64Type: ("float64", "fp64"),
+}
+"""The name in the language, and the spelling in signatures."""
+
+
+class NotExpressible(Exception):
+    """The language has no word for something."""
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """The shape of a block; of a scalar ()."""
+    tensor = as_tensor(value.type)
+    return () if tensor is None else tensor.get_shape()
+
+
+def element_of(type_: Attribute) -> Attribute:
+    """The type of the elements; of a scalar its own."""
+    tensor = as_tensor(type_)
+    return type_ if tensor is None else tensor.element_type
+
+
+def bits_of_integer(type_: Attribute) -> int | None:
+    """Bits of an integer type; None for any other type."""
+    return cast(int, type_.width.data) if isinstance(type_, IntegerType) else None  # pyright: ignore
+
+
+def _is_unsigned(type_: Attribute) -> bool:
+    return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED  # pyright: ignore
+
+
+def dtype(type_: Attribute, *, unsigned: bool = False) -> str:
+    """An element type in the language. The IR's integers have no sign: they are signed here unless told otherwise.
+
+    Raises NotExpressible for a type that no value in a kernel has.
+    """
+    element = element_of(type_)
+    if isinstance(element, PointerType):
+        const = ", const=True" if element.address_space.data == PtrAddrSpace.Constant.value else ""
+        return f"tl.pointer_type({dtype(element.pointee, unsigned=unsigned)}{const})"
+    if (width := bits_of_integer(element)) is not None:
+        unsigned = (unsigned or _is_unsigned(element)) and width > 1
+        return f"tl.{'u' if unsigned else ''}int{width}"
+    if type(element) in _FLOATS:
+        return f"tl.{_FLOATS[type(element)][0]}"
+    raise NotExpressible(f"the type {element}")
+
+
+def signature(type_: Attribute, divisibility: int = 1) -> str:
+    """The type of an argument as a signature spells it.
+
+    Raises NotExpressible for a type that no argument has.
+    """
+    suffix = f":{divisibility}" if divisibility > 1 else ""
+    if isinstance(type_, TensorDescType):
+        return f"tensordesc<{signature(type_.element_type)}[{', '.join(map(str, type_.shape))}]>"
+    if isinstance(type_, PointerType):
+        const = "k" if type_.address_space.data == PtrAddrSpace.Constant.value else ""
+        return f"*{const}{signature(type_.pointee)}{suffix}"
+    if (width := bits_of_integer(type_)) is not None:
+        return f"{'u' if _is_unsigned(type_) else 'i'}{width}{suffix}"
+    if type(type_) in _FLOATS:
+        return _FLOATS[type(type_)][1]
+    raise NotExpressible(f"an argument of type {type_}")
+
+
+TRANSPARENT = {"ttg.convert_layout", "tlx.require_layout", "tlx.release_layout"}
+"""Operations that change nothing but a layout: kernels leave the choice to the compiler."""
+
+
+def unwrapped(value: SSAValue) -> SSAValue:
+    """The value in front of all changes of its layout."""
+    while isinstance(value.owner, Operation) and value.owner.name in TRANSPARENT:
+        value = value.owner.operands[0]
+    return value
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def number_of(value: SSAValue) -> int | float | bool | None:
+    """The number that a constant holds, everywhere when it is a block; None for what is no such constant."""
+    op = unwrapped(value).owner
+    if not isinstance(op, ConstantOp):
+        return None
+    match op.value:
+        case IntegerAttr():
+            return _integer(op.value.value.data, op.value.type)
+        case FloatAttr():
+            return op.value.value.data
+        case DenseIntOrFPElementsAttr():
+            if not op.value.is_splat():
+                return None
+            number: Any = op.value.get_values()[0]
+            return number if isinstance(number, float) else _integer(int(number), op.value.get_element_type())
+        case _:
+            return None
+
+
+def _integer(number: int, type_: Attribute) -> int | bool:
+    """The number as the signed integer with these bits; of one bit it is a truth value."""
+    width = bits_of_integer(type_) or 64
+    if width == 1:
+        return bool(number)
+    number &= (1 << width) - 1
+    return number - (1 << width) if number >> (width - 1) else number
+
+
+def literal(number: int | float | bool) -> Text:
+    """A number as Python writes it."""
+    if isinstance(number, float) and not math.isfinite(number):
+        return Text(f'float("{number}")')
+    text = repr(number)
+    return Text(text, UNARY) if text.startswith("-") else Text(text)
+
+
+def is_natural(number: int | float | bool, type_: Attribute) -> bool:
+    """Whether a kernel gives the number this type where nothing else decides: int32, float32, int1."""
+    if isinstance(number, bool):
+        return type_ == IntegerType(1)
+    if isinstance(number, int):
+        return type_ == IntegerType(32)
+    return isinstance(type_, Float32Type) and survives_float32(number)
+
+
+def survives_float32(number: int | float) -> bool:
+    """Whether float32 holds the number exactly, and not as a denormal."""
+    if isinstance(number, int) or not number or not math.isfinite(number):
+        return True
+    try:
+        return struct.unpack("<f", struct.pack("<f", number))[0] == number and abs(number) >= 2.0**-126
+    except OverflowError:
+        return False
+
+
+def full(shape: tuple[int, ...], number: int | float | bool, type_: Attribute) -> Text:
+    """A constant of this type."""
+    if shape and not number and math.copysign(1, number) == 1:
+        return call("tl.zeros", tupled(shape), dtype(type_))
+    return call("tl.full", tupled(shape), literal(number), dtype(type_))
+
+
+# --- layouts of buffers ----------------------------------------------------------------------------------------------
+
+
+def buffer_layout(layout: Layout | None, shape: tuple[int, ...], bits: int, element: Attribute) -> str | None:
+    """The argument `layout` of a buffer of `shape`; None for the layout that it has without.
+
+    Raises NotExpressible for a layout that can't be asked for.
+    """
+    if layout is None or _is_default(layout, shape, bits):
+        return None
+    match layout:
+        case SwizzledSharedLayout(vec, per_phase, max_phase, order, ()):
+            numbers = f"{vec}, {per_phase}, {max_phase}, {tupled(order)}"
+            return f"tlx.swizzled_shared_layout_encoding({numbers})"
+        case SharedLinearLayout():
+            bases = f"{list(map(list, layout.offset))}, {list(map(list, layout.block))}"
+            return f"tlx.shared_linear_layout_encoding({bases}, {layout.alignment})"
+        case PaddedSharedLayout():
+            pairs = [list(pair) for pair in zip(layout.intervals, layout.paddings, strict=True)]
+            bases = f"{list(map(list, layout.offset))}, {list(map(list, layout.block))}"
+            return f"tlx.padded_shared_layout_encoding.with_bases({pairs}, {bases})"
+        case NvmmaSharedLayout() if not layout.cga_layout:
+            return _nvmma(layout, shape, bits, element)
+        case TensorMemoryLayout() if not layout.two_ctas and not layout.cga_layout:
+            return f"tlx.tensor_memory_layout_encoding({layout.block_m}, {layout.block_n}, {layout.col_stride})"
+        case _:
+            raise NotExpressible(f"the layout {layout}")
+
+
+def _nvmma(layout: NvmmaSharedLayout, shape: tuple[int, ...], bits: int, element: Attribute) -> str:
+    order = tuple(reversed(range(len(shape))))
+    if layout.transposed:
+        order = (order[1], order[0], *order[2:])
+    widest = default_nvmma_layout(shape, bits, transposed=layout.transposed)
+    if layout.swizzling_byte_width not in (0, widest.swizzling_byte_width) or layout.rank != len(shape):
+        raise NotExpressible(f"the layout {layout} of a buffer of {list(shape)} elements")
+    flags = "" if layout.swizzling_byte_width == widest.swizzling_byte_width else ", swizzled=False"
+    flags += ", fp4Padded=True" if layout.fp4_padded else ""
+    return f"tlx.nv_mma_shared_layout_encoding({list(shape)}, {list(order)}, {dtype(element)}{flags})"
+
+
+def _is_default(layout: Layout, shape: tuple[int, ...], bits: int) -> bool:
+    if isinstance(layout, TensorMemoryLayout):
+        block = (min(shape[-2], 128), min(shape[-1], 256), 1)
+        return not layout.two_ctas and (layout.block_m, layout.block_n, layout.col_stride) == block
+    return layout == default_shared_layout(shape, bits)

@@ -1,0 +1,43 @@
+"""Arrays of any element type, those of `ml_dtypes` (bf16, 8-bit floats) included."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+"""A numpy array or scalar of any element type."""
+
+
+def is_small_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a floating-point type is narrower than f32: arithmetic on it is done in f32 and rounded."""
+    return dtype.itemsize < 4 and (dtype.kind == "f" or dtype.name.startswith(("bfloat", "float")))
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether `dtype` is a floating-point type, ours included."""
+    return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
+
+
+def unsigned(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The unsigned type of the same width as a signed integer; i1 stays."""
+    return dtype if dtype.kind == "b" else np.dtype(f"u{dtype.itemsize}")
+
+
+def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Values whose every bit is set: NaN as a float, -1 as an integer."""
+    if dtype.kind == "b":
+        return np.ones(shape, dtype)
+    return np.full(shape, 0xFF, np.uint8)[..., None].repeat(dtype.itemsize, -1).view(dtype)[..., 0]
+
+
+def where(condition: Any, a: Any, b: Any) -> Array:
+    """`numpy.where`, which gives a scalar for scalars."""
+    return cast(Array, np.where(condition, a, b)[()])
+
+
+def truncate_tf32(values: Array) -> Array:
+    """f32 as the tensor cores read it for tf32: the low 13 bits of the mantissa play no part."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
