@@ -31,7 +31,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: docs docs-serve bench bench-gpu table build clean distclean
+.PHONY: docs docs-serve size bench bench-gpu table build clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -94,6 +94,9 @@ table: $(TRITON_VERSIONS:%=setup-triton-%) ## Compile all kernels for all target
 
 setup-triton-%:
 	$(MAKE) setup VENV=.venv-$* TRITON_VERSION=$* EXTRAS=test,nvidia
+
+size: ## Count the lines and tokens of each package (variable: AGAINST, a revision of git to compare with)
+	$(PYTHON) benchmarks/size.py $(AGAINST:%=--against %)
 
 bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/compile_time.py
