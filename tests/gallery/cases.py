@@ -1,17 +1,14 @@
-"""What a kernel of the corpus is compiled with, and on which versions of Triton it can be expressed."""
+"""What a kernel of the galleries is compiled with, and which versions of Triton can express it."""
 
-import re
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import triton
+from tests.versions import RELEASE
 
 HOPPER = 90
 BLACKWELL = 100
-
-VERSION = tuple(int(part) for part in re.findall(r"\d+", triton.__version__)[:2])
-"""The installed Triton, as in (3, 9)."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,13 @@ def until(major: int, minor: int, why: str) -> Unsupported:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """The value of a compile-time argument that is a string."""
+
+    value: str
+
+
+@dataclass(frozen=True)
 class Case:
     """A kernel and all that Triton needs to know to compile it."""
 
@@ -50,30 +54,43 @@ class Case:
     arguments: dict[str, Any]
     """For each run-time argument its type: "*fp16", "i32", ... or, if it is divisible by 16, "*fp16:16", or a tuple
     of types. For each compile-time argument its value (a string is wrapped into `Constant`)."""
-    archs: tuple[int, ...]
-    options: dict[str, Any] = field(default_factory=dict)
+    archs: tuple[int, ...] = (HOPPER,)
+    """What stock compiles it for."""
     limits: tuple[Unsupported, ...] = ()
+    library: bool = False
+    """Whether the kernel calls what stock writes in its language over primitives: then IR need not be equal."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """The compiler's: `num_warps` and the like."""
 
     @property
     def is_gluon(self) -> bool:
+        """Whether it is written in Gluon."""
         return self.kernel.is_gluon()
 
     @property
     def skipped_reason(self) -> str | None:
         """Why the installed Triton can't express this kernel; None if it can."""
-        reasons = [limit.reason(VERSION) for limit in self.limits]
+        reasons = [limit.reason(RELEASE) for limit in self.limits]
         return next((reason for reason in reasons if reason), None)
 
 
-@dataclass(frozen=True)
-class Constant:
-    """The value of a compile-time argument that is a string."""
-
-    value: str
+_registered: list[Case] = []
 
 
-CASES: dict[str, Case] = {}
-"""All kernels of the corpus by name, in the order of their definition."""
+@contextlib.contextmanager
+def collected() -> Iterator[list[Case]]:
+    """Give the cases that are made meanwhile, in their order, and to nobody else."""
+    global _registered
+    outer, _registered = _registered, []
+    try:
+        yield _registered
+    finally:
+        _registered = outer
+
+
+def registered() -> list[Case]:
+    """Return the cases of all modules that were imported, in the order of their definition."""
+    return list(_registered)
 
 
 def case(
@@ -82,15 +99,26 @@ def case(
     name: str | None = None,
     archs: tuple[int, ...] = (HOPPER,),
     limits: tuple[Unsupported, ...] = (),
+    library: bool = False,
     **options: Any,
 ) -> Callable[[Any], Any]:
-    """Put a kernel into the corpus. Stacked, it puts the same kernel in with several sets of arguments."""
+    """Make a case of a jitted function; stacked, several, each with its name. See `Case` for the arguments."""
 
     def register(kernel: Any) -> Any:
-        case_name = name or kernel.__name__
-        if case_name in CASES:
-            raise ValueError(f"two kernels of the corpus are called {case_name}")
-        CASES[case_name] = Case(case_name, kernel, arguments, archs, options, limits)
+        _registered.append(Case(name or kernel.__name__, kernel, arguments, archs, limits, library, options))
         return kernel
 
     return register
+
+
+def named(cases: list[Case]) -> dict[str, Case]:
+    """Return cases by name.
+
+    Raises:
+        ValueError: two of them have the same name.
+    """
+    found = {each.name: each for each in cases}
+    if len(found) != len(cases):
+        names = [each.name for each in cases]
+        raise ValueError(f"two kernels are called {next(name for name in names if names.count(name) > 1)}")
+    return found

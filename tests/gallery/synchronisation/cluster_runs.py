@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 
 import tlx_xdsl
-from tests.unit.interpreter.example_runs import Case
-from tests.unit.interpreter.kernels import (
+from tests.gallery.synchronisation import (
     attention,
     clc_gemm,
     cluster_gemm,
@@ -17,6 +16,7 @@ from tests.unit.interpreter.kernels import (
     pair_persistent,
     remote_ring,
 )
+from tests.gallery.synchronisation.example_runs import Case
 
 TOLERANCE = 1e-3
 """Largest norm of the difference over the norm of the result: one rounding to f16."""

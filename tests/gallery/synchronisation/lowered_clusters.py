@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.unit.interpreter.cluster_runs import CASES
-from tests.unit.interpreter.example_runs import Case
+from tests.gallery.synchronisation.cluster_runs import CASES
+from tests.gallery.synchronisation.example_runs import Case
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.interpret import signature_of
 

@@ -7,12 +7,12 @@ import zlib
 
 import pytest
 
+from tests.gallery.synchronisation.zoo.benign import BENIGN
+from tests.gallery.synchronisation.zoo.judging import benign_mutants, rows, unused
+from tests.gallery.synchronisation.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR, Case
+from tests.gallery.synchronisation.zoo.mutations import sites
+from tests.gallery.synchronisation.zoo.running import ISSUE, run_mutant, run_plan
 from tests.unit import volume
-from tests.unit.interpreter.zoo.benign import BENIGN
-from tests.unit.interpreter.zoo.judging import benign_mutants, rows, unused
-from tests.unit.interpreter.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR, Case
-from tests.unit.interpreter.zoo.mutations import sites
-from tests.unit.interpreter.zoo.running import ISSUE, run_mutant, run_plan
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
 

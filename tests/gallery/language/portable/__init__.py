@@ -1,1 +1,1 @@
-"""Kernels of the plain language by topic, written for the comparison with stock Triton."""
+"""Kernels of the plain language by topic, which stock's frontend and ours must read alike."""

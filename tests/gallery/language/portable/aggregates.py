@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from triton.language.core import _aggregate as aggregate
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 @aggregate

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import cuda
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 @case({"x": "*i32:16", "q": "*i8:16", "out": "*i32:16", "n": "i32"})

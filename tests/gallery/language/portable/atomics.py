@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 @case({"x": "*i32:16", "u": "*u32:16", "w": "*i64:16", "n": "i32"})

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 class Bounds(NamedTuple):

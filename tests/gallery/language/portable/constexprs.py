@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import Constant, case
+from tests.gallery.cases import Constant, case
 
 WIDTH = tl.constexpr(64)
 SCALE = tl.constexpr(0.125)

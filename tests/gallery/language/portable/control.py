@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 @case({"x": "*fp32:16", "out": "*fp32:16", "rows": "i32", "columns": "i32", "BLOCK": 64})

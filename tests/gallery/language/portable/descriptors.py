@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 @case({"x": "tensordesc<fp16[32,64]>", "out": "tensordesc<fp16[32,64]>", "n": "i32"})

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 
 @case({"x": "*fp32:16", "d": "*fp64:16", "out": "*fp64:16"})

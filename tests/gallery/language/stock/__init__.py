@@ -1,1 +1,1 @@
-"""The kernels of the corpus, written for it, one file per topic."""
+"""Kernels over stock Triton's objects, one file per topic."""

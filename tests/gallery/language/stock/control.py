@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case
+from tests.gallery.cases import BLACKWELL, HOPPER, case
 
 
 @case({"x": "*fp32:16", "out": "*fp32:16", "n": "i32", "limit": "fp32", "BLOCK": 128})

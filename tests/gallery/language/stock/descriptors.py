@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case
+from tests.gallery.cases import BLACKWELL, HOPPER, case
 
 BOTH = (HOPPER, BLACKWELL)
 

@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case, since
+from tests.gallery.cases import BLACKWELL, HOPPER, case, since
 
 BLOCK = 1024
 
@@ -186,7 +186,7 @@ def map_elements(x, y, BLOCK: tl.constexpr):
     tl.store(y + index, high)
 
 
-@case({"x": "*fp32:16", "out": "*fp32:16", "seed": "i32", "p": "fp32", "BLOCK": 256})
+@case({"x": "*fp32:16", "out": "*fp32:16", "seed": "i32", "p": "fp32", "BLOCK": 256}, library=True)
 @triton.jit
 def dropout(x, out, seed, p, BLOCK: tl.constexpr):
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -195,7 +195,7 @@ def dropout(x, out, seed, p, BLOCK: tl.constexpr):
     tl.store(out + index, tl.where(keep, a / (1 - p), 0.0))
 
 
-@case({"out": "*fp32:16", "bits": "*u32:16", "seed": "i64", "BLOCK": 128})
+@case({"out": "*fp32:16", "bits": "*u32:16", "seed": "i64", "BLOCK": 128}, library=True)
 @triton.jit
 def random_numbers(out, bits, seed, BLOCK: tl.constexpr):
     index = tl.arange(0, BLOCK)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.corpus.cases import BLACKWELL, HOPPER, Constant, case, since
+from tests.gallery.cases import BLACKWELL, HOPPER, Constant, case, since
 
 BOTH = (HOPPER, BLACKWELL)
 

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case, since, until
+from tests.gallery.cases import BLACKWELL, HOPPER, case, since, until
 
 
 @case({"x": "*fp32:16", "y": "*fp16:16", "out": "*fp32:16", "n": "i32:16", "BLOCK": 1024}, archs=(HOPPER, BLACKWELL))

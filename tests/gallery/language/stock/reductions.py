@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case
+from tests.gallery.cases import BLACKWELL, HOPPER, case
 
 
 @case({"x": "*fp32:16", "out": "*fp32:16", "stride": "i32:16", "cols": "i32", "BLOCK": 1024}, archs=(HOPPER, BLACKWELL))
@@ -128,7 +128,7 @@ def histogram(x, out, BLOCK: tl.constexpr, BINS: tl.constexpr):
     tl.atomic_add(out + tl.arange(0, BINS), bins)
 
 
-@case({"x": "*fp32:16", "out": "*fp32:16", "best": "*fp32:16", "ROWS": 4, "BLOCK": 16})
+@case({"x": "*fp32:16", "out": "*fp32:16", "best": "*fp32:16", "ROWS": 4, "BLOCK": 16}, library=True)
 @triton.jit
 def sort_and_top(x, out, best, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     rows = tl.arange(0, ROWS)[:, None]

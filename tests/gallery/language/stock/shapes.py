@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case, since
+from tests.gallery.cases import BLACKWELL, HOPPER, case, since
 
 
 @case({"x": "*fp32:16", "y": "*fp32:16", "out": "*fp32:16", "BLOCK": 256}, archs=(HOPPER, BLACKWELL))
@@ -34,7 +34,7 @@ def permute_three_dimensions(x, out, A: tl.constexpr, B: tl.constexpr, C: tl.con
     tl.store(out + tl.arange(0, A * B * C), tl.reshape(turned, (A * B * C,)))
 
 
-@case({"x": "*fp32:16", "y": "*fp32:16", "out": "*fp32:16", "M": 16, "N": 32})
+@case({"x": "*fp32:16", "y": "*fp32:16", "out": "*fp32:16", "M": 16, "N": 32}, library=True)
 @triton.jit
 def reshape_and_concatenate(x, y, out, M: tl.constexpr, N: tl.constexpr):
     index = tl.arange(0, M * N)

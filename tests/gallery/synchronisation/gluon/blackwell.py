@@ -15,8 +15,9 @@ from triton.experimental.gluon.language.nvidia.blackwell import (
     tma,
 )
 
-from tests.corpus.cases import BLACKWELL, Constant, case, since
-from tests.corpus.gluon_names import (
+from tests.gallery.cases import BLACKWELL, Constant, case, since
+from tests.gallery.synchronisation.gluon.hopper import descriptor
+from tests.gallery.synchronisation.gluon.names import (
     PAIR_BARRIER,
     PAIR_BARRIER_SHAPE,
     reinterpret,
@@ -25,7 +26,6 @@ from tests.corpus.gluon_names import (
     tma_load,
     tma_store,
 )
-from tests.corpus.kernels.gluon_hopper import descriptor
 
 ONLY = (BLACKWELL,)
 BLACKWELL_ULTRA = 103

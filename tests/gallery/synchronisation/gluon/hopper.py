@@ -12,8 +12,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case, since, until
-from tests.corpus.gluon_names import tma_load, tma_store
+from tests.gallery.cases import BLACKWELL, HOPPER, case, since, until
+from tests.gallery.synchronisation.gluon.names import tma_load, tma_store
 
 BOTH = (HOPPER, BLACKWELL)
 

@@ -4,8 +4,8 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy, mbarrier, mma_v2
 
-from tests.corpus.cases import BLACKWELL, HOPPER, case, since
-from tests.corpus.gluon_names import barrier, copy_async, reinterpret
+from tests.gallery.cases import BLACKWELL, HOPPER, case, since
+from tests.gallery.synchronisation.gluon.names import barrier, copy_async, reinterpret
 
 BOTH = (HOPPER, BLACKWELL)
 

@@ -6,9 +6,9 @@ from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.experimental.gluon.language.nvidia.blackwell import TensorMemoryLayout, TensorMemoryScalesLayout
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
-from tests.corpus.cases import VERSION
+from tests.versions import RELEASE
 
-if VERSION >= (3, 8):
+if RELEASE >= (3, 8):
     copy_async = async_copy.async_load
     tma_load = tma.async_load
     tma_store = tma.async_store
@@ -17,7 +17,7 @@ else:
     tma_load = tma.async_copy_global_to_shared
     tma_store = tma.async_copy_shared_to_global
 
-barrier = gl.barrier if VERSION >= (3, 7) else gl.thread_barrier
+barrier = gl.barrier if RELEASE >= (3, 7) else gl.thread_barrier
 
 
 if hasattr(gl.shared_memory_descriptor, "reinterpret"):
@@ -36,7 +36,7 @@ else:
 @gluon.constexpr_function
 def split_tmem_layout(block, two_ctas=False):
     """Tensor memory whose rows are split over the two CTAs of a cluster, which multiply as a pair or separately."""
-    if VERSION >= (3, 8):
+    if RELEASE >= (3, 8):
         return TensorMemoryLayout(block, col_stride=1, cga_layout=[[1, 0]], two_ctas=two_ctas)
     return TensorMemoryLayout(block, col_stride=1, cta_split_num=(2, 1), two_ctas=two_ctas)
 
@@ -46,6 +46,6 @@ def scales_layout():
     return TensorMemoryScalesLayout()
 
 
-PAIR_BARRIER_SHAPE = gl.constexpr([2] if VERSION >= (3, 7) else [1])
-PAIR_BARRIER = gl.constexpr(mbarrier.MBarrierLayout(cga_layout=[[1] if VERSION >= (3, 7) else [0]]))
+PAIR_BARRIER_SHAPE = gl.constexpr([2] if RELEASE >= (3, 7) else [1])
+PAIR_BARRIER = gl.constexpr(mbarrier.MBarrierLayout(cga_layout=[[1] if RELEASE >= (3, 7) else [0]]))
 """The layout of the barriers of two CTAs; there are two of them, but Triton 3.6 counts them as one."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tests.unit.interpreter.zoo.benign import BENIGN, Benign
-from tests.unit.interpreter.zoo.kernels import Case, Problem
-from tests.unit.interpreter.zoo.mutations import TILE, Site, is_barrier, sites
-from tests.unit.interpreter.zoo.running import PTX, Outcome, run_mutant
+from tests.gallery.synchronisation.zoo.benign import BENIGN, Benign
+from tests.gallery.synchronisation.zoo.kernels import Case, Problem
+from tests.gallery.synchronisation.zoo.mutations import TILE, Site, is_barrier, sites
+from tests.gallery.synchronisation.zoo.running import PTX, Outcome, run_mutant
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, WarpSpecializePartitionsOp
 from tlx_xdsl.interpreter.faults import place
 from tlx_xdsl.interpreter.users import task_of, users

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.unit.interpreter import cluster_runs
+from tests.gallery.synchronisation import cluster_runs
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.interpret import passes_until
@@ -19,7 +19,7 @@ from tlx_xdsl.tools.loading import load_kernel
 from tlx_xdsl.transforms.pipelines import run_pipeline
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
-CLUSTER_KERNELS = Path(__file__).resolve().parents[1] / "kernels"
+CLUSTER_KERNELS = Path(__file__).resolve().parents[1]
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """Stages: behind the frontend, behind storage aliasing, behind the last pass."""

@@ -1,4 +1,4 @@
-"""Print the table of the mutation zoo: `python -m tests.unit.interpreter.zoo.report [KERNEL ...]`."""
+"""Print the table of the mutation zoo: `python -m tests.gallery.synchronisation.zoo.report [KERNEL ...]`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 import time
 from collections import Counter
 
-from tests.unit.interpreter.zoo.judging import Row, rows
-from tests.unit.interpreter.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR
-from tests.unit.interpreter.zoo.running import ISSUE, PTX
+from tests.gallery.synchronisation.zoo.judging import Row, rows
+from tests.gallery.synchronisation.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR
+from tests.gallery.synchronisation.zoo.running import ISSUE, PTX
 from tlx_xdsl.interpreter.faults import place
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.unit.interpreter.zoo.kernels import Problem
+from tests.gallery.synchronisation.zoo.kernels import Problem
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.faults import Deadlock

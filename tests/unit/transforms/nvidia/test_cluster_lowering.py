@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from tests.unit.interpreter.cluster_runs import CASES
-from tests.unit.interpreter.lowered_clusters import HOPPER, PAIRS, specialization
+from tests.gallery.synchronisation.cluster_runs import CASES
+from tests.gallery.synchronisation.lowered_clusters import HOPPER, PAIRS, specialization
 from tests.unit.volume import is_full
+from tests.versions import INSTALLED
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.ops import control
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -94,10 +95,10 @@ def test_mistakes_are_found_behind_the_pipeline_too(name, drop, message):
 
 
 def device_code(name, target=None):
-    from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+    from tlx_xdsl.backend import BackendOptions, compile_ttgir
 
     wanted = specialization(CASES[name](), target)
-    text = compile_text(CASES[name]().kernel.source, wanted, triton_version=installed_triton_version())
+    text = compile_text(CASES[name]().kernel.source, wanted, triton_version=INSTALLED)
     result = compile_ttgir(text.ttgir, BackendOptions(wanted.target, wanted.num_warps), source_name=name)
     assert result.metadata.cluster == wanted.cluster
     assert result.resources.spill_store_bytes == result.resources.spill_load_bytes == 0
@@ -175,9 +176,8 @@ def test_pairs_are_refused_where_triton_has_no_memory_for_them(version):
 @pytest.mark.backend
 @pytest.mark.parametrize("name", PAIRS)
 def test_device_code_of_pairs(name):
-    from tlx_xdsl.backend import installed_triton_version
 
-    if parse_version(installed_triton_version()) < (3, 8):
+    if parse_version(INSTALLED) < (3, 8):
         pytest.skip("no memory for pairs")
     ptx = device_code(name).ptx
     assert "cta_group::1" not in ptx

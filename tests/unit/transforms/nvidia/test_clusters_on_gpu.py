@@ -1,6 +1,6 @@
 """The cluster kernels on a GPU: remote stores and arrivals, copies between CTAs, and TMA loads for several of them.
 
-`python -m tests.unit.interpreter.test_clusters_on_gpu` prints a line for each kernel.
+`python -m tests.unit.transforms.nvidia.test_clusters_on_gpu` prints a line for each kernel.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.interpreter.cluster_runs import CASES
-from tests.unit.interpreter.lowered_clusters import HOPPER, bound, specialization
+from tests.gallery.synchronisation.cluster_runs import CASES
+from tests.gallery.synchronisation.lowered_clusters import HOPPER, bound, specialization
 from tlx_xdsl.runtime.build import build
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 

@@ -1,6 +1,6 @@
 """What the NVIDIA passes write as PTX, on a GPU: the same results as in the interpreter.
 
-`python -m tests.unit.interpreter.test_instructions_on_gpu` prints a line for each kernel.
+`python -m tests.unit.transforms.nvidia.test_instructions_on_gpu` prints a line for each kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis import test_proxy_hazards
-from tests.unit.interpreter import test_bulk, test_device_descriptors, test_lowered_instructions
+from tests.unit.interpreter import test_bulk, test_device_descriptors
+from tests.unit.transforms.nvidia import test_lowered_instructions
 from tlx_xdsl.runtime.build import build
 from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 

@@ -6,7 +6,8 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter import cluster_runs, test_bulk, test_clc, test_device_descriptors
+from tests.gallery.synchronisation import cluster_runs
+from tests.unit.interpreter import test_bulk, test_clc, test_device_descriptors
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.runtime.interpret import interpret_text

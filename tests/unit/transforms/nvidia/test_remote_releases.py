@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.unit.interpreter.cluster_runs import CASES
-from tests.unit.interpreter.lowered_clusters import specialization
+from tests.gallery.synchronisation.cluster_runs import CASES
+from tests.gallery.synchronisation.lowered_clusters import specialization
 from tlx_xdsl.interpreter.faults import Fault, Race
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.runtime.compilation import compile_text
@@ -87,7 +87,7 @@ def test_two_arrivals_side_by_side_have_one_fence():
 def test_less_is_reported(name, change):
     with pytest.raises(Race, match="nothing orders it behind") as found:
         run(name, change)
-    assert "tests/unit/interpreter/kernels/" in str(found.value.location)
+    assert "tests/gallery/synchronisation/" in str(found.value.location)
 
 
 @pytest.mark.parametrize(
