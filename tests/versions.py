@@ -7,14 +7,12 @@ is the business of `tlx_xdsl.text.profiles`. For a skip, use the decorators: the
 import pytest
 
 from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.text.profiles import PROFILES, parse_version
+from tlx_xdsl.text.profiles import parse_version
 
 SUPPORTED = ("3.6.0", "3.7.1", "3.8.0", "3.9.0")
 """One release of each supported minor version, oldest first: what `make test-all` runs on."""
 OLDEST, NEWEST = SUPPORTED[0], SUPPORTED[-1]
 """NEWEST is also the reference: its language is ours, and its operations are those of the dialects."""
-NAMES = tuple(profile.name for profile in PROFILES)
-"""The minor versions as text, such as "3.9"; each has a profile."""
 
 INSTALLED = installed_triton_version()
 """The installed release as text, such as "3.9.0"; None if there is none."""
