@@ -11,7 +11,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter.example_runs import gemm
+from tests.gallery.synchronisation.example_runs import gemm
 from tlx_xdsl.interpreter import blas, progress, workers
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.progress import Progress

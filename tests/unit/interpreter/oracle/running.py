@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
+from tests.gallery.cases import Case
 from tests.oracle import loading, ours
-from tests.oracle.cases import Case
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.interpreter.plan import Plan, make_plan
 from tlx_xdsl.text.parser import parse_module

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tests.corpus import generate
-from tests.corpus.cases import CASES
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
@@ -96,7 +95,7 @@ def run_plan(plan: Plan, run: Run, schedule: str = "round-robin", seed: int = 0)
 
 def check(name: str, arch: int, schedule: str, seed: int) -> None:
     """Run a kernel and compare; nothing may be reported."""
-    if reason := CASES[name].skipped_reason:
+    if reason := generate.cases()[name].skipped_reason:
         import pytest
 
         pytest.skip(reason)
