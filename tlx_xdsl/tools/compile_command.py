@@ -29,7 +29,7 @@ from tlx_xdsl.runtime.compilation import (
     frontend_text,
 )
 from tlx_xdsl.runtime.defaults import KernelDefaults
-from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.text.profiles import NEUTRAL, parse_version
 from tlx_xdsl.tools import bundle_option
 from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel

@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.runtime.cuda_driver import CudaDriver, CudaDriverError
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError
 from tlx_xdsl.tools import doctor_command, tlx
 
 
