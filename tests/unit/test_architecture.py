@@ -54,8 +54,15 @@ ALONE = {"language", "backend"}
 EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
 """Imports between rooms on the same floor that are as they should be."""
 
-ALIASES = {PACKAGE / "analysis" / "program_address" / "__init__.py"}
+ALIASES = {
+    PACKAGE / "analysis" / "program_address" / "__init__.py",
+    PACKAGE / "runtime" / "bound.py",
+    PACKAGE / "runtime" / "triton_kernel.py",
+}
 """Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
+
+RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "bundle": 2, "jit": 2, "sweep": 2}
+"""The packages of `runtime`; the files beside them are the compile driver."""
 
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 """Rooms that may import Triton, somewhere: none does at its door."""
@@ -177,6 +184,25 @@ def test_no_import_climbs(room: str):
         for path in files_of(room)
         for line, name in imports_of(path)
         if (other := room_of(name)) and not may_import(room, other)
+    ]
+    assert climbing == []
+
+
+def test_packages_of_the_runtime_import_lower_ones_only():
+    runtime = PACKAGE / "runtime"
+
+    def layer_of(name: str) -> str:
+        first = name.removeprefix("tlx_xdsl.runtime.").partition(".")[0]
+        return first if first in RUNTIME_LAYERS else ""
+
+    climbing = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in files_of("runtime")
+        if path != runtime / "__init__.py"
+        for line, name in imports_of(path)
+        if name.startswith("tlx_xdsl.runtime.")
+        and (own := layer_of(module_name(path))) != (other := layer_of(name))
+        and RUNTIME_LAYERS[other] >= RUNTIME_LAYERS[own]
     ]
     assert climbing == []
 

@@ -14,7 +14,7 @@ from tlx_xdsl.runtime.compilation import compile_text
 from tlx_xdsl.runtime.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools import compile_command, kernel_options
 from tlx_xdsl.tools.explain_command import diff
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.tools.tlx import main
@@ -105,7 +105,7 @@ def attention() -> tuple[ModuleOp, ModuleOp]:
     """The modules behind the frontend and behind the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
-    kernel, _, specialization = compile_command.load(parser.parse_args([ATTENTION_ON_HOPPER]))
+    kernel, _, specialization = kernel_options.load(parser.parse_args([ATTENTION_ON_HOPPER]))
     texts: list[str] = []
     compile_text(kernel.source, specialization, verify=False, on_stage=lambda _, text: texts.append(text))
     return parse_module(texts[0]), parse_module(texts[-1])

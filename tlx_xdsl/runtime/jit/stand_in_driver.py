@@ -15,7 +15,7 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from tlx_xdsl.runtime.launcher import WARP_SIZE
+from tlx_xdsl.runtime.launch.launcher import WARP_SIZE
 from tlx_xdsl.targets import target_named
 
 

@@ -15,8 +15,8 @@ import triton
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, cluster_option
-from tlx_xdsl.runtime.triton_errors import DoesNotFitError
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, HINTS, cluster_option
+from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
 

@@ -1,7 +1,4 @@
-"""Launches a compiled kernel with nothing but the CUDA driver.
-
-A `Launcher` is made from what the compiler leaves behind: the cubin and a few numbers. No Triton, torch or C
-compiler is involved, so it also runs kernels that were compiled ahead of time on another machine.
+"""The parameters of a kernel: what each argument becomes in the memory that the driver reads.
 
 How Triton's NVIDIA backend lays out a kernel's parameters, which is what this file reproduces:
 
@@ -21,7 +18,6 @@ Tensor maps are filled as stock Triton fills them (backends/nvidia/driver.py and
 from __future__ import annotations
 
 import ctypes
-import math
 import operator
 import re
 import struct
@@ -29,41 +25,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from tlx_xdsl.runtime.cuda_driver import (
+from tlx_xdsl.runtime.launch.cuda_driver import (
     MAX_TENSOR_RANK,
     TENSOR_MAP_BYTES,
-    ClusterDimension,
     CudaDriver,
-    CudaDriverError,
-    FunctionAttribute,
-    LaunchAttribute,
-    LaunchAttributeId,
-    LaunchAttributeValue,
-    LaunchConfig,
     TensorMapDataType,
-    default_driver,
 )
-from tlx_xdsl.runtime.scratch import DeviceMemory, Scratch
-from tlx_xdsl.runtime.tensor_descriptor import dtype_name, element_size
-
-WARP_SIZE = 32
-
-MAX_WARPS = 32
-"""Warps of the largest CTA: 1024 threads."""
-
-DEFAULT_SHARED_LIMIT = 48 * 1024
-"""Bytes of dynamic shared memory that a kernel may use without asking first."""
-
-PORTABLE_CLUSTER_SIZE = 8
-"""CTAs of the largest cluster that needs no opt-in."""
-
-MAX_GRID = (2**31 - 1, 65535, 65535)
-"""CTAs along x, y, z."""
+from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name, element_size
 
 MAX_BOX = 256
 """Elements along one dimension of a TMA box."""
 
-_WORD = 8
+WORD = 8
 """Bytes reserved for each parameter but tensor maps. The driver reads only as many as the kernel declares."""
 
 
@@ -83,7 +56,7 @@ class ArgumentSpec(NamedTuple):
 # --- what one argument becomes ----------------------------------------------------------------------------
 
 
-class _Parameter(Protocol):
+class Parameter(Protocol):
     """An argument's part of the parameter block."""
 
     @property
@@ -121,7 +94,7 @@ class _Integer:
         if not self.minimum <= number <= self.maximum:
             raise OverflowError(f"{where}: expected {self.minimum} to {self.maximum} ({self.name}), got {number}")
         _check_multiple(number, self.divisor, where, f"a number ({self.name})", str(number))
-        _store(addresses[0], struct.pack("<" + self.code, number))
+        store(addresses[0], struct.pack("<" + self.code, number))
 
 
 @dataclass(frozen=True)
@@ -143,7 +116,7 @@ class _Float:
             data = self.pack(float(value))
         except OverflowError:
             raise OverflowError(f"{where}: expected a finite {self.name}, got {value}") from None
-        _store(addresses[0], data)
+        store(addresses[0], data)
 
 
 @dataclass(frozen=True)
@@ -157,12 +130,12 @@ class _Pointer:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return (_WORD,)
+        return (WORD,)
 
     def write(self, value: Any, addresses: Sequence[int], where: str, driver: CudaDriver) -> None:
         address = self._address(value, where, driver)
         _check_multiple(address, self.divisor, where, f"an address ({self.name})", f"{address:#x}")
-        _store(addresses[0], struct.pack("<Q", address))
+        store(addresses[0], struct.pack("<Q", address))
 
     def _address(self, value: Any, where: str, driver: CudaDriver) -> int:
         if value is None:
@@ -205,9 +178,9 @@ class _Descriptor:
         self._encode(value, addresses[0], where, driver)
         rank = len(self.block)
         for address, extent in zip(addresses[1 : rank + 1], value.shape, strict=True):
-            _store(address, struct.pack("<i", extent))
+            store(address, struct.pack("<i", extent))
         for address, stride in zip(addresses[rank + 1 :], value.strides, strict=True):
-            _store(address, struct.pack("<q", stride))
+            store(address, struct.pack("<q", stride))
 
     def _check(self, value: Any, where: str) -> None:
         if not all(hasattr(value, field) for field in ("base", "shape", "strides", "block_shape")):
@@ -243,7 +216,7 @@ class _Descriptor:
         )
 
 
-def _store(address: int, data: bytes) -> None:
+def store(address: int, data: bytes) -> None:
     ctypes.memmove(address, data, len(data))
 
 
@@ -302,7 +275,7 @@ def _integers() -> dict[str, _Integer]:
     return types
 
 
-_SCALARS: dict[str, _Parameter] = {
+_SCALARS: dict[str, Parameter] = {
     **_integers(),
     "fp16": _Float("fp16", 2, lambda value: struct.pack("<e", value)),
     "bf16": _Float("bf16", 2, _pack_bf16),
@@ -335,9 +308,9 @@ def split_type(text: str) -> tuple[str, int]:
     return match["type"], int(match["divisor"] or 1)
 
 
-def _read_arguments(
+def read_arguments(
     kernel: str, arguments: Sequence[ArgumentSpec], tensordesc_meta: Sequence[Mapping[str, Any]]
-) -> list[_Parameter]:
+) -> list[Parameter]:
     """Turn the signature into parameters.
 
     Raises ValueError for a type or metadata that cannot be launched.
@@ -349,9 +322,9 @@ def _read_arguments(
             f"got {len(tensordesc_meta)} entries"
         )
     entries = iter(tensordesc_meta)
-    parameters: list[_Parameter] = []
+    parameters: list[Parameter] = []
     for index, spec in enumerate(arguments):
-        where = _where(kernel, index, spec)
+        where = argument_name(kernel, index, spec)
         plain, divisor = split_type(spec.type)
         if plain.startswith("tensordesc"):
             parameters.append(_read_descriptor(plain, next(entries), where))
@@ -408,14 +381,14 @@ def read_tensor_map_format(meta: Mapping[str, Any], where: str) -> TensorMapForm
     )
 
 
-def _where(kernel: str, index: int, spec: ArgumentSpec) -> str:
+def argument_name(kernel: str, index: int, spec: ArgumentSpec) -> str:
     return f"argument {index + 1}, {spec.name!r} of kernel {kernel!r}"
 
 
 # --- the parameter block ----------------------------------------------------------------------------------
 
 
-class _ParameterBlock:
+class ParameterBlock:
     """Host memory for the parameters of one launch, zeroed, and the list of their addresses.
 
     addresses: one per kernel parameter; tensor maps are 128-byte aligned.
@@ -424,261 +397,20 @@ class _ParameterBlock:
 
     def __init__(self, offsets: Sequence[int]):
         # The last parameter is a word. ctypes aligns to 16 bytes at best, so there is room to start later.
-        self._memory = ctypes.create_string_buffer(offsets[-1] + _WORD + TENSOR_MAP_BYTES)
+        self._memory = ctypes.create_string_buffer(offsets[-1] + WORD + TENSOR_MAP_BYTES)
         start = ctypes.addressof(self._memory)
         start += -start % TENSOR_MAP_BYTES
         self.addresses = [start + offset for offset in offsets]
         self.pointers = (ctypes.c_void_p * len(offsets))(*self.addresses)
 
 
-def _offsets(sizes: Sequence[int]) -> list[int]:
+def offsets_of(sizes: Sequence[int]) -> list[int]:
     """Place parameters of these sizes one after the other: tensor maps 128-byte aligned, others in a word."""
     offsets: list[int] = []
     end = 0
     for size in sizes:
-        slot = TENSOR_MAP_BYTES if size == TENSOR_MAP_BYTES else _WORD
+        slot = TENSOR_MAP_BYTES if size == TENSOR_MAP_BYTES else WORD
         offset = -(-end // slot) * slot
         offsets.append(offset)
         end = offset + slot
     return offsets
-
-
-# --- the launcher -----------------------------------------------------------------------------------------
-
-
-class Launcher:
-    """A compiled kernel, ready to be launched on the current GPU.
-
-    cubin:            the kernel's code.
-    name:             its entry point.
-    arguments:        its arguments in order; plain (name, type) pairs will do.
-    num_warps:        warps per CTA in total, those of warp-specialised partitions included.
-    shared:           dynamic shared memory per CTA, in bytes.
-    tensordesc_meta:  for each tensordesc argument what Triton's metadata says of it: `swizzle`, `elem_size`
-                      (bytes), `elem_type`, `block_size` (the TMA box, already clamped), `fp4_padded`.
-    cluster:          CTAs per cluster along x, y, z. Grids count CTAs, so they must be multiples of it.
-    global_scratch_size: bytes of scratch memory per CTA, allocated at the first launch of a stream (`Scratch`).
-    profile_scratch_size: bytes of Triton's profiler per CTA; only 0 is supported.
-    launch_pdl:       the kernel may start before its predecessor in the stream has finished.
-    launch_cooperative_grid: all CTAs must be resident at once.
-    driver:           replaces the process's CUDA driver; for tests.
-
-    Making a Launcher needs no GPU: the cubin is loaded at the first launch in a CUDA context, once per
-    context.
-
-    Raises ValueError for a signature or a number that no launch could satisfy, NotImplementedError for the
-    profiler's memory, and for scratch memory with launch_pdl: two launches would use it at once.
-    """
-
-    def __init__(
-        self,
-        cubin: bytes,
-        *,
-        name: str,
-        arguments: Sequence[ArgumentSpec] | Sequence[tuple[str, str]],
-        num_warps: int,
-        shared: int,
-        tensordesc_meta: Sequence[Mapping[str, Any]] = (),
-        cluster: Sequence[int] = (1, 1, 1),
-        global_scratch_size: int = 0,
-        profile_scratch_size: int = 0,
-        launch_pdl: bool = False,
-        launch_cooperative_grid: bool = False,
-        driver: CudaDriver | None = None,
-    ):
-        self.cubin = cubin
-        self.name = name
-        self.arguments = tuple(ArgumentSpec(*argument) for argument in arguments)
-        self.num_warps = num_warps
-        self.shared = shared
-        self.cluster = tuple(cluster)
-        self._check_resources(global_scratch_size, profile_scratch_size, launch_pdl)
-        # What to do with each argument: its parameter, where that stands in the block, its name in errors.
-        self._plan: list[tuple[_Parameter, slice, str]] = []
-        self._sizes: list[int] = []
-        parameters = _read_arguments(name, self.arguments, tensordesc_meta)
-        for index, (spec, parameter) in enumerate(zip(self.arguments, parameters, strict=True)):
-            first = len(self._sizes)
-            self._sizes.extend(parameter.sizes)
-            self._plan.append((parameter, slice(first, len(self._sizes)), _where(name, index, spec)))
-        self._sizes.extend((_WORD, _WORD))  # global and profile scratch
-        self._offsets = _offsets(self._sizes)
-        self._attributes = _launch_attributes(self.cluster, launch_pdl, launch_cooperative_grid)
-        self._driver = driver if driver is not None else default_driver()
-        self._scratch = Scratch(self._driver, global_scratch_size)
-        self._functions: dict[int, int] = {}
-
-    def __call__(self, grid: int | Sequence[int], *args: Any, stream: Any = None) -> None:
-        """Enqueue the kernel on a grid of `grid` CTAs (one to three numbers); return without waiting for it.
-
-        Reading the arguments takes some ten microseconds per descriptor: use `bind` for launches that repeat.
-
-        stream: a CUstream as an integer, an object with `cuda_stream` such as torch's, or None for the legacy
-        default stream, which is the one torch works on unless told otherwise.
-
-        A grid with a zero in it launches nothing, as in Triton.
-
-        Raises TypeError for a wrong number or type of arguments, OverflowError for a number that its type
-        cannot hold, ValueError for an impossible grid, CudaDriverError if the driver refuses the kernel or
-        the launch.
-        """
-        self.bind(grid, *args, stream=stream)()
-
-    def bind(self, grid: int | Sequence[int], *args: Any, stream: Any = None) -> Callable[[], None]:
-        """Prepare a launch and return a callable that repeats it with almost no host work.
-
-        The arguments are read now: tensors by address, descriptors by their tensor map, numbers by value. The
-        callable keeps them alive, and must be called in the CUDA context that is current now. Raises as a
-        call does.
-        """
-        dims = self._check_grid(grid)
-        self._check_count(args)
-        if 0 in dims:
-            return _launch_nothing
-        # A tensor map cannot be encoded, nor an address looked up, before there is a context.
-        context = self._driver.ensure_context()
-        function = self._function(context)
-        scratch = self._scratch.memory(dims, context, _stream_handle(stream))
-        block = self._fill(args, scratch)
-        config = self._config(dims, stream)
-        return self._driver.prepare_launch(
-            config,
-            function,
-            block.pointers,
-            keep_alive=(block, args, stream, scratch),
-            detail=f"kernel {self.name!r}, grid {dims}, cluster {self.cluster}, "
-            f"{self.num_warps} warps, {self.shared} bytes of shared memory",
-        )
-
-    def _check_resources(self, global_scratch_size: int, profile_scratch_size: int, launch_pdl: bool) -> None:
-        kernel = f"kernel {self.name!r}"
-        if not 1 <= self.num_warps <= MAX_WARPS:
-            raise ValueError(f"{kernel}: expected num_warps of 1 to {MAX_WARPS}, got {self.num_warps}")
-        if self.shared < 0:
-            raise ValueError(f"{kernel}: expected shared of 0 bytes or more, got {self.shared}")
-        if len(self.cluster) != 3 or min(self.cluster) < 1:
-            raise ValueError(f"{kernel}: expected cluster as three positive numbers, got {self.cluster}")
-        if global_scratch_size < 0:
-            raise ValueError(f"{kernel}: expected global_scratch_size of 0 bytes or more, got {global_scratch_size}")
-        if profile_scratch_size > 0:
-            raise NotImplementedError(f"{kernel} needs {profile_scratch_size} bytes of profile scratch memory per CTA")
-        if global_scratch_size and launch_pdl:
-            raise NotImplementedError(
-                f"{kernel} needs scratch memory, which a launch that starts early would share with its predecessor"
-            )
-
-    def _check_grid(self, grid: int | Sequence[int]) -> tuple[int, int, int]:
-        given = (grid,) if isinstance(grid, int) else tuple(grid)
-        if not 1 <= len(given) <= 3:
-            raise ValueError(f"kernel {self.name!r}: expected a grid of 1 to 3 numbers, got {given}")
-        x, y, z = (*(operator.index(extent) for extent in given), *[1] * (3 - len(given)))
-        dims = (x, y, z)
-        for axis, extent, limit, cluster in zip("xyz", dims, MAX_GRID, self.cluster, strict=True):
-            if not 0 <= extent <= limit:
-                raise ValueError(f"kernel {self.name!r}: expected a grid of 0 to {limit} in {axis}, got {extent}")
-            if extent % cluster:
-                raise ValueError(
-                    f"kernel {self.name!r}: expected a grid that is a multiple of the cluster's "
-                    f"{cluster} CTAs in {axis}, got {extent}"
-                )
-        return dims
-
-    def _check_count(self, args: Sequence[Any]) -> None:
-        if len(args) != len(self.arguments):
-            names = ", ".join(spec.name for spec in self.arguments)
-            raise TypeError(
-                f"kernel {self.name!r}: expected {len(self.arguments)} arguments ({names}), got {len(args)}"
-            )
-
-    def _function(self, context: int) -> int:
-        """Return the kernel's handle in `context`, loading it there the first time."""
-        function = self._functions.get(context)
-        if function is None:
-            function = self._functions[context] = self._load()
-        return function
-
-    def _load(self) -> int:
-        driver = self._driver
-        available = driver.max_shared_memory()
-        if self.shared > available:
-            raise CudaDriverError(
-                f"loading kernel {self.name!r}",
-                f"it needs {self.shared} bytes of shared memory per CTA, this GPU offers {available}",
-            )
-        function = driver.get_function(driver.load_module(self.cubin), self.name)
-        self._check_signature(function)
-        if self.shared > DEFAULT_SHARED_LIMIT:
-            driver.prefer_shared_memory(function)
-            driver.set_function_attribute(function, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared)
-        if math.prod(self.cluster) > PORTABLE_CLUSTER_SIZE:
-            driver.set_function_attribute(function, FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
-        return function
-
-    def _check_signature(self, function: int) -> None:
-        """Compare the parameters with what the cubin declares.
-
-        The driver reads as many parameters as the kernel has: with a list too short it would run past the
-        end.
-        """
-        declared = self._driver.parameter_sizes(function, len(self._sizes) + 1)
-        if declared is not None and declared != self._sizes:
-            names = ", ".join(f"{spec.name}: {spec.type}" for spec in self.arguments)
-            raise ValueError(
-                f"kernel {self.name!r}: the signature ({names}) makes parameters of {self._sizes} bytes, "
-                f"the cubin declares {declared}"
-            )
-
-    def _fill(self, args: Sequence[Any], scratch: DeviceMemory | None) -> _ParameterBlock:
-        block = _ParameterBlock(self._offsets)
-        for (parameter, slots, where), value in zip(self._plan, args, strict=True):
-            parameter.write(value, block.addresses[slots], where, self._driver)
-        # The two addresses that follow are null where a kernel needs no such memory.
-        if scratch is not None:
-            _store(block.addresses[-2], struct.pack("<Q", scratch.address))
-        return block
-
-    def _config(self, dims: tuple[int, int, int], stream: Any) -> LaunchConfig:
-        config = LaunchConfig()
-        config.grid_x, config.grid_y, config.grid_z = dims
-        config.block_x, config.block_y, config.block_z = WARP_SIZE * self.num_warps, 1, 1
-        config.shared_bytes = self.shared
-        config.stream = _stream_handle(stream)
-        if self._attributes:
-            # ctypes keeps the array alive with the structure.
-            config.attributes = (LaunchAttribute * len(self._attributes))(*self._attributes)
-            config.attribute_count = len(self._attributes)
-        return config
-
-
-def _launch_attributes(
-    cluster: Sequence[int], launch_pdl: bool, launch_cooperative_grid: bool
-) -> list[LaunchAttribute]:
-    attributes: list[LaunchAttribute] = []
-    if launch_pdl:
-        attributes.append(
-            LaunchAttribute(id=LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION, value=LaunchAttributeValue(flag=1))
-        )
-    if launch_cooperative_grid:
-        attributes.append(LaunchAttribute(id=LaunchAttributeId.COOPERATIVE, value=LaunchAttributeValue(flag=1)))
-    if math.prod(cluster) > 1:
-        dimension = ClusterDimension(*cluster)
-        attributes.append(
-            LaunchAttribute(
-                id=LaunchAttributeId.CLUSTER_DIMENSION,
-                value=LaunchAttributeValue(cluster_dimension=dimension),
-            )
-        )
-    return attributes
-
-
-def _stream_handle(stream: Any) -> int:
-    if stream is None:
-        return 0
-    handle = getattr(stream, "cuda_stream", stream)
-    if not isinstance(handle, int):
-        raise TypeError(f"stream: expected an integer, an object with cuda_stream or None, got {stream!r}")
-    return handle
-
-
-def _launch_nothing() -> None:
-    """Stand in for the launch of an empty grid, which the driver would refuse."""

@@ -20,9 +20,7 @@ import os
 import time
 import warnings
 from collections.abc import Generator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import triton
@@ -33,9 +31,9 @@ from triton.compiler import ASTSource, make_backend
 from triton.runtime.cache import CacheManager, get_cache_manager, get_dump_manager
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.runtime.compiled_kernel import TLXCompiledKernel
-from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
+from tlx_xdsl.runtime.jit.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -154,7 +152,7 @@ def _with_triton_face() -> Generator[None]:
     try:
         yield
     except CompilationError as error:
-        from tlx_xdsl.runtime.triton_errors import with_triton_face
+        from tlx_xdsl.runtime.jit.triton_errors import with_triton_face
 
         raise with_triton_face(error) from error
 
@@ -202,7 +200,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
         src.hash(),
         # Triton's text of the constants does not tell 1 from "1", nor look into tuples of functions.
         values_fingerprint(src.constants),
-        repr(_symbol(src)),
+        repr(symbol_of(src)),
         compiler_fingerprint(),
         _triton_identity(),
         f"{target.backend}:{target.arch}:{target.warp_size}",
@@ -234,7 +232,7 @@ def _compile(
 ) -> tuple[dict[str, str | bytes], dict[str, Any], dict[str, float]]:
     """The files of a compiled kernel by stage, what Triton's runtime wants to know of it, and milliseconds."""
     from tlx_xdsl.backend import compile_ttgir, start_worker
-    from tlx_xdsl.runtime.specialize import backend_options_of
+    from tlx_xdsl.runtime.jit.specialize import backend_options_of
 
     # It imports Triton while the frontend is at work.
     start_worker()
@@ -247,23 +245,6 @@ def _compile(
             warning.text, CompilationWarning, place.filename if place else src.name, place.line if place else 0
         )
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}
-
-
-def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> Specialization:
-    """What our compiler is asked for by one of Triton's requests."""
-    from tlx_xdsl.runtime.specialize import specialization_of
-
-    names = cast("list[str]", src.fn.arg_names)
-    wanted = specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
-    return replace(wanted, symbol=_symbol(src))
-
-
-def _symbol(src: ASTSource) -> str | None:
-    """The kernel's name as `jit(repr=...)` makes it of what it is compiled for; None without that."""
-    if src.fn._repr is None:
-        return None
-    constants = {src.fn.arg_names[path[0]]: value for path, value in src.constants.items() if len(path) == 1}
-    return src.fn.repr(SimpleNamespace(constants=constants, signature=src.signature))
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 
 @dataclass(eq=False)

@@ -7,17 +7,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from math import prod
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from triton.compiler import CompiledKernel
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler.compiler import AsmDict
 
-from tlx_xdsl.runtime.cuda_driver import FunctionAttribute, default_driver
-from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
-from tlx_xdsl.runtime.launcher import PORTABLE_CLUSTER_SIZE, ArgumentSpec, Launcher
+from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
+from tlx_xdsl.runtime.launch.cuda_driver import FunctionAttribute, default_driver
+from tlx_xdsl.runtime.launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import Specialization
@@ -89,8 +94,6 @@ class TLXCompiledKernel(CompiledKernel):
     @property
     def specialization(self) -> Specialization:
         """What our compiler was asked for."""
-        from tlx_xdsl.runtime.triton_compile import specialization_of_source
-
         options = cast(Any, self.metadata)._asdict()
         options["num_warps"] = options["kernel_num_warps"]
         return specialization_of_source(self.src, cast(Any, self.metadata).target, options)
@@ -143,3 +146,20 @@ def _flatten(spelled: Any, value: Any, flat: list[Any]) -> None:
             _flatten(item, part, flat)
     elif spelled != "constexpr":
         flat.append(value)
+
+
+def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> Specialization:
+    """What our compiler is asked for by one of Triton's requests."""
+    from tlx_xdsl.runtime.jit.specialize import specialization_of
+
+    names = cast("list[str]", src.fn.arg_names)
+    wanted = specialization_of(names, src.signature, src.constants, src.attrs, options, cast(int, target.arch))
+    return replace(wanted, symbol=symbol_of(src))
+
+
+def symbol_of(src: ASTSource) -> str | None:
+    """The kernel's name as `jit(repr=...)` makes it of what it is compiled for; None without that."""
+    if src.fn._repr is None:
+        return None
+    constants = {src.fn.arg_names[path[0]]: value for path, value in src.constants.items() if len(path) == 1}
+    return src.fn.repr(SimpleNamespace(constants=constants, signature=src.signature))

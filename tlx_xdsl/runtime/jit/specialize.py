@@ -8,7 +8,7 @@ from typing import Any, cast
 from tlx_xdsl.backend import BackendOptions
 from tlx_xdsl.frontend.arguments import Fixed, Signature
 from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
 from tlx_xdsl.targets import target_of
 
 Path = tuple[int, ...]
