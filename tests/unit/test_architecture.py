@@ -56,7 +56,12 @@ EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
 
 ALIASES = {
     PACKAGE / "analysis" / "program_address" / "__init__.py",
+    PACKAGE / "runtime" / "autotune.py",
     PACKAGE / "runtime" / "bound.py",
+    PACKAGE / "runtime" / "cuda_driver.py",
+    PACKAGE / "runtime" / "launcher.py",
+    PACKAGE / "runtime" / "stand_in_driver.py",
+    PACKAGE / "runtime" / "tensor_descriptor.py",
     PACKAGE / "runtime" / "triton_kernel.py",
 }
 """Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
