@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.faults import Deadlock, fault_at, place
+from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.registry import Waiting
 from tlx_xdsl.interpreter.users import lines, named_barrier_users, users
 from tlx_xdsl.text.diagnostics import source_location
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.machine import Cluster
-    from tlx_xdsl.interpreter.task import Task, Waiting
 
 _NOT_ARRIVING = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.WaitBarrierOp, ttg.LocalDeallocOp)
 """What uses a barrier without arriving at it."""

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
+from tests.versions import INSTALLED
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
@@ -610,7 +610,7 @@ def test_stock_triton_accepts_every_path():
     """Of arrays that moved; it dies of a transposed, reshaped or sliced array of buffers, which these are not now."""
     from tests.corpus.stock import reprint_in_subprocess
 
-    version = installed_triton_version()
+    version = INSTALLED
     assert version is not None
     profile = profile_for(version)
     # A later pass lowers this one.
