@@ -31,7 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.axis_rules import AxisInfo
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.ttg.attrs import layout_of
