@@ -17,27 +17,22 @@ from tlx_xdsl.transforms.layout.lower_scale_arrays import LowerScaleArraysPass
 from tlx_xdsl.transforms.layout.lower_scale_copies import LowerScaleCopiesPass
 from tlx_xdsl.transforms.layout.propagate_layout import PropagateLayoutPass
 from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import ResolvePlaceholderLayoutsPass
-from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
-from tlx_xdsl.transforms.nvidia.buffer_branches import KeepBufferBranchesPass
-from tlx_xdsl.transforms.nvidia.bulk_copies import LowerBulkCopiesPass
+from tlx_xdsl.transforms.nvidia.async_copies import LegalizeAsyncCopiesPass
+from tlx_xdsl.transforms.nvidia.barrier_lifetimes import EndBarrierLifetimesPass
+from tlx_xdsl.transforms.nvidia.buffer_lifetimes import ExtendBufferLifetimesPass
 from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
 from tlx_xdsl.transforms.nvidia.cluster_barriers import LowerClusterBarriersPass
-from tlx_xdsl.transforms.nvidia.cluster_launch_control import LowerCLCPass
-from tlx_xdsl.transforms.nvidia.device_descriptors import LowerDeviceDescriptorsPass
 from tlx_xdsl.transforms.nvidia.dynamic_subslices import LowerDynamicSubslicesPass
-from tlx_xdsl.transforms.nvidia.inline_beside_tasks import InlineBesideTasksPass
-from tlx_xdsl.transforms.nvidia.keep_buffers import KeepBuffersPass
-from tlx_xdsl.transforms.nvidia.multicast_loads import LowerMulticastLoadsPass
+from tlx_xdsl.transforms.nvidia.inline_calls_with_tasks import InlineCallsWithTasksPass
+from tlx_xdsl.transforms.nvidia.lower_to_ptx import LowerToPTXPass
+from tlx_xdsl.transforms.nvidia.lower_to_ptx_with_layouts import LowerToPTXWithLayoutsPass
+from tlx_xdsl.transforms.nvidia.memdesc_branches import KeepMemDescBranchesPass
 from tlx_xdsl.transforms.nvidia.named_barriers import LowerNamedBarriersPass
-from tlx_xdsl.transforms.nvidia.narrow_copies import LowerNarrowCopiesPass
-from tlx_xdsl.transforms.nvidia.pair_products import LowerPairProductsPass
 from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
-from tlx_xdsl.transforms.nvidia.registers import DonateRegistersPass
-from tlx_xdsl.transforms.nvidia.remote_arrivals import WeakenRemoteArrivalsPass
+from tlx_xdsl.transforms.nvidia.remote_arrivals import RelaxRemoteArrivalsPass
 from tlx_xdsl.transforms.nvidia.remote_memory import LowerRemoteMemoryPass
-from tlx_xdsl.transforms.nvidia.special_instructions import LowerSpecialInstructionsPass
-from tlx_xdsl.transforms.nvidia.thread_arrivals import LowerThreadArrivalsPass
-from tlx_xdsl.transforms.nvidia.votes import LowerVotesPass
+from tlx_xdsl.transforms.nvidia.setmaxnreg import RebalanceSetmaxnregPass
+from tlx_xdsl.transforms.nvidia.two_cta_mma import LowerTwoCTAMMAPass
 from tlx_xdsl.transforms.storage_alias.budget import StorageBudgetPass
 from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
@@ -66,73 +61,79 @@ def ttgir_pipeline(
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
-        # Refuse what the target lacks while the user's names for it are still there.
+        # --- refuse: what can't work, while the user's operations are there to point at ---
+        # What the target lacks.
         CheckTargetPass(),
-        # Refuse what can't work while the user's constructs are still there to point at.
+        # What no target can do; sets the launch attributes that the other passes read.
         TritonTLXFixupPass(),
-        # What reads registers that the tensor cores still write, in the user's own operations.
+        # Uses of registers that the tensor cores still write.
         CheckDotsInFlightPass(),
-        # What operations need of layouts and users wish for: what buffers take of memory depends on it.
+        # --- layouts of buffers: sizes in memory depend on them ---
+        # Requirements of operations become operations.
         InsertRequireLayoutPass(),
+        # Requirements reach the allocations, and layouts that the user pins reach the uses.
         PropagateLayoutPass(),
-        # Partitions have warps of their own; stock Triton has no word for a layout that is yet to come.
+        # Layouts that depend on the number of warps are computed in each partition.
         ResolvePlaceholderLayoutsPass(),
+        # No later pass changes a layout of the user's, so the marks go.
         FinalizeUserLayoutsPass(),
-        # Stock Triton has no arrays of scales; columns of tensor memory it has. It copies a matrix of them, not lines.
+        # --- legalize: operations of the user that upstream Triton refuses ---
+        # It allows one buffer of scales in an allocation.
         LowerScaleArraysPass(),
+        # It copies a matrix of scales, not the lines that the hardware copies.
         LowerScaleCopiesPass(),
-        # Stock Triton refuses them; what threads then write themselves may need a fence.
-        LowerNarrowCopiesPass(),
-        # What threads write for TMA and the tensor cores, while every buffer still has a name of its own.
+        # It refuses copies that no `cp.async` can make; threads write these themselves, so fences come later.
+        LegalizeAsyncCopiesPass(),
+        # It adds no fence between writes of threads and TMA or the tensor cores of another task.
         InsertProxyFencesPass(),
-        # Stock Triton drops requests for registers that do not add up, and knows no wishes of ours.
-        DonateRegistersPass(),
-        # What can't fit the target is told with who takes how much, while the user's buffers are still there.
+        # It drops requests for registers that do not add up.
+        RebalanceSetmaxnregPass(),
+        # --- aliasing: buffers become views of allocations ---
+        # A kernel that does not fit is refused with the sizes of the user's buffers.
         *((StorageBudgetPass(),) if check_budget else ()),
-        # Buffers that share a region become views of one allocation; sizes and offsets are settled here.
+        # Sizes and offsets of buffers that share storage.
         StorageAliasLoweringPass(),
-        # Stock Triton knows no tlx.local_alias.
+        # Upstream Triton has no op for `tlx.local_alias`.
         RewriteLocalAliasPass(whole_views=whole_views),
-        # Stock Triton 3.6 and 3.7 do not lower arith.negf.
+        # --- expand what older Triton versions lack ---
+        # 3.6 and 3.7 do not lower `arith.negf`.
         ExpandNegfPass(),
-        # Stock Triton 3.6 picks from registers only.
+        # 3.6 gathers from registers only.
         *(() if native_gathers else (ExpandLocalGatherPass(),)),
-        # Where the CTAs of a cluster wait for each other, while it is plain who uses whose memory.
+        # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
+        # Barriers where the CTAs of a cluster start and end using each other's memory.
         LowerClusterBarriersPass(),
-        # What arrivals there must release costs most of their time, and it is plain who accesses what.
-        WeakenRemoteArrivalsPass(),
-        # Stock Triton has no word for these instructions; their elements get layouts like any other.
-        LowerSpecialInstructionsPass(),
-        # Stock Triton's order of an accumulator's elements keeps the exponentials of a softmax waiting.
+        # Weaker memory ordering for arrivals at other CTAs' mbarriers, where it suffices.
+        RelaxRemoteArrivalsPass(),
+        # --- to PTX, and to TTGIR ---
+        # PTX for single instructions; its tensors get layouts like all others.
+        LowerToPTXPass(),
+        # An accumulator is reduced in the order of its columns, which costs fewer registers.
         ChainReductionsPass(),
-        # Layouts for every tensor, by the warps of its region; conversions at the borders.
+        # Layouts for all tensors, and conversions between them.
         ConvertTritonToTritonGPUPass(),
-        # The boxes of a descriptor follow its layout.
-        LowerDeviceDescriptorsPass(),
-        # Stock Triton has no word for copies without a descriptor, nor for arrivals of single threads, nor, before
-        # 3.8, for cluster launch control.
-        LowerBulkCopiesPass(),
-        LowerThreadArrivalsPass(),
-        LowerCLCPass(native=native_clc),
-        # Who votes with which element is known now.
-        LowerVotesPass(),
-        # Stock Triton knows other CTAs' memory only for tensors that span the cluster.
-        LowerMulticastLoadsPass(),
-        LowerPairProductsPass(),
+        # PTX for single operations that depends on layouts.
+        LowerToPTXWithLayoutsPass(native=native_clc),
+        # MMAs of two CTAs change the types of all accumulators of the module.
+        LowerTwoCTAMMAPass(),
+        # Accesses to other CTAs' memory; neighbouring arrivals share a fence.
         LowerRemoteMemoryPass(),
-        # What has become no address by now: stock Triton takes parts of buffers at constant places only.
+        # Parts of buffers at run-time offsets, after the passes that turn such parts into addresses.
         LowerDynamicSubslicesPass(),
-        # Stock Triton has no word for the user's named barriers.
+        # Numbers for the user's named barriers, beside Triton's own.
         LowerNamedBarriersPass(),
-        # Stock Triton reuses a barrier's memory unless its life is ended: last, when all barriers exist.
-        BarrierLifecyclePass(),
-        # The same for buffers whose addresses were taken for PTX: behind all passes that do.
-        KeepBuffersPass(),
-        # Stock Triton 3.6 and 3.7 assert when a select chooses a buffer, and they make one of a bare branch.
-        *(() if buffer_selects else (KeepBufferBranchesPass(),)),
-        # Stock Triton 3.8 can't lower calls in kernels with tasks.
-        *(() if calls_beside_tasks else (InlineBesideTasksPass(),)),
-        # What the user wants to see and asserts of layouts: last, when ours are final.
+        # --- lifetimes: when all uses of buffers exist ---
+        # Upstream Triton reuses the memory of an mbarrier that was not invalidated.
+        EndBarrierLifetimesPass(),
+        # Upstream Triton sees no use of a buffer in PTX.
+        ExtendBufferLifetimesPass(),
+        # --- work around single Triton versions ---
+        # 3.6 and 3.7 assert at a select of buffers, which MLIR makes of a bare branch.
+        *(() if buffer_selects else (KeepMemDescBranchesPass(),)),
+        # 3.8 can't lower calls in kernels with tasks.
+        *(() if calls_beside_tasks else (InlineCallsWithTasksPass(),)),
+        # --- report ---
+        # The layouts that the user prints or asserts: last, when they are final.
         DumpLayoutPass(),
     )
 

@@ -1,4 +1,4 @@
-"""`tlx-weaken-remote-arrivals`: have arrivals at other CTAs' mbarriers release no more than the kernel needs.
+"""`tlx-relax-remote-arrivals`: have arrivals at other CTAs' mbarriers release no more than the kernel needs.
 
 A release to the cluster waits until all accesses of the CTA's threads have reached the GPU's L2 cache (SASS:
 MEMBAR.ALL.GPU); beside that of a matrix product this is most of an arrival's time. `analysis.remote_releases` says what
@@ -53,10 +53,10 @@ _ACQUIRE = "fence.acquire.cluster;"
 
 
 @dataclass(frozen=True)
-class WeakenRemoteArrivalsPass(ModulePass):
+class RelaxRemoteArrivalsPass(ModulePass):
     """Say on arrivals at other CTAs' mbarriers what they release."""
 
-    name = "tlx-weaken-remote-arrivals"
+    name = "tlx-relax-remote-arrivals"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every function of a module with such arrivals."""

@@ -10,7 +10,7 @@ layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the poin
 %a = llvm.ptrtoint %p : !llvm.ptr<3> to i32
 ```
 
-Stock Triton's allocator sees no use of the buffer behind such a cast: `tlx-keep-buffers` has to run later.
+Stock Triton's allocator sees no use of the buffer behind such a cast: `tlx-extend-buffer-lifetimes` has to run later.
 """
 
 from __future__ import annotations

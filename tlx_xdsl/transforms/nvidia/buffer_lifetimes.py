@@ -1,4 +1,4 @@
-"""`tlx-keep-buffers`: keep the memory of buffers whose addresses PTX uses.
+"""`tlx-extend-buffer-lifetimes`: keep the memory of buffers whose addresses PTX uses.
 
 Stock Triton gives the memory of a buffer to another one behind its last use, and knows no use behind a cast to a
 pointer. A buffer whose address was taken is given back at every exit that its allocation reaches.
@@ -31,7 +31,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InvalBarrierOp
-from tlx_xdsl.transforms.nvidia.barrier_lifecycle import exits_of
+from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
 from tlx_xdsl.transforms.rewriting import insert_before
 
 _ENDS = (LocalDeallocOp, InvalBarrierOp)
@@ -39,10 +39,10 @@ _ENDS = (LocalDeallocOp, InvalBarrierOp)
 
 
 @dataclass(frozen=True)
-class KeepBuffersPass(ModulePass):
+class ExtendBufferLifetimesPass(ModulePass):
     """Give buffers whose addresses were taken back where their allocations' regions end."""
 
-    name = "tlx-keep-buffers"
+    name = "tlx-extend-buffer-lifetimes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of shared memory."""

@@ -1,4 +1,4 @@
-"""`tlx-lower-pair-products`: products of pairs of CTAs that each have tensors of their own, as PTX.
+"""`tlx-lower-2cta-mma`: products of pairs of CTAs that each have tensors of their own, as PTX.
 
 Stock Triton makes such products (`two_ctas`) of tensors that span both CTAs. Here the even CTA of a pair issues the
 instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 16 elements of K, and their completion
@@ -59,10 +59,10 @@ _COMMIT = (
 
 
 @dataclass(frozen=True)
-class LowerPairProductsPass(ModulePass):
+class LowerTwoCTAMMAPass(ModulePass):
     """Replace products of pairs of CTAs, and the commits of a kernel with such products, by PTX."""
 
-    name = "tlx-lower-pair-products"
+    name = "tlx-lower-2cta-mma"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle a module that has such products.

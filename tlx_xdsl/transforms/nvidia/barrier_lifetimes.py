@@ -1,4 +1,4 @@
-"""`tlx-barrier-lifecycle`: end the life of every mbarrier.
+"""`tlx-end-barrier-lifetimes`: end the life of every mbarrier.
 
 Stock Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
 is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated keeps its memory up
@@ -49,10 +49,10 @@ from tlx_xdsl.transforms.rewriting import insert_before
 
 
 @dataclass(frozen=True)
-class BarrierLifecyclePass(ModulePass):
+class EndBarrierLifetimesPass(ModulePass):
     """End every initialised mbarrier on every exit that its allocation dominates."""
 
-    name = "tlx-barrier-lifecycle"
+    name = "tlx-end-barrier-lifetimes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""

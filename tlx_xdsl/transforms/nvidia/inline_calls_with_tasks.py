@@ -1,4 +1,4 @@
-"""`tlx-inline-beside-tasks`: let stock Triton inline every function of a kernel with tasks, for Triton 3.8.
+"""`tlx-inline-calls-with-tasks`: let stock Triton inline every function of a kernel with tasks, for Triton 3.8.
 
 Its lowering of tasks looks for a note in each function, which no pass leaves in those that the default task calls.
 
@@ -27,10 +27,10 @@ _NOINLINE = "noinline"
 
 
 @dataclass(frozen=True)
-class InlineBesideTasksPass(ModulePass):
+class InlineCallsWithTasksPass(ModulePass):
     """Take the wish not to be inlined from the functions of a module with tasks."""
 
-    name = "tlx-inline-beside-tasks"
+    name = "tlx-inline-calls-with-tasks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Mark the functions in place; stock Triton's inliner does the rest."""

@@ -1,4 +1,4 @@
-"""`tlx-keep-buffer-branches`: keep stock Triton 3.6 and 3.7 from choosing between buffers by a select.
+"""`tlx-keep-memdesc-branches`: keep stock Triton 3.6 and 3.7 from choosing between buffers by a select.
 
 Their analysis of shared memory follows a buffer through branches and asserts at an `arith.select`, which MLIR makes of
 an `scf.if` that only chooses between values known before it. So each branch computes what it yields: the same bytes
@@ -47,10 +47,10 @@ _FLOATS: dict[Attribute, Attribute] = {i8: Float8E5M2Type(), i16: f16, i32: f32,
 
 
 @dataclass(frozen=True)
-class KeepBufferBranchesPass(ModulePass):
+class KeepMemDescBranchesPass(ModulePass):
     """Have the branches of an `scf.if` that chooses a buffer of shared memory compute what they yield."""
 
-    name = "tlx-keep-buffer-branches"
+    name = "tlx-keep-memdesc-branches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every `scf.if` of the module.

@@ -1,4 +1,4 @@
-"""`tlx-donate-registers`: see that every task gets the registers that it asks for.
+"""`tlx-rebalance-setmaxnreg`: see that every task gets the registers that it asks for.
 
 A multiprocessor has 65536 registers. A thread block starts with the same number for each of its threads
 (`ttg.maxnreg`, or what divides them up), and its warp groups of four warps then give some back or take some
@@ -51,10 +51,10 @@ _WISHES = (DEFAULT_REGISTERS, "tlx.exclusive", "tlx.mbarrier_try_wait_suspend_ns
 
 
 @dataclass(frozen=True)
-class DonateRegistersPass(ModulePass):
+class RebalanceSetmaxnregPass(ModulePass):
     """Check what the tasks ask for, and put it as stock Triton reads it."""
 
-    name = "tlx-donate-registers"
+    name = "tlx-rebalance-setmaxnreg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle the tasks of the module.
