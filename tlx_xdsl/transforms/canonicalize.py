@@ -13,8 +13,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -25,7 +23,6 @@ from tlx_xdsl.transforms.canonicalization import all_patterns
 from tlx_xdsl.transforms.driver import apply_patterns
 
 
-@dataclass(frozen=True)
 class CanonicalizePass(ModulePass):
     """Apply all canonicalisation rules until none applies."""
 

@@ -20,8 +20,9 @@ from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.transforms.layout.encodings import values_of
 from tlx_xdsl.transforms.layout.views import ViewOp, is_view, layout_of_source, layout_of_view, same_layout
-from tlx_xdsl.transforms.rewriting import retype
+from tlx_xdsl.transforms.rewriting import ops_of, retype
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,7 @@ def _allocation_note(value: SSAValue) -> list[str]:
 
 def _buffers(module: ModuleOp) -> Iterator[SSAValue]:
     for op in module.walk():
-        values: list[SSAValue] = [*op.results, *(arg for region in op.regions for b in region.blocks for arg in b.args)]
-        yield from (value for value in values if isinstance(value.type, MemDescType))
+        yield from (value for value in values_of(op) if isinstance(value.type, MemDescType))
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------
@@ -161,10 +161,9 @@ def _passed(module: ModuleOp) -> dict[SSAValue, list[SSAValue]]:
     """The values that calls take into functions and out of them, both ways."""
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     passed: dict[SSAValue, list[SSAValue]] = defaultdict(list)
-    for call in module.walk():
-        if not isinstance(call, CallOp) or (func := functions.get(call.callee.string_value())) is None:
-            continue
-        if not func.body.blocks:
+    for call in ops_of(module, CallOp):
+        func = functions.get(call.callee.string_value())
+        if func is None or not func.body.blocks:
             continue
         arguments: Sequence[SSAValue] = func.body.blocks[0].args
         pairs = [*zip(call.arguments, arguments, strict=True), *zip(call.res, _returned(func), strict=False)]

@@ -13,7 +13,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.transforms.rewriting import retype, retyped
+from tlx_xdsl.transforms.rewriting import ops_of, retype, retyped, with_layout
 
 EncodingMap: TypeAlias = Callable[[Attribute, bool], Attribute]
 """From the encoding of a type, and whether it is a buffer's, to the one that it shall have."""
@@ -22,9 +22,8 @@ EncodingMap: TypeAlias = Callable[[Attribute, bool], Attribute]
 def map_encodings(module: ModuleOp, change: EncodingMap) -> None:
     """Change the encodings of all values, constants, functions and expectations of `module`."""
     map_types(module, lambda type_: _changed(type_, change))
-    for op in module.walk():
-        if isinstance(op, AssertSameLayoutExpectedOp):
-            op.expected = change(op.expected, isinstance(op.src.type, MemDescType))
+    for op in ops_of(module, AssertSameLayoutExpectedOp):
+        op.expected = change(op.expected, isinstance(op.src.type, MemDescType))
 
 
 def map_types(module: ModuleOp, change: Callable[[Attribute], Attribute]) -> None:
@@ -68,5 +67,5 @@ def _changed(type_: Attribute, change: EncodingMap) -> Attribute:
         return type_ if encoding is type_.encoding else type_.with_encoding(encoding)
     if (tensor := as_tensor(type_)) is not None:
         encoding = change(tensor.encoding, False)
-        return tensor if encoding is tensor.encoding else TensorType(tensor.element_type, tensor.get_shape(), encoding)
+        return tensor if encoding is tensor.encoding else with_layout(tensor, encoding)
     return type_

@@ -20,7 +20,6 @@ ttg.local_store %v, %b : tensor<256xf16> -> !ttg.memdesc<256xf16, #shared, #smem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 from xdsl.context import Context
@@ -46,7 +45,6 @@ LEAST_BITS = 32
 """What `cp.async` copies at least (PTX ISA, "cp.async": cp-size)."""
 
 
-@dataclass(frozen=True)
 class LegalizeAsyncCopiesPass(ModulePass):
     """Replace asynchronous copies of less than 4 bytes a time by loads and stores."""
 

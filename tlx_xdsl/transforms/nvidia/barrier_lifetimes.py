@@ -32,7 +32,6 @@ tt.return
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
@@ -45,10 +44,9 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 
-@dataclass(frozen=True)
 class EndBarrierLifetimesPass(ModulePass):
     """End every initialised mbarrier on every exit that its allocation dominates."""
 
@@ -56,8 +54,8 @@ class EndBarrierLifetimesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""
-        for inner in list(op.walk()):
-            if isinstance(inner, LocalAllocOp) and _is_barrier_array(inner.result.type) and _needs_end(inner.result):
+        for inner in ops_of(op, LocalAllocOp):
+            if _is_barrier_array(inner.result.type) and _needs_end(inner.result):
                 for exit_ in exits_of(inner):
                     if _ends_kernel(exit_):
                         insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)

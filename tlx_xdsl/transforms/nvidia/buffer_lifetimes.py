@@ -19,8 +19,6 @@ tt.return
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.passes import ModulePass
@@ -32,13 +30,12 @@ from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InvalBarrierOp
 from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 _ENDS = (LocalDeallocOp, InvalBarrierOp)
 """What uses a buffer last, as stock Triton's allocator sees it."""
 
 
-@dataclass(frozen=True)
 class ExtendBufferLifetimesPass(ModulePass):
     """Give buffers whose addresses were taken back where their allocations' regions end."""
 
@@ -46,11 +43,10 @@ class ExtendBufferLifetimesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of shared memory."""
-        for func in op.walk():
-            if isinstance(func, tt.FuncOp):
-                carried = CarriedValues.of(func, MemDescType)
-                for alloc in [inner for inner in func.walk() if isinstance(inner, LocalAllocOp)]:
-                    _keep(alloc, carried)
+        for func in ops_of(op, tt.FuncOp):
+            carried = CarriedValues.of(func, MemDescType)
+            for alloc in ops_of(func, LocalAllocOp):
+                _keep(alloc, carried)
 
 
 def _keep(alloc: LocalAllocOp, carried: CarriedValues) -> None:

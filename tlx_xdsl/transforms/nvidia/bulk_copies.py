@@ -33,7 +33,7 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import descriptor_address, shared_address
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 _LOAD = "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}];"
 _STORE = "@p cp.async.bulk.global.shared::cta.bulk_group [{0}], [{1}], {2}; @p cp.async.bulk.commit_group;"
@@ -67,7 +67,7 @@ class WaitForBulkStores(RewritePattern):
     """Lets a wait for stores hold for all threads, in a module that has bulk stores."""
 
     def __init__(self, module: ModuleOp):
-        self.has_stores = any(isinstance(op, tlx.AsyncBulkStoreOp) for op in module.walk())
+        self.has_stores = bool(ops_of(module, tlx.AsyncBulkStoreOp))
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ttng.AsyncTMAStoreWaitOp, rewriter: PatternRewriter) -> None:

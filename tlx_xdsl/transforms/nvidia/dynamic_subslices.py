@@ -18,7 +18,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
@@ -35,10 +34,9 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tiles import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace, retype
 
 
-@dataclass(frozen=True)
 class LowerDynamicSubslicesPass(ModulePass):
     """Replace parts at run-time places by tiles of an array."""
 
@@ -49,9 +47,8 @@ class LowerDynamicSubslicesPass(ModulePass):
 
         Raises CompilationError for parts that do not lie behind each other.
         """
-        for inner in list(op.walk()):
-            if isinstance(inner, tlx.MemDescDynamicSubsliceOp):
-                _lower(inner)
+        for inner in ops_of(op, tlx.MemDescDynamicSubsliceOp):
+            _lower(inner)
 
 
 def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:

@@ -14,19 +14,17 @@ tt.func private @f() attributes {noinline = false} { tt.return }
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.transforms.rewriting import ops_of
 
 _NOINLINE = "noinline"
 
 
-@dataclass(frozen=True)
 class InlineCallsWithTasksPass(ModulePass):
     """Take the wish not to be inlined from the functions of a module with tasks."""
 
@@ -34,8 +32,8 @@ class InlineCallsWithTasksPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Mark the functions in place; stock Triton's inliner does the rest."""
-        if not any(isinstance(inner, WarpSpecializeOp) for inner in op.walk()):
+        if not ops_of(op, WarpSpecializeOp):
             return
-        for func in op.ops:
-            if isinstance(func, tt.FuncOp) and _NOINLINE in func.attributes:
+        for func in ops_of(op, tt.FuncOp):
+            if _NOINLINE in func.attributes:
                 func.attributes[_NOINLINE] = BoolAttr.from_bool(False)

@@ -14,8 +14,6 @@ nvvm.inline_ptx "fence.acq_rel.gpu;"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -24,7 +22,6 @@ from tlx_xdsl.transforms.driver import walk_and_apply_patterns
 from tlx_xdsl.transforms.nvidia import special_instructions
 
 
-@dataclass(frozen=True)
 class LowerToPTXPass(ModulePass):
     """Replace single instructions by their PTX."""
 

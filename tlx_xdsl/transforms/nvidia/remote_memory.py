@@ -46,7 +46,6 @@ from tlx_xdsl.transforms.nvidia.shared_address import address_terms, shared_addr
 from tlx_xdsl.transforms.rewriting import replace
 
 
-@dataclass(frozen=True)
 class LowerRemoteMemoryPass(ModulePass):
     """Replace the operations on other CTAs' memory by PTX."""
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.carried_values import CarriedValues, visible
 from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
 from tlx_xdsl.dialects.ttg import MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     View,
@@ -61,7 +63,7 @@ class ModulePlaces:
         """Every function that the module must have, those first that call others."""
         self._roots = dict(roots)
         self._by_name = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
-        self._calls = {func: [op for op in func.walk() if isinstance(op, CallOp)] for func in self._by_name.values()}
+        self._calls = {func: ops_of(func, CallOp) for func in self._by_name.values()}
         self._solved: set[FuncOp] = set()
         self._known: dict[tuple[str, tuple[ArrayPlace | None, ...]], FunctionPlaces] = {}
         self._roots_in: dict[Operation | None, list[SSAValue]] = {}
@@ -104,10 +106,8 @@ class ModulePlaces:
             number += 1
         clone.sym_name = StringAttr(name)
         self._by_name[name] = clone
-        self._calls[clone] = [op for op in clone.walk() if isinstance(op, CallOp)]
-        block = func.parent_block()
-        assert block is not None, "functions stand in the module"
-        block.insert_op_after(clone, func)
+        self._calls[clone] = ops_of(clone, CallOp)
+        Rewriter.insert_op(clone, InsertPoint.after(func))
         for root in roots:
             self._roots[mapping[root]] = self._roots[root]
         return clone, [mapping[root] for root in roots]

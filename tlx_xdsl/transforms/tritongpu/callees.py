@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, i32
 from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.tritongpu.accumulators import regions_with_warps
 from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_WARPS
 
@@ -31,7 +33,7 @@ def functions_by_warps(module: ModuleOp, num_warps: int) -> dict[tt.FuncOp, int]
 
     `num_warps` is that of the kernel, and of functions that nobody calls.
     """
-    called = {_callee(op) for op in module.walk() if isinstance(op, tt.CallOp)}
+    called = {_callee(op) for op in ops_of(module, tt.CallOp)}
     versions = _Versions(module, num_warps)
     # Behind what is called from elsewhere come rings of functions that only call each other.
     for name in sorted(versions.functions, key=lambda name: name in called):
@@ -67,9 +69,7 @@ class _Versions:
             version = f"{name}__{warps}_warps"
             original, function = function, function.clone()
             function.properties["sym_name"] = StringAttr(version)
-            block = original.parent_block()
-            assert block is not None
-            block.insert_op_after(function, original)
+            Rewriter.insert_op(function, InsertPoint.after(original))
         self._made[name, warps] = version
         self._original[version] = name
         self.warps[function] = warps

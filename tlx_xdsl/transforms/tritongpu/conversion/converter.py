@@ -14,7 +14,7 @@ from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, retype
+from tlx_xdsl.transforms.rewriting import insert_before, retype, with_layout
 
 Handler: TypeAlias = "Callable[[Converter, Any], None]"
 
@@ -36,11 +36,6 @@ def handles(*classes: type[Operation]) -> Callable[[_H], _H]:
         return handler
 
     return register
-
-
-def with_layout(type_: TensorType[Attribute], encoding: Attribute) -> TensorType[Attribute]:
-    """`type_` with another layout."""
-    return TensorType(type_.element_type, type_.get_shape(), encoding)
 
 
 class Converter:
