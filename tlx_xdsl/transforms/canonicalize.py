@@ -19,7 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from tlx_xdsl.transforms.canonicalization import all_patterns
+from tlx_xdsl.transforms.canonicalization import tt, ttg
 from tlx_xdsl.transforms.driver import apply_patterns
 
 
@@ -30,5 +30,6 @@ class CanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Canonicalise the module."""
-        patterns = [*all_patterns(), CanonicalizationRewritePattern()]
+        ours = [pattern() for pattern in (*tt.PATTERNS, *ttg.PATTERNS)]
+        patterns = [*ours, CanonicalizationRewritePattern()]
         apply_patterns(op, patterns, context=ctx, fold=True, after_walk=region_dce)

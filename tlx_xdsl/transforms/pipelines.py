@@ -1,4 +1,4 @@
-"""The compiler, top to bottom: what turns the frontend's module into TTGIR."""
+"""The compiler, top to bottom: the passes that turn the frontend's module into TTGIR."""
 
 from __future__ import annotations
 
@@ -10,38 +10,11 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.ttg.types import as_tensor
-from tlx_xdsl.transforms.layout.dump_layout import DumpLayoutPass
-from tlx_xdsl.transforms.layout.finalize_user_layouts import FinalizeUserLayoutsPass
-from tlx_xdsl.transforms.layout.insert_require_layout import InsertRequireLayoutPass
-from tlx_xdsl.transforms.layout.lower_scale_arrays import LowerScaleArraysPass
-from tlx_xdsl.transforms.layout.lower_scale_copies import LowerScaleCopiesPass
-from tlx_xdsl.transforms.layout.propagate_layout import PropagateLayoutPass
-from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import ResolvePlaceholderLayoutsPass
-from tlx_xdsl.transforms.nvidia.async_copies import LegalizeAsyncCopiesPass
-from tlx_xdsl.transforms.nvidia.barrier_lifetimes import EndBarrierLifetimesPass
-from tlx_xdsl.transforms.nvidia.buffer_lifetimes import ExtendBufferLifetimesPass
-from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
-from tlx_xdsl.transforms.nvidia.cluster_barriers import LowerClusterBarriersPass
-from tlx_xdsl.transforms.nvidia.dynamic_subslices import LowerDynamicSubslicesPass
-from tlx_xdsl.transforms.nvidia.inline_calls_with_tasks import InlineCallsWithTasksPass
-from tlx_xdsl.transforms.nvidia.lower_to_ptx import LowerToPTXPass
-from tlx_xdsl.transforms.nvidia.lower_to_ptx_with_layouts import LowerToPTXWithLayoutsPass
-from tlx_xdsl.transforms.nvidia.memdesc_branches import KeepMemDescBranchesPass
-from tlx_xdsl.transforms.nvidia.named_barriers import LowerNamedBarriersPass
-from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
-from tlx_xdsl.transforms.nvidia.remote_arrivals import RelaxRemoteArrivalsPass
-from tlx_xdsl.transforms.nvidia.remote_memory import LowerRemoteMemoryPass
-from tlx_xdsl.transforms.nvidia.setmaxnreg import RebalanceSetmaxnregPass
-from tlx_xdsl.transforms.nvidia.two_cta_mma import LowerTwoCTAMMAPass
-from tlx_xdsl.transforms.storage_alias.budget import StorageBudgetPass
-from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
-from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
-from tlx_xdsl.transforms.tritongpu.chain_reductions import ChainReductionsPass
-from tlx_xdsl.transforms.tritongpu.check_dots import CheckDotsInFlightPass
-from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
-from tlx_xdsl.transforms.tritongpu.expand_local_gather import ExpandLocalGatherPass
-from tlx_xdsl.transforms.tritongpu.expand_negf import ExpandNegfPass
-from tlx_xdsl.transforms.tritongpu.fixup import TritonTLXFixupPass
+from tlx_xdsl.transforms.registry import pass_class
+
+
+def _pass(name: str, **options: bool) -> ModulePass:
+    return pass_class(name)(**options)
 
 
 def ttgir_pipeline(
@@ -63,78 +36,78 @@ def ttgir_pipeline(
     return (
         # --- refuse: what can't work, while the user's operations are there to point at ---
         # What the target lacks.
-        CheckTargetPass(),
+        _pass("tlx-check-target"),
         # What no target can do; sets the launch attributes that the other passes read.
-        TritonTLXFixupPass(),
+        _pass("triton-tlx-fixup"),
         # Uses of registers that the tensor cores still write.
-        CheckDotsInFlightPass(),
+        _pass("tlx-check-dots-in-flight"),
         # --- layouts of buffers: sizes in memory depend on them ---
         # Requirements of operations become operations.
-        InsertRequireLayoutPass(),
+        _pass("tlx-insert-require-layout"),
         # Requirements reach the allocations, and layouts that the user pins reach the uses.
-        PropagateLayoutPass(),
+        _pass("tlx-propagate-layout"),
         # Layouts that depend on the number of warps are computed in each partition.
-        ResolvePlaceholderLayoutsPass(),
+        _pass("tlx-resolve-placeholder-layouts"),
         # No later pass changes a layout of the user's, so the marks go.
-        FinalizeUserLayoutsPass(),
-        # --- legalize: operations of the user that upstream Triton refuses ---
+        _pass("tlx-finalize-user-layouts"),
+        # --- legalize: what upstream Triton refuses or leaves to the user ---
         # It allows one buffer of scales in an allocation.
-        LowerScaleArraysPass(),
+        _pass("tlx-lower-scale-arrays"),
         # It copies a matrix of scales, not the lines that the hardware copies.
-        LowerScaleCopiesPass(),
+        _pass("tlx-lower-scale-copies"),
         # It refuses copies that no `cp.async` can make; threads write these themselves, so fences come later.
-        LegalizeAsyncCopiesPass(),
+        _pass("tlx-legalize-async-copies"),
         # It adds no fence between writes of threads and TMA or the tensor cores of another task.
-        InsertProxyFencesPass(),
+        _pass("tlx-insert-proxy-fences"),
         # It drops requests for registers that do not add up.
-        RebalanceSetmaxnregPass(),
+        _pass("tlx-rebalance-setmaxnreg"),
         # --- aliasing: buffers become views of allocations ---
         # A kernel that does not fit is refused with the sizes of the user's buffers.
-        *((StorageBudgetPass(),) if check_budget else ()),
+        *((_pass("tlx-storage-budget"),) if check_budget else ()),
         # Sizes and offsets of buffers that share storage.
-        StorageAliasLoweringPass(),
+        _pass("tlx-storage-alias-lowering"),
         # Upstream Triton has no op for `tlx.local_alias`.
-        RewriteLocalAliasPass(whole_views=whole_views),
+        _pass("tlx-rewrite-local-alias", whole_views=whole_views),
         # --- expand what older Triton versions lack ---
         # 3.6 and 3.7 do not lower `arith.negf`.
-        ExpandNegfPass(),
+        _pass("expand-negf"),
         # 3.6 gathers from registers only.
-        *(() if native_gathers else (ExpandLocalGatherPass(),)),
+        *(() if native_gathers else (_pass("expand-local-gather"),)),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers where the CTAs of a cluster start and end using each other's memory.
-        LowerClusterBarriersPass(),
+        _pass("tlx-lower-cluster-barriers"),
         # Weaker memory ordering for arrivals at other CTAs' mbarriers, where it suffices.
-        RelaxRemoteArrivalsPass(),
+        _pass("tlx-relax-remote-arrivals"),
         # --- to PTX, and to TTGIR ---
         # PTX for single instructions; its tensors get layouts like all others.
-        LowerToPTXPass(),
+        _pass("tlx-lower-to-ptx"),
         # An accumulator is reduced in the order of its columns, which costs fewer registers.
-        ChainReductionsPass(),
+        _pass("tlx-chain-reductions"),
         # Layouts for all tensors, and conversions between them.
-        ConvertTritonToTritonGPUPass(),
+        _pass("convert-triton-to-tritongpu"),
         # PTX for single operations that depends on layouts.
-        LowerToPTXWithLayoutsPass(native=native_clc),
+        _pass("tlx-lower-to-ptx-with-layouts", native=native_clc),
         # MMAs of two CTAs change the types of all accumulators of the module.
-        LowerTwoCTAMMAPass(),
+        _pass("tlx-lower-2cta-mma"),
         # Accesses to other CTAs' memory; neighbouring arrivals share a fence.
-        LowerRemoteMemoryPass(),
+        _pass("tlx-lower-remote-memory"),
         # Parts of buffers at run-time offsets, after the passes that turn such parts into addresses.
-        LowerDynamicSubslicesPass(),
+        _pass("tlx-lower-dynamic-subslices"),
         # Numbers for the user's named barriers, beside Triton's own.
-        LowerNamedBarriersPass(),
+        _pass("tlx-lower-named-barriers"),
         # --- lifetimes: when all uses of buffers exist ---
         # Upstream Triton reuses the memory of an mbarrier that was not invalidated.
-        EndBarrierLifetimesPass(),
+        _pass("tlx-end-barrier-lifetimes"),
         # Upstream Triton sees no use of a buffer in PTX.
-        ExtendBufferLifetimesPass(),
+        _pass("tlx-extend-buffer-lifetimes"),
         # --- work around single Triton versions ---
         # 3.6 and 3.7 assert at a select of buffers, which MLIR makes of a bare branch.
-        *(() if buffer_selects else (KeepMemDescBranchesPass(),)),
+        *(() if buffer_selects else (_pass("tlx-keep-memdesc-branches"),)),
         # 3.8 can't lower calls in kernels with tasks.
-        *(() if calls_beside_tasks else (InlineCallsWithTasksPass(),)),
+        *(() if calls_beside_tasks else (_pass("tlx-inline-calls-with-tasks"),)),
         # --- report ---
         # The layouts that the user prints or asserts: last, when they are final.
-        DumpLayoutPass(),
+        _pass("tlx-dump-layout"),
     )
 
 
@@ -163,7 +136,7 @@ def first_beyond_plain(module: ModuleOp) -> Operation | None:
 
 def plain_pipeline() -> tuple[ModulePass, ...]:
     """The passes that plain Triton needs before stock Triton gets it."""
-    return (CheckTargetPass(plain=True), ExpandNegfPass())
+    return (_pass("tlx-check-target", plain=True), _pass("expand-negf"))
 
 
 def run_pipeline(

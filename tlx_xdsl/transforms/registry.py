@@ -3,58 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from importlib import import_module
-from typing import cast
 
 from xdsl.passes import ModulePass
 
-_HOMES: dict[str, tuple[str, str]] = {
-    "convert-triton-to-tritongpu": ("transforms.tritongpu.convert", "ConvertTritonToTritonGPUPass"),
-    "expand-local-gather": ("transforms.tritongpu.expand_local_gather", "ExpandLocalGatherPass"),
-    "expand-negf": ("transforms.tritongpu.expand_negf", "ExpandNegfPass"),
-    "tlx-annotate-program-addresses": ("addresses.annotate_program_addresses", "AnnotateProgramAddressesPass"),
-    "tlx-buffer-offset-calculation": ("transforms.storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
-    "tlx-chain-reductions": ("transforms.tritongpu.chain_reductions", "ChainReductionsPass"),
-    "tlx-check-dots-in-flight": ("transforms.tritongpu.check_dots", "CheckDotsInFlightPass"),
-    "tlx-check-target": ("transforms.nvidia.check_target", "CheckTargetPass"),
-    "tlx-dump-layout": ("transforms.layout.dump_layout", "DumpLayoutPass"),
-    "tlx-end-barrier-lifetimes": ("transforms.nvidia.barrier_lifetimes", "EndBarrierLifetimesPass"),
-    "tlx-extend-buffer-lifetimes": ("transforms.nvidia.buffer_lifetimes", "ExtendBufferLifetimesPass"),
-    "tlx-finalize-user-layouts": ("transforms.layout.finalize_user_layouts", "FinalizeUserLayoutsPass"),
-    "tlx-inline-calls-with-tasks": ("transforms.nvidia.inline_calls_with_tasks", "InlineCallsWithTasksPass"),
-    "tlx-insert-proxy-fences": ("transforms.nvidia.proxy_fences", "InsertProxyFencesPass"),
-    "tlx-insert-require-layout": ("transforms.layout.insert_require_layout", "InsertRequireLayoutPass"),
-    "tlx-keep-memdesc-branches": ("transforms.nvidia.memdesc_branches", "KeepMemDescBranchesPass"),
-    "tlx-legalize-async-copies": ("transforms.nvidia.async_copies", "LegalizeAsyncCopiesPass"),
-    "tlx-lower-2cta-mma": ("transforms.nvidia.two_cta_mma", "LowerTwoCTAMMAPass"),
-    "tlx-lower-cluster-barriers": ("transforms.nvidia.cluster_barriers", "LowerClusterBarriersPass"),
-    "tlx-lower-dynamic-subslices": ("transforms.nvidia.dynamic_subslices", "LowerDynamicSubslicesPass"),
-    "tlx-lower-named-barriers": ("transforms.nvidia.named_barriers", "LowerNamedBarriersPass"),
-    "tlx-lower-remote-memory": ("transforms.nvidia.remote_memory", "LowerRemoteMemoryPass"),
-    "tlx-lower-scale-arrays": ("transforms.layout.lower_scale_arrays", "LowerScaleArraysPass"),
-    "tlx-lower-scale-copies": ("transforms.layout.lower_scale_copies", "LowerScaleCopiesPass"),
-    "tlx-lower-to-ptx": ("transforms.nvidia.lower_to_ptx", "LowerToPTXPass"),
-    "tlx-lower-to-ptx-with-layouts": (
-        "transforms.nvidia.lower_to_ptx_with_layouts",
-        "LowerToPTXWithLayoutsPass",
-    ),
-    "tlx-print-ttgir-to-tlx": ("decompile.print_ttgir_to_tlx", "PrintTTGIRToTLXPass"),
-    "tlx-propagate-layout": ("transforms.layout.propagate_layout", "PropagateLayoutPass"),
-    "tlx-rebalance-setmaxnreg": ("transforms.nvidia.setmaxnreg", "RebalanceSetmaxnregPass"),
-    "tlx-relax-remote-arrivals": ("transforms.nvidia.remote_arrivals", "RelaxRemoteArrivalsPass"),
-    "tlx-resolve-placeholder-layouts": (
-        "transforms.layout.resolve_placeholder_layouts",
-        "ResolvePlaceholderLayoutsPass",
-    ),
-    "tlx-rewrite-local-alias": ("transforms.storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
-    "tlx-storage-advice": ("transforms.storage_alias.advice", "StorageAdvicePass"),
-    "tlx-storage-alias-allocation": ("transforms.storage_alias.allocation", "StorageAliasAllocationPass"),
-    "tlx-storage-alias-lowering": ("transforms.storage_alias.lowering", "StorageAliasLoweringPass"),
-    "tlx-storage-alias-size-definition": ("transforms.storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
-    "tlx-storage-budget": ("transforms.storage_alias.budget", "StorageBudgetPass"),
-    "triton-tlx-fixup": ("transforms.tritongpu.fixup", "TritonTLXFixupPass"),
+_CANONICALIZE = "canonicalize"
+_MODULES = {
+    _CANONICALIZE: "transforms.canonicalize",
+    "convert-triton-to-tritongpu": "transforms.tritongpu.convert",
+    "expand-local-gather": "transforms.tritongpu.expand_local_gather",
+    "expand-negf": "transforms.tritongpu.expand_negf",
+    "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
+    "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
+    "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",
+    "tlx-check-dots-in-flight": "transforms.tritongpu.check_dots",
+    "tlx-check-target": "transforms.nvidia.check_target",
+    "tlx-dump-layout": "transforms.layout.dump_layout",
+    "tlx-end-barrier-lifetimes": "transforms.nvidia.barrier_lifetimes",
+    "tlx-extend-buffer-lifetimes": "transforms.nvidia.buffer_lifetimes",
+    "tlx-finalize-user-layouts": "transforms.layout.finalize_user_layouts",
+    "tlx-inline-calls-with-tasks": "transforms.nvidia.inline_calls_with_tasks",
+    "tlx-insert-proxy-fences": "transforms.nvidia.proxy_fences",
+    "tlx-insert-require-layout": "transforms.layout.insert_require_layout",
+    "tlx-keep-memdesc-branches": "transforms.nvidia.memdesc_branches",
+    "tlx-legalize-async-copies": "transforms.nvidia.async_copies",
+    "tlx-lower-2cta-mma": "transforms.nvidia.two_cta_mma",
+    "tlx-lower-cluster-barriers": "transforms.nvidia.cluster_barriers",
+    "tlx-lower-dynamic-subslices": "transforms.nvidia.dynamic_subslices",
+    "tlx-lower-named-barriers": "transforms.nvidia.named_barriers",
+    "tlx-lower-remote-memory": "transforms.nvidia.remote_memory",
+    "tlx-lower-scale-arrays": "transforms.layout.lower_scale_arrays",
+    "tlx-lower-scale-copies": "transforms.layout.lower_scale_copies",
+    "tlx-lower-to-ptx": "transforms.nvidia.lower_to_ptx",
+    "tlx-lower-to-ptx-with-layouts": "transforms.nvidia.lower_to_ptx_with_layouts",
+    "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
+    "tlx-propagate-layout": "transforms.layout.propagate_layout",
+    "tlx-rebalance-setmaxnreg": "transforms.nvidia.setmaxnreg",
+    "tlx-relax-remote-arrivals": "transforms.nvidia.remote_arrivals",
+    "tlx-resolve-placeholder-layouts": "transforms.layout.resolve_placeholder_layouts",
+    "tlx-rewrite-local-alias": "transforms.storage_alias.rewrite_local_alias",
+    "tlx-storage-advice": "transforms.storage_alias.advice",
+    "tlx-storage-alias-allocation": "transforms.storage_alias.allocation",
+    "tlx-storage-alias-lowering": "transforms.storage_alias.lowering",
+    "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
+    "tlx-storage-budget": "transforms.storage_alias.budget",
+    "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
-"""Module below `tlx_xdsl` and class of each pass."""
+"""The module of each pass, below `tlx_xdsl`."""
 
 _WITH_LAYOUTS = "tlx-lower-to-ptx-with-layouts"
 _ALIASES = {
@@ -86,26 +82,21 @@ def current_name(name: str) -> str:
     return _ALIASES.get(name, name)
 
 
-def _loader(module: str, name: str) -> Callable[[], type[ModulePass]]:
-    def load() -> type[ModulePass]:
-        return cast(type[ModulePass], getattr(import_module(f"tlx_xdsl.{module}"), name))
-
-    return load
-
-
-def _alias(name: str, of: str) -> Callable[[], type[ModulePass]]:
-    load = _loader(*_HOMES[of])
-    # xDSL compares the name in a pipeline with that of the class.
-    return lambda: type(load().__name__, (load(),), {"name": name})
+@cache
+def pass_class(name: str) -> type[ModulePass]:
+    """The pass of that name, or a second name of one; its module is imported now."""
+    if name in _ALIASES:
+        cls = pass_class(_ALIASES[name])
+        # xDSL compares the name in a pipeline with that of the class.
+        return type(cls.__name__, (cls,), {"name": name})
+    members = vars(import_module(f"tlx_xdsl.{_MODULES[name]}")).values()
+    return next(cls for cls in members if getattr(cls, "name", None) == name)
 
 
 ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
-    **{name: _loader(module, class_name) for name, (module, class_name) in _HOMES.items()},
-    **{alias: _alias(alias, name) for alias, name in _ALIASES.items()},
+    name: partial(pass_class, name) for name in (*_MODULES, *_ALIASES) if name != _CANONICALIZE
 }
 """Every pass of ours, also by its older names."""
 
-OVERRIDES: dict[str, Callable[[], type[ModulePass]]] = {
-    "canonicalize": _loader("transforms.canonicalize", "CanonicalizePass"),
-}
-"""Passes that stand in for xDSL's of the same name, in our own tools only."""
+OVERRIDES: dict[str, Callable[[], type[ModulePass]]] = {_CANONICALIZE: partial(pass_class, _CANONICALIZE)}
+"""Passes that replace xDSL's of the same name, in our own tools only."""

@@ -165,6 +165,12 @@ class Elementwise(OpTrait):
         SameShapeAndLayout().verify(op)
 
 
+def is_elementwise(op: Operation) -> bool:
+    """Whether all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
+    traits = (Elementwise, SameShapeAndLayout)
+    return op.name.startswith(("arith.", "math.")) or any(op.has_trait(t, value_if_unregistered=False) for t in traits)
+
+
 class EffectsUnlessPure(MemoryEffect):
     """Reads and writes memory unless the property `pure` is true."""
 

@@ -9,6 +9,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tlx_xdsl.dialects.base.layouts import LayoutWrapper
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp
 from tlx_xdsl.dialects.tt import FuncOp
@@ -47,6 +48,15 @@ def map_types(module: ModuleOp, change: Callable[[Attribute], Attribute]) -> Non
             )
         elif isinstance(op, ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
             give_constant_its_type(op)
+
+
+def without(encoding: Attribute, mark: type[LayoutWrapper]) -> Attribute:
+    """`encoding` with every wrapper of class `mark` in it replaced by what it wraps."""
+    if isinstance(encoding, mark):
+        return without(encoding.wrapped, mark)
+    if isinstance(encoding, LayoutWrapper) and (inner := without(encoding.wrapped, mark)) != encoding.wrapped:
+        return type(encoding).new([inner])
+    return encoding
 
 
 def values_of(op: Operation) -> list[SSAValue]:

@@ -25,10 +25,9 @@ from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.base.layouts import LayoutWrapper
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of
+from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of, without
 from tlx_xdsl.transforms.rewriting import forward, ops_of
 
 
@@ -39,7 +38,7 @@ class FinalizeUserLayoutsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Unwrap, drop what converts nothing, and check that no mark is left."""
-        map_encodings(op, _without_mark)
+        map_encodings(op, lambda encoding, _: without(encoding, UserLayoutAttr))
         for inner in ops_of(op, ttg.ConvertLayoutOp):
             if inner.src.type == inner.result.type:
                 forward(inner, inner.src)
@@ -47,17 +46,6 @@ class FinalizeUserLayoutsPass(ModulePass):
         for inner in op.walk():
             if any(_is_marked(attribute, known) for attribute in _attributes(inner)):
                 raise error_at(inner, f"unresolved TLX user layout after finalization: '{inner.name}' has one")
-
-
-def _without_mark(encoding: Attribute, of_buffer: bool) -> Attribute:
-    if isinstance(encoding, UserLayoutAttr):
-        return _without_mark(encoding.wrapped, of_buffer)
-    if (
-        isinstance(encoding, LayoutWrapper)
-        and (inner := _without_mark(encoding.wrapped, of_buffer)) != encoding.wrapped
-    ):
-        return type(encoding).new([inner])
-    return encoding
 
 
 def _attributes(op: Operation) -> Iterator[Attribute]:

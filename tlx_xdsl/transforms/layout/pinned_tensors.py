@@ -18,7 +18,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, like
-from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
+from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import (
     AssertSameLayoutExpectedOp,
@@ -40,9 +40,6 @@ from tlx_xdsl.transforms.rewriting import (
     retyped,
     with_layout,
 )
-
-_ELEMENTWISE_DIALECTS = ("arith", "math")
-"""Every operation of these computes element by element."""
 
 _TAKES_ANY_LAYOUT = (
     ttg.ConvertLayoutOp,
@@ -168,15 +165,6 @@ class _Spread:
         target = next((name for name in targets if name in self._known), None)
         if target is not None:
             _convert_operand(use.operation, use.index, tensor_type(target.type).encoding)
-
-
-def is_elementwise(op: Operation) -> bool:
-    """Whether all tensors that `op` takes and gives have one layout."""
-    if op.name.split(".")[0] in _ELEMENTWISE_DIALECTS:
-        return True
-    return op.has_trait(Elementwise, value_if_unregistered=False) or op.has_trait(
-        SameShapeAndLayout, value_if_unregistered=False
-    )
 
 
 def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:

@@ -28,8 +28,8 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import LayoutWrapper, bare
-from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.base.layouts import bare
+from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
@@ -38,9 +38,8 @@ from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of
+from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of, without
 from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
-from tlx_xdsl.transforms.layout.pinned_tensors import is_elementwise
 from tlx_xdsl.transforms.rewriting import insert_adaptor, insert_before, retype, with_layout
 
 
@@ -56,13 +55,7 @@ class ResolvePlaceholderLayoutsPass(ModulePass):
 
 
 def _unwrapped(encoding: Attribute, of_buffer: bool) -> Attribute:
-    if of_buffer:
-        return bare(encoding)
-    if isinstance(encoding, NoVerifyLayoutAttr):
-        return _unwrapped(encoding.wrapped, of_buffer)
-    if isinstance(encoding, LayoutWrapper) and (inner := _unwrapped(encoding.wrapped, of_buffer)) != encoding.wrapped:
-        return type(encoding).new([inner])
-    return encoding
+    return bare(encoding) if of_buffer else without(encoding, NoVerifyLayoutAttr)
 
 
 def _placeholder(value: SSAValue) -> DummyRegisterLayoutAttr | None:

@@ -95,9 +95,9 @@ class LowerTilePrefetch(RewritePattern):
         code = ""
         for corner in tma_corners(type_.shape, box):
             # PTX counts dimensions from the fastest one.
-            places = [integers.value(integers.add(at, more)) for at, more in zip(op.coord, corner, strict=True)][::-1]
+            coordinates = integers.sums(op.coord, corner)[::-1]
             names = ", ".join(f"{{{len(operands) + number}}}" for number in range(rank))
-            operands += places
+            operands += coordinates
             code += f"@p cp.async.bulk.prefetch.tensor.{rank}d.L2.global.tile [{{0}}, {{{{{names}}}}}]; "
         run_in_one_thread(op, code.strip(), operands, predicate=op.pred)
         rewriter.erase(op)

@@ -31,7 +31,6 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.layouts.distributed import WARP_SIZE
@@ -41,7 +40,7 @@ from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address
-from tlx_xdsl.transforms.nvidia.threads import registers_of
+from tlx_xdsl.transforms.nvidia.threads import registers_of, warps_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 
 _TRY = "@p clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{to}.b128 [{{0}}], [{{1}}];"
@@ -88,10 +87,7 @@ class LowerCLCResponse(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ttng.CLCLoadResultOp, rewriter: PatternRewriter) -> None:
         """Rewrite `op` and its uses."""
-        warps = num_warps_of(op)
-        if warps is None:
-            raise error_at(op, "the number of warps that run this is not known ('ttg.num-warps')")
-        both = layout_attr(BlockedLayout((2,), (WARP_SIZE,), (warps,), (0,)))
+        both = layout_attr(BlockedLayout((2,), (WARP_SIZE,), (warps_at(op),), (0,)))
         load = ttg.LocalLoadOp(operands=[op.src, None], result_types=[TensorType(i64, [2], both)])
         words = registers_of(op, insert_before(op, load).result)
         for user in [use.operation for use in op.clc_result.uses]:

@@ -17,7 +17,7 @@ ttng.tensormap_fenceproxy_acquire %where : !tt.ptr<i8>
 
 from __future__ import annotations
 
-from xdsl.dialects.arith import ConstantOp, MuliOp
+from xdsl.dialects.arith import MuliOp
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -80,5 +80,5 @@ class LowerDeviceDescriptor(RewritePattern):
 
 
 def _bytes(op: tlx.MakeTensorDescOp, stride: SSAValue) -> SSAValue:
-    size = insert_before(op, ConstantOp(IntegerAttr(op.result.type.element_bits // 8, i64)))
-    return insert_before(op, MuliOp(stride, size.result)).result
+    size = Integers(op).value(op.result.type.element_bits // 8, i64)
+    return insert_before(op, MuliOp(stride, size)).result

@@ -61,7 +61,7 @@ class LowerMulticastLoad(RewritePattern):
         wait_for_region(op)
         for corner in corners:
             address = integers.value(integers.add(base, integers.xor(first, offset_of(terms, corner))))
-            coordinates = [integers.value(integers.add(at, step)) for at, step in zip(op.coord, corner, strict=True)]
+            coordinates = integers.sums(op.coord, corner)
             code, operands = _instruction(op, len(box)), [address, descriptor, barrier, *reversed(coordinates)]
             if op.multicast is not None:
                 operands.append(op.multicast)
