@@ -63,12 +63,12 @@ class ModuleText:
         return "\n".join(self.lines[statement.line : end])
 
     def with_line(self, line: str, before: Statement) -> str:
-        """Return the text with one more line in front of a statement."""
+        """Return the text with one more line before a statement."""
         return "\n".join([*self.lines[: before.line], line, *self.lines[before.line :], ""])
 
     def place_of(self, statement: Statement, source_name: str) -> tuple[SourceLocation, tuple[str, ...]]:
         """The place in the user's source, by the statement's `loc`, with its callers; else the place in the text."""
-        # The lines of an operation with regions go on behind them; its own location then stands where it ends.
+        # The lines of an operation with regions go on after them; its own location then stands where it ends.
         own = self.text_of(statement).splitlines()
         for line in own[:1] if own and own[0].rstrip().endswith("{") else own:
             if (match := _LOC.search(line)) and (found := place_and_callers(self._expanded(match["inside"]))):

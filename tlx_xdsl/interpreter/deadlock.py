@@ -21,7 +21,7 @@ _NOT_ARRIVING = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.WaitBarrierOp, tt
 def deadlock(cluster: Cluster) -> Deadlock:
     """The report: where the first task is blocked that no other task has to end for, then all that are blocked.
 
-    Tasks that wait at one line for the same are told of together, and behind them the lines that could have released
+    Tasks that wait at one line for the same are reported together, and after them the lines that could have released
     them.
     """
     blocked = [task for task in cluster.tasks if task.waiting is not None]
@@ -52,7 +52,7 @@ def _plural(reason: str, tasks: int) -> str:
 
 
 def _releases(waiting: Waiting, told: set[Operation]) -> list[str]:
-    """The lines that could have released a task; each allocation of barriers is told of once."""
+    """The lines that could have released a task; each allocation of barriers is reported once."""
     if waiting.named is not None:
         return _indented("others arrive at", named_barrier_users(waiting.op, waiting.named))
     if (view := waiting.barrier) is None or view.family.op in told:

@@ -58,7 +58,7 @@ class Trace:
         self._waits: dict[Task, _Open] = {}
         self._transfers: dict[Transfer, _Open] = {}
 
-    # What the machine tells ------------------------------------------------------------------------------------------
+    # What the machine reports ----------------------------------------------------------------------------------------
 
     def began(self, cluster: Cluster) -> None:
         """Each thread block is a program of its own from now on."""
@@ -74,7 +74,7 @@ class Trace:
             )
 
     def ran(self, task: Task) -> None:
-        """Note the turn of a task, and the wait that ends with it or begins behind it."""
+        """Note the turn of a task, and the wait that ends with it or begins after it."""
         self._close(self._waits.pop(task, None), self._now)
         row = self._row(task.block, task.name)
         op = self._tasks.get(task) or task.block.cluster.plan.function
@@ -135,10 +135,10 @@ class Trace:
         program = self._programs[block]
         if (row := self._rows.get((program, name))) is None:
             row = self._rows[program, name] = _Row(program, len(self._rows) + 1)
-            self._tell(program, row.number, "thread", name)
+            self._name(program, row.number, "thread", name)
         return row
 
-    def _tell(self, program: int, row: int, what: str, name: str) -> None:
+    def _name(self, program: int, row: int, what: str, name: str) -> None:
         """Name a program or a row, and show it in the order in which it came to be."""
         ids = {"ph": "M", "pid": program, "tid": row}
         self._events.append({**ids, "name": f"{what}_name", "args": {"name": name}})

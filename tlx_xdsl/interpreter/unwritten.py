@@ -1,7 +1,7 @@
 """Reads of bytes that the buffer's family has not written last: a fault, or a warning and poison.
 
 On a GPU, uninitialized memory holds what was there before. Some kernels read it on purpose, since nothing
-comes of it: an attention that rescales its accumulator in front of the first product, which then overwrites it. Such a
+comes of it: an attention that rescales its accumulator before the first product, which then overwrites it. Such a
 read is a fault, unless the launch only warns of it. Then what is read is NaN, so that it shows in whatever is computed
 from it; written back, it is data like any other, and is not reported again.
 """

@@ -1,7 +1,7 @@
 """Run the clusters of a launch on all cores: forked processes share the arrays, and take clusters as they get on.
 
 The parent deals contiguous chunks in ascending order and collects turns, warnings and prints. So what is reported is
-what one process would report: of several faults the one of the lowest program, and all that was said in front of it.
+what one process would report: of several faults the one of the lowest program, and all that was said before it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Alone:
 
 
 def talks(module: ModuleOp) -> bool:
-    """Whether programs may depend on what others have done: then their order is that of one process, unless told.
+    """Whether programs may depend on what others have done: then their order is that of one process (without `jobs`).
 
     Atomic additions of floats depend on it in their last bits, and a loop may wait for another program.
     """

@@ -21,7 +21,7 @@ from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.text.printer import Printer
 
 _SUFFIX = re.compile(r"_\d+$")
-"""What the printer puts behind the name of a Python variable that several values have."""
+"""What the printer puts after the name of a Python variable that several values have."""
 
 _MOST_CANDIDATES = 8
 """How many candidates an error names before it counts the rest."""
@@ -93,7 +93,7 @@ def _places(ops: Iterable[Operation]) -> str:
 def why(module: ModuleOp, name: str, frontend: ModuleOp) -> str:
     """The chain of reasons for the layout of the value `name` of `module`: `%acc_1` as printed, or a Python variable.
 
-    `frontend` is the module before all passes, where the wishes of the program still stand. Of a variable that
+    `frontend` is the module before all passes, where the requirements of the program still are. Of a variable that
     stands for several values any one speaks for all if they have one layout.
     Raises CompilationError, with candidates, for another name, for values of several layouts, and for a value that
     has none.
@@ -132,7 +132,7 @@ def _printed_names(module: ModuleOp) -> dict[SSAValue, str]:
 
 
 class _NamingPrinter(Printer):
-    """Remembers the names that it prints; those of one function are forgotten by the printer behind it."""
+    """Remembers the names that it prints; those of one function are forgotten by the printer after it."""
 
     def __init__(self, stream: StringIO, *, locations: bool):
         super().__init__(stream, locations=locations)
@@ -157,7 +157,7 @@ def _holds(func: FuncOp, value: SSAValue) -> bool:
 
 
 def _layout_key(value: SSAValue) -> object:
-    """What values of one layout have in common: tensors and views of buffers are told apart."""
+    """What values of one layout have in common: tensors and views of buffers are kept apart."""
     type_ = value.type
     return (isinstance(type_, MemDescType), layout_of_value(value))
 

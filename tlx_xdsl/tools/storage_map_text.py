@@ -71,7 +71,7 @@ def _is_barriers(region: Region) -> bool:
 
 
 def _barrier_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
-    """A line for every array of barriers: nobody looks for one barrier among others."""
+    """A line for every array of barriers, not for each barrier."""
     rows: list[tuple[str, ...]] = [("start", "end", "size", "barriers")]
     for region in regions:
         if _is_barriers(region):
