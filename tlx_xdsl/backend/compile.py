@@ -13,8 +13,8 @@ from pathlib import Path
 from tlx_xdsl.backend.client import CLIENT
 from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
 from tlx_xdsl.backend.locate import find_culprit, hints, intrinsic_of, place_of_call
+from tlx_xdsl.backend.module_text import ModuleText
 from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
-from tlx_xdsl.backend.places import ModuleText
 from tlx_xdsl.backend.protocol import Request
 from tlx_xdsl.backend.result import BackendResult
 from tlx_xdsl.errors import SourceLocation

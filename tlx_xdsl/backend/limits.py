@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tlx_xdsl.backend.errors import OutOfResourcesError
+from tlx_xdsl.backend.module_text import ModuleText
 from tlx_xdsl.backend.options import BackendOptions
-from tlx_xdsl.backend.places import ModuleText
 from tlx_xdsl.backend.result import KernelMetadata
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.targets import Target, target_named

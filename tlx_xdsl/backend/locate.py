@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
-from tlx_xdsl.backend.places import ModuleText, Statement
+from tlx_xdsl.backend.module_text import ModuleText, Statement
 from tlx_xdsl.errors import SourceLocation
 
 Fails = Callable[[str], bool]

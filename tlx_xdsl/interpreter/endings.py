@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.deadlock import barrier_notes
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.text.diagnostics import report_warning
@@ -64,7 +64,7 @@ def _check_barriers(cluster: Cluster, block: ThreadBlock) -> None:
                 barrier.op,
                 f"the lifetime of '{barrier.name}' does not end (mbarrier.inval), as that of others does: stock "
                 "Triton may give its memory to another buffer while it is in use",
-                (f"such as at {place(ended)}",),
+                (f"such as at {location_of(ended)}",),
             )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.races import Actor, Footprint
 
 OVER = {
@@ -86,7 +86,7 @@ class Queue:
         """By what a transfer is known to be over, and how far its task has got with that."""
         if self.wait is None:
             return self.over
-        return f"{self.over}, which has waited at {place(self.wait)} for the first {self.waited} of {self.issued}"
+        return f"{self.over}, which has waited at {location_of(self.wait)} for the first {self.waited} of {self.issued}"
 
     def actor(self, op: Operation) -> Actor:
         """The agent of the accesses of the transfer that is issued next."""

@@ -34,7 +34,7 @@ def fault_at(
     return kind(error.message, error.location, source_line=error.source_line, notes=error.notes)
 
 
-def place(op: Operation) -> str:
+def location_of(op: Operation) -> str:
     """`file:line:col` of an operation, or its name where its location is unknown."""
     found = source_location(op.location)
     return f"'{op.name}'" if found is None else str(found)

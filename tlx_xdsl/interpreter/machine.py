@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
@@ -131,7 +131,7 @@ class Task:
         if self.passed is None:
             return [f"{self.label} has waited at no mbarrier so far"]
         op, barrier = self.passed
-        story = [f"{self.label} has last waited at '{barrier.name}', at {place(op)}; that phase had got:"]
+        story = [f"{self.label} has last waited at '{barrier.name}', at {location_of(op)}; that phase had got:"]
         return story + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
 
     # Knowledge -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Race, fault_at, place
+from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
 from tlx_xdsl.interpreter.users import lines, named_barrier_users
 
 
@@ -99,7 +99,7 @@ class Mbarrier:
                     f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' after phase "
                     f"{self.phase - 2}: a wait that comes sooner passes at once, since phase {self.phase - 3} has the "
                     "same parity",
-                    (f"phase {self.phase - 2} is completed by what arrives at {place(other.op)}",),
+                    (f"phase {self.phase - 2} is completed by what arrives at {location_of(other.op)}",),
                     Race,
                 )
         self.waited = max(self.waited, self.phase)
@@ -126,7 +126,10 @@ class Mbarrier:
                     op,
                     f"nothing orders this arrival on '{self.name}', in its phase {self.phase}, after phase "
                     f"{self.phase - 1}: it may count for that phase instead",
-                    (f"phase {self.phase - 1} is completed by what arrives at {place(other.op)}, too", *self.history()),
+                    (
+                        f"phase {self.phase - 1} is completed by what arrives at {location_of(other.op)}, too",
+                        *self.history(),
+                    ),
                     Race,
                 )
         self.pending -= count
@@ -207,7 +210,7 @@ class Mbarrier:
                     f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' before phase {self.phase} "
                     "completes, whose parity is the other one: a wait that comes later takes it for a phase that is "
                     "still to come",
-                    (f"phase {self.phase} is completed at {place(op)}",),
+                    (f"phase {self.phase} is completed at {location_of(op)}",),
                     Race,
                 )
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Race, fault_at, place
+from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _check(before: Actor, now: Actor, clock: Clock, name: str, verb: str, past: 
             f"{now.what} {verb} '{name}', which {before.what} has written without a proxy fence in between: "
             "the write need not be visible to the async proxy",
             (
-                f"written at {place(before.op)}",
+                f"written at {location_of(before.op)}",
                 "put tlx.fence_async_shared() after the write, before the operation that releases it to others",
             ),
         )
@@ -181,7 +181,7 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
         message = f"{now.what} {verb} '{name}' while an earlier one may still be in flight"
     else:
         message = f"{now.what} {verb} '{name}', and nothing orders it after {before.what}, by which it is {past}"
-    notes = [f"{past} at {place(before.op)}"]
+    notes = [f"{past} at {location_of(before.op)}"]
     if before.queue is not None:
         notes.append(f"{before.queue.end()}; this line must come after that")
         if before.queue is now.queue and before.queue.hint:

@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.registry import Waiting
@@ -110,7 +110,8 @@ class Trace:
         phase = barrier.phase - 1
         self._events.append({
             "ph": "i", "s": "t", "pid": row.program, "tid": row.number, "ts": self._now,
-            "name": f"{barrier.name} completes phase {phase}", "args": {"parity": phase & 1, "at": place(barrier.op)},
+            "name": f"{barrier.name} completes phase {phase}",
+            "args": {"parity": phase & 1, "at": location_of(barrier.op)},
         })  # fmt: skip
 
     # The file --------------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ class Trace:
             self._slice(opened.row, opened.name, opened.begin, end, opened.op, unfinished=unfinished)
 
     def _slice(self, row: _Row, name: str, begin: int, end: int, op: Operation, *, unfinished: bool = False) -> None:
-        args: dict[str, Any] = {"op": op.name, "at": place(op)}
+        args: dict[str, Any] = {"op": op.name, "at": location_of(op)}
         if unfinished:
             args["unfinished"] = True
         self._events.append({

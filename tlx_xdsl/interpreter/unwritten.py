@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at, place
+from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.memory import UNINITIALIZED, Family, View
 from tlx_xdsl.interpreter.users import lines, writers
 from tlx_xdsl.numerics.arrays import Array, is_float, poison
@@ -99,7 +99,7 @@ class UninitializedReadPolicy:
         return fault_at(
             op,
             f"'{view.name}' is read, but {by}: {_count(bad)}",
-            (f"'{other.name}' is allocated at {place(other.op)}", *_written_at(other)),
+            (f"'{other.name}' is allocated at {location_of(other.op)}", *_written_at(other)),
         )
 
 

@@ -13,7 +13,7 @@ from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 _NAMED = (tlx.NamedBarrierWaitOp, tlx.NamedBarrierArriveOp, nvvm.BarrierOp, nvvm.BarrierArriveOp, nvvm.InlinePtxOp)
@@ -108,7 +108,7 @@ def lines(ops: Sequence[Operation]) -> list[str]:
     tasks: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
     for op in ops:
-        where = place(op)
+        where = location_of(op)
         tasks.setdefault(where, {})
         if task := task_of(op):
             tasks[where][task] = None

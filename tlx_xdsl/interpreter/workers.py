@@ -246,7 +246,7 @@ class _Crew:
                     break
         finally:
             self._dismiss()
-        self._tell()
+        self._report()
         if self.error is not None:
             raise self.error[1]
         return self.turns
@@ -294,7 +294,7 @@ class _Crew:
             self.error = (message.chunk, message.error)
         return True
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Say what the workers have said, in the order of their programs."""
         last = len(self.done) if self.error is None else self.error[0]
         for chunk, done in sorted(self.done.items()):

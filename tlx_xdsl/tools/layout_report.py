@@ -16,7 +16,7 @@ from tlx_xdsl.analysis.layout_reasons import LayoutReasons, layout_of_value, wis
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.layouts.words import in_words
+from tlx_xdsl.layouts.describe import describe
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.text.printer import Printer
 
@@ -68,7 +68,7 @@ def _conversion(conversion: Conversion) -> str:
 
 def _buffer_lines(buffer: Buffer, names: dict[SourceLocation, str]) -> Iterator[str]:
     layout, place = layout_of_value(buffer.value), source_location(location_of(buffer.value))
-    words = "" if layout is None else f", {in_words(layout)}"
+    words = "" if layout is None else f", {describe(layout)}"
     name = buffer.name if place is None else names.get(place, buffer.name)
     yield f"  {name}: {_type(buffer.value)}{words}"
     yield from (f"  {row}" for row in _grouped((str(access), access.op) for access in buffer.accesses))
@@ -117,7 +117,7 @@ def why(module: ModuleOp, name: str, frontend: ModuleOp) -> str:
         shown = _listed([f"%{names[each]} ({_summary(each)}{_line_of(each)})" for each in _one_of_each(found)])
         raise error_at(func, f"--why: '{name}' stands for values of several layouts; name one of {shown}")
     place = next(op for op in module.walk() if isinstance(op, FuncOp) and _holds(op, value))
-    lines = [f"%{names[value]}{_line_of(value)}: {_type(value)}, {in_words(layout)}"]
+    lines = [f"%{names[value]}{_line_of(value)}: {_type(value)}, {describe(layout)}"]
     for step in LayoutReasons(place, wishes_of(frontend)).of(value):
         to = "" if step.value is None else f" %{names[step.value]}"
         lines.append(f"  <- {step.words}{to}")
@@ -168,7 +168,7 @@ def _one_of_each(values: list[SSAValue]) -> list[SSAValue]:
 
 def _summary(value: SSAValue) -> str:
     layout = layout_of_value(value)
-    return str(value.type) if layout is None else in_words(layout)
+    return str(value.type) if layout is None else describe(layout)
 
 
 def _type(value: SSAValue) -> str:

@@ -96,7 +96,7 @@ def _use_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
         for array in region.arrays:
             rows += [
                 (array.name if number == 0 else "", uses.task, _lines(uses)) for number, uses in enumerate(array.uses)
-            ] or [(array.name, "nobody", "")]
+            ] or [(array.name, "none", "")]
     return rows
 
 
