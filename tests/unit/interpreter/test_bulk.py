@@ -1,5 +1,7 @@
 """Bulk copies: bytes that follow each other, to and from shared memory."""
 
+# covers: tlx.copies
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Cluster launch control: every program is computed once, by itself or by a cluster that took it over."""
 
+# covers: tlx.clc, ttng.cluster
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Kernels for clusters and for Blackwell give the right numbers, without any report, in every schedule."""
 
+# covers: tlx.clc, tlx.cluster, tlx.mma, ttng.tcgen05
+
 import os
 
 import pytest

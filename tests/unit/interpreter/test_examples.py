@@ -1,5 +1,7 @@
 """Every example kernel gives the right numbers, without any report, at every stage and in every schedule."""
 
+# covers: tlx.tasks, tlx.mma, tlx.copies, ttg.warp_specialize, ttng.mma, ttng.tma
+
 import pytest
 
 from tests.gallery.synchronisation.example_runs import CASES

@@ -1,5 +1,7 @@
 """Clocks, footprints and races, by hand."""
 
+# covers: tlx.barriers
+
 import numpy as np
 import pytest
 from hypothesis import given

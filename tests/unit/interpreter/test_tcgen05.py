@@ -1,5 +1,7 @@
 """Products of Blackwell's tensor cores, and the commits by which others learn of them."""
 
+# covers: tlx.mma, ttng.tcgen05
+
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,5 +1,7 @@
 """Cluster kernels behind the whole pipeline: the same numbers, and device code from stock Triton."""
 
+# covers: tlx-lower-cluster-barriers, tlx-lower-remote-memory, tlx-lower-multicast-loads, tlx-lower-pair-products
+
 import re
 
 import pytest

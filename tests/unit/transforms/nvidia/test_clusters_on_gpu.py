@@ -3,6 +3,8 @@
 `python -m tests.unit.transforms.nvidia.test_clusters_on_gpu` prints a line for each kernel.
 """
 
+# covers: tlx.cluster, tlx-lower-cluster-barriers, tlx-lower-remote-memory, tlx-lower-multicast-loads
+
 from __future__ import annotations
 
 from typing import Any

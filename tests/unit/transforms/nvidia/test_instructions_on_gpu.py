@@ -3,6 +3,9 @@
 `python -m tests.unit.transforms.nvidia.test_instructions_on_gpu` prints a line for each kernel.
 """
 
+# covers: tlx-lower-bulk-copies, tlx-lower-device-descriptors, tlx-lower-special-instructions, tlx-lower-votes
+# covers: tlx-insert-proxy-fences
+
 from __future__ import annotations
 
 from collections.abc import Callable

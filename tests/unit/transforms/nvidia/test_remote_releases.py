@@ -1,5 +1,7 @@
 """What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less is reported."""
 
+# covers: tlx-weaken-remote-arrivals, tlx.barriers, tlx.cluster
+
 import re
 from functools import cache
 
