@@ -26,7 +26,7 @@ def warnings_of(told):
 
 @pytest.mark.parametrize(("stage", "seed", "schedule"), RUNS)
 @pytest.mark.parametrize("name", CASES)
-def test_example(name, stage, seed, schedule):
+def test_example_gives_the_reference_without_warnings(name, stage, seed, schedule):
     told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
     assert not warnings_of(told)
 

@@ -174,7 +174,7 @@ def test_a_commit_tracks_all_that_was_issued(schedule):
         ("reuse", Fault, r"writes 'a\[0\]', and nothing orders it behind the tcgen05.mma"),
     ],
 )
-def test_mistake(drop, kind, message, schedule):
+def test_each_missing_step_of_an_mma_is_reported(drop, kind, message, schedule):
     with pytest.raises(kind, match=message):
         run_ordered(drop, schedule)
 

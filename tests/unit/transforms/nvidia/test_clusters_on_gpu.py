@@ -61,7 +61,7 @@ def run(name: str) -> float:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", HOPPER)
-def test_kernel(name):
+def test_cluster_kernel_gives_the_reference_on_a_gpu(name):
     import torch
 
     if torch.cuda.get_device_capability()[0] != 9:

@@ -113,7 +113,7 @@ CHECKS: tuple[Callable[[], None], ...] = (
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_instruction(check):
+def test_a_gpu_gives_what_the_interpreter_gives(check):
     import torch
 
     if torch.cuda.get_device_capability()[0] != 9:
