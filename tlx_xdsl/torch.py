@@ -117,7 +117,7 @@ def _launches() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
         for name in ("__getitem__", "bind"):
             if name in vars(cls):
                 yield cls, name, launch_nothing
-    from tlx_xdsl.runtime.bound import BoundLaunch
+    from tlx_xdsl.runtime.jit.bound import BoundLaunch
 
     yield BoundLaunch, "__call__", nothing
 

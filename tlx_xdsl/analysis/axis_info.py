@@ -20,16 +20,17 @@ negative.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import gcd
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.axis_domain import AxisDomain, AxisInfo, axes_of, unknown
 from tlx_xdsl.analysis.integers.transfer import transfer
-from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.regions import Edge, edges, incoming, region_edges
 
 _DOMAIN = AxisDomain()
 _HINTS = {"tt.contiguity": "contiguity", "tt.divisibility": "divisibility", "tt.constancy": "constancy"}
@@ -67,65 +68,41 @@ class _Analysis:
         return self._changed
 
     def _visit(self, op: Operation) -> None:
-        match op:
-            case scf.ForOp():
-                self._enter_loop(op)
-            case scf.WhileOp():
-                self._arrive(op.arguments, op.before_region.block.args)
-            case scf.YieldOp():
-                self._yield(op)
-            case scf.ConditionOp():
-                loop = op.parent_op()
-                assert isinstance(loop, scf.WhileOp)
-                self._arrive(op.args, loop.after_region.block.args)
-                self._arrive(op.args, loop.results)
-            case cf.BranchOp():
-                self._arrive(op.arguments, op.successor.args)
-            case cf.ConditionalBranchOp():
-                self._arrive(op.then_arguments, op.then_block.args)
-                self._arrive(op.else_arguments, op.else_block.args)
-            case ttg.WarpSpecializePartitionsOp():
-                for region in op.partition_regions:
-                    self._arrive(op.explicit_captures, region.blocks[0].args)
-            case scf.IfOp():
-                return
-            case _:
-                self._compute(op)
+        if isinstance(op, scf.ForOp):
+            bounds = [self._info(value).divisibility[0] for value in (op.lb, op.step)]
+            self.infos[op.body.block.args[0]] = AxisInfo((1,), (gcd(*bounds),), (1,))
+        leaving = edges(op)
+        for edge in leaving or ():
+            self._arrive(edge)
+        if leaving is None:
+            self._forget(argument for block in op.successors for argument in block.args)
+        self._compute(op)
 
     def _compute(self, op: Operation) -> None:
-        for block in (block for region in op.regions for block in region.blocks):
-            for argument in block.args:
-                self.infos.setdefault(argument, unknown(argument))
+        """Find out about what no edge defines: results of plain operations, and arguments that `op` computes."""
+        defined = incoming(region_edges(op) or ()) if op.regions else {}
+        self._forget(
+            argument
+            for region in op.regions
+            if region.blocks
+            for argument in region.blocks[0].args
+            if argument not in defined and argument not in self.infos
+        )
         known = transfer(_DOMAIN, op, [self._info(operand) for operand in op.operands])
-        for result in op.results:
+        for result in (result for result in op.results if result not in defined):
             self.infos[result] = _promised(op, known or unknown(result))
+
+    def _forget(self, values: Iterable[SSAValue]) -> None:
+        for value in values:
+            self.infos[value] = unknown(value)
 
     def _info(self, value: SSAValue) -> AxisInfo:
         """What is known about `value`; nothing before it was visited."""
         return self.infos.get(value) or unknown(value)
 
-    def _enter_loop(self, loop: scf.ForOp) -> None:
-        counter, *arguments = loop.body.block.args
-        bounds = [self._info(value).divisibility[0] for value in (loop.lb, loop.step)]
-        self.infos[counter] = AxisInfo((1,), (gcd(*bounds),), (1,))
-        self._arrive(loop.iter_args, arguments)
-        self._arrive(loop.iter_args, loop.results)
-
-    def _yield(self, op: scf.YieldOp) -> None:
-        match parent := op.parent_op():
-            case scf.ForOp():
-                self._arrive(op.operands, parent.body.block.args[1:])
-                self._arrive(op.operands, parent.results)
-            case scf.WhileOp():
-                self._arrive(op.operands, parent.before_region.block.args)
-            case scf.IfOp():
-                self._arrive(op.operands, parent.results)
-            case _:
-                return
-
-    def _arrive(self, values: Iterable[SSAValue], targets: Sequence[SSAValue]) -> None:
-        """Let `values` be among those that `targets` stand for."""
-        for value, target in zip(values, targets, strict=True):
+    def _arrive(self, edge: Edge) -> None:
+        """Let the forwarded operands be among those that define the inputs."""
+        for value, target in edge.pairs:
             arriving, known = self._info(value), self.infos.get(target)
             info = arriving if known is None else known.meet(arriving)
             if info != known:

@@ -21,8 +21,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.numerics.arrays import Array
 

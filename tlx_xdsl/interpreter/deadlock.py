@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.effects import Kind, kind_of
 from tlx_xdsl.interpreter.faults import Deadlock, fault_at, place
+from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.registry import Waiting
 from tlx_xdsl.interpreter.users import lines, named_barrier_users, users
 from tlx_xdsl.text.diagnostics import source_location
 
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.machine import Cluster
-    from tlx_xdsl.interpreter.task import Task, Waiting
-
-_NOT_ARRIVING = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.WaitBarrierOp, ttg.LocalDeallocOp)
-"""What uses a barrier without arriving at it."""
+_ARRIVALS = Kind.ARRIVE | Kind.COMPLETE
 
 
 def deadlock(cluster: Cluster) -> Deadlock:
@@ -69,7 +65,8 @@ def barrier_notes(barrier: Mbarrier) -> list[str]:
     """What has been done to a barrier in its current phase, and every line that may complete it."""
     name = barrier.name.partition("[")[0]
     notes = barrier.history()
-    arriving = [use.operation for use in users(barrier.allocation) if not isinstance(use.operation, _NOT_ARRIVING)]
+    kinds = [(use.operation, kind_of(use)) for use in users(barrier.allocation)]
+    arriving = [op for op, kind in kinds if kind is None or kind & _ARRIVALS]
     arriving.sort(key=_position)
     return notes + (_indented(f"'{name}' can be released by", arriving) or [f"    no line arrives at '{name}'"])
 

@@ -6,14 +6,14 @@ data. A queue is an agent of the clocks: transfer number s of the queue is its s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import place
-from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.races import Actor, Footprint
 
 OVER = {
     "TMA store": "it is over behind tlx.async_descriptor_store_wait() of its task",
@@ -97,4 +97,38 @@ class Queue:
         known = clock.copy()
         if self.in_order:
             known.learn(self.agent, self.issued)
+        return known
+
+
+COPIES = None
+"""The key of the agent of copies, among footprints of accumulators."""
+
+
+@dataclass(eq=False, slots=True)
+class TensorCore:
+    """The tensor core as one task sees it."""
+
+    queue: Queue
+    rank: int
+    """The thread block of the task in its cluster."""
+    in_issue_order: bool
+    """Whether each operation follows all that were issued before, as with `tensor_core_order="issue"`."""
+    agents: dict[Footprint | None, int] = field(default_factory=dict[Footprint | None, int])
+    last: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
+    """The last operation of each agent, with its number."""
+
+    def followed(self, agent: int) -> Iterable[int]:
+        """The agents behind whose operations so far the next one of `agent` comes."""
+        if self.in_issue_order:
+            return self.agents.values()
+        copies = self.agents.get(COPIES)
+        if agent == copies:
+            return ()
+        return (agent,) if copies is None else (agent, copies)
+
+    def over(self, number: int) -> Clock:
+        """The knowledge that all operations up to `number` are complete."""
+        known = Clock()
+        for agent in (self.queue.agent, *self.agents.values()):
+            known.learn(agent, number)
         return known

@@ -18,10 +18,11 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.plan import FunctionPlan, Planner, fault_of
+from tlx_xdsl.interpreter.machine import Task
+from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -12,6 +12,7 @@ import numpy as np
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import deadlock
+from tlx_xdsl.interpreter.endings import check_end
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 
@@ -75,7 +76,7 @@ def run_clusters(
             if state is _ENDED:
                 stuck = 0
                 with _noted(current.cluster):
-                    current.cluster.finish()
+                    check_end(current.cluster)
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
                 continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.faults import Race, fault_at, place
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.engine import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,17 @@ class Footprint:
         return bool((mine[at[inside], 0] < theirs[inside, 1]).any())
 
 
+class Source(Protocol):
+    """The queue that an asynchronous access comes from."""
+
+    hint: str
+    """A note for a race between two accesses of this queue."""
+
+    def end(self) -> str:
+        """Describe how a task learns that an access is over, and for which it has waited."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     """Who makes an access: a task itself, or an asynchronous operation for it."""
@@ -75,7 +83,7 @@ class Actor:
     """How to tell it, such as `partition 0` or `TMA load of the default task`."""
     is_async: bool = False
     """Whether it goes through the async proxy."""
-    queue: Queue | None = None
+    queue: Source | None = None
     """The queue of an asynchronous operation."""
 
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at
-from tlx_xdsl.interpreter.task import Task
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.machine import Cluster
+from tlx_xdsl.interpreter.machine import Cluster, Task
 
 PATIENCE = 1000
 """Turns that the adversarial policy leaves to one task while others can run, too: a task that spins on global memory

@@ -17,9 +17,9 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import place
-from tlx_xdsl.interpreter.machine import Cluster, ThreadBlock
+from tlx_xdsl.interpreter.machine import Cluster, Task, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
-from tlx_xdsl.interpreter.task import Task, Waiting
+from tlx_xdsl.interpreter.registry import Waiting
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 

@@ -74,7 +74,7 @@ class CompiledText:
     def _repr_html_(self) -> str:
         from tlx_xdsl.runtime.show.pages import compiled_page
 
-        return compiled_page(self)
+        return compiled_page(self.name, self.times_ms, {"TTGIR": self.ttgir, "TTIR": self.ttir})
 
 
 def compile_text(

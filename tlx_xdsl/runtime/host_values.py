@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.frontend.arguments import Signature
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor, dtype_name, element_size
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 _NUMPY: dict[str, Any] = {
     "i1": np.bool_,

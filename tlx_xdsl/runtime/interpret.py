@@ -61,9 +61,16 @@ class Interpretation:
     """Processes that have taken part."""
 
     def _repr_html_(self) -> str:
-        from tlx_xdsl.runtime.show.pages import interpretation_page
+        from tlx_xdsl.runtime.show.pages import run_page
 
-        return interpretation_page(self)
+        rows = {
+            "clusters": self.clusters,
+            "turns": f"{self.turns:,}",
+            "seconds": f"{self.seconds:.2f}",
+            "processes": self.jobs,
+            "warnings": len(self.warnings),
+        }
+        return run_page(rows, self.warnings)
 
 
 _OPTIONS = {field.name for field in fields(Options)}

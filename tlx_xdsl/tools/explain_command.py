@@ -11,14 +11,21 @@ from tlx_xdsl.runtime.compilation import compile_text
 from tlx_xdsl.runtime.stages import Stage, changes, unified_diff
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.kernel_options import (
+    KERNEL,
+    add_conversion_argument,
+    add_kernel_arguments,
+    backend_options,
+    load,
+    triton_version,
+)
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.transforms.pipelines import is_plain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
+    parser.add_argument("kernel", **KERNEL)
     parser.add_argument("--diff", metavar="PASS", help="show what this pass changed, as a unified diff")
     parser.add_argument(
         "--why",
@@ -28,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
     )
-    compile_command.add_conversion_argument(parser)
-    compile_command.add_kernel_arguments(parser)
+    add_conversion_argument(parser)
+    add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -38,8 +45,8 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, for a pass that it does not go through, and for a value that it
     does not have or whose layout is stock Triton's choice.
     """
-    kernel, options, specialization = compile_command.load(args)
-    version = compile_command.triton_version(args.triton_version, needs_backend=False)
+    kernel, options, specialization = load(args)
+    version = triton_version(args.triton_version, needs_backend=False)
     stages: list[Stage] = []
     text = compile_text(
         kernel.source,
@@ -65,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     installed = installed_triton_version()
     if installed is not None and parse_version(installed) == parse_version(version):
         print("layouts behind the passes of stock Triton")
-        stock = compile_ttgir(text.ttgir, compile_command.backend_options(specialization, options), stages="ttgir")
+        stock = compile_ttgir(text.ttgir, backend_options(specialization, options), stages="ttgir")
         print(layout_section(parse_module(stock.ttgir, filename="stock Triton"), last))
     elif is_plain(last):
         print("layouts: stock Triton chooses them, for this is plain Triton code")

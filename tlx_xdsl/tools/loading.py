@@ -18,7 +18,8 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
-from tlx_xdsl.runtime.jit import Kernel, without_launching
+from tlx_xdsl.runtime.jit import without_launching
+from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 

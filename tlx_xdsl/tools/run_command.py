@@ -30,8 +30,8 @@ from tlx_xdsl.runtime.interpret import (
 )
 from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN, Options
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
-from tlx_xdsl.tools.compile_command import launch_options
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, constexpr_value, load_ir, load_kernel
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 

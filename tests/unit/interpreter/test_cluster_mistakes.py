@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.interpreter import cluster_runs as runs
+from tests.gallery.synchronisation import cluster_runs as runs
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
@@ -53,7 +53,7 @@ def test_mistake(case, drop, message, schedule):
     with pytest.raises(Fault, match=message) as found:
         case(DROP=drop).run(schedule=schedule, jobs=1)
     assert isinstance(found.value, Deadlock) == ("waits at" in message or "lacks" in message)
-    assert "tests/unit/interpreter/kernels/" in str(found.value.location)
+    assert "tests/gallery/synchronisation/" in str(found.value.location)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)

@@ -18,9 +18,9 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Waiting, step
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {

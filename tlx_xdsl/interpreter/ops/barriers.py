@@ -10,12 +10,13 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.endings import check_barrier
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
-from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, effect, step
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ def inval_barrier(op: ttng.InvalBarrierOp) -> Run:
     def run(task: Task, view: View) -> Coroutine:
         yield None
         barrier = barrier_of(op, view)
-        task.block.cluster.check_barrier(barrier)
+        check_barrier(task.block.cluster, barrier)
         view.cell.overwrite(task.actor(op, view), task.clock, view.name)
         del view.memory.barriers[view.address]
         view.memory.ended = op

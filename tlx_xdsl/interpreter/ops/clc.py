@@ -15,10 +15,10 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tlx, ttng
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
-from tlx_xdsl.interpreter.registry import Run, Unary, pure, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, pure, step
 from tlx_xdsl.numerics.arrays import Array
 
 FOUND = 1 << 96

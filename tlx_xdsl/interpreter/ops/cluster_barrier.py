@@ -12,9 +12,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import nvvm, tlx, ttng
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.machine import Cluster
-from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
-from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+from tlx_xdsl.interpreter.machine import Cluster, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, effect, step
 
 
 def _missing(cluster: Cluster) -> list[Task]:

@@ -10,12 +10,12 @@ import numpy as np
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.special import register_value
 from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Run, effect
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 _WIDTHS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64}

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects import nvvm, ttg
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
@@ -23,8 +24,7 @@ from tlx_xdsl.interpreter.ptx import UnknownInstruction
 from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
 from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
-from tlx_xdsl.interpreter.registry import Run, effect, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, step
 from tlx_xdsl.numerics.arrays import Array
 
 

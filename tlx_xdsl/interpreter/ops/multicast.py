@@ -10,12 +10,12 @@ from tlx_xdsl.dialects import tlx
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.cluster import visit
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, step
 
 
 @step(tlx.AsyncTMALoadOp)

@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.addresses import buffer_at
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync, touch
 from tlx_xdsl.interpreter.ops.bulk import start_bulk_load, start_bulk_store
@@ -22,7 +23,7 @@ from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wai
 from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.numerics.arrays import Array
 
 

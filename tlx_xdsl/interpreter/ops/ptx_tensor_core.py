@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
 from tlx_xdsl.interpreter.ops.ptx_cluster import barrier_view
 from tlx_xdsl.interpreter.ops.tcgen05 import commit, issue_product
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.task import Coroutine
+from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.layouts.matrix_descriptors import element_bytes
 from tlx_xdsl.numerics.arrays import Array
 

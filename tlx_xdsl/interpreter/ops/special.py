@@ -16,10 +16,10 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, Unary, effect, pure, structured
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, pure, structured
 from tlx_xdsl.numerics.arrays import Array, poison
 
 # Where a program stands ----------------------------------------------------------------------------------------------

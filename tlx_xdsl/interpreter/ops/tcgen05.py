@@ -15,18 +15,19 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.plan import Plan, Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, structured
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, structured
 from tlx_xdsl.interpreter.scaled import scaled_operand
-from tlx_xdsl.interpreter.task import Coroutine, Task
-from tlx_xdsl.interpreter.tensor_core import tensor_core
+from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -165,7 +166,7 @@ def issue_product(
         for view, result in zip(all_d, results, strict=True):
             view.write(result)
 
-    tensor_core(task).issue(task, op, d, [*all_a, *all_b, *others], all_d, finish)
+    issue(task, op, d, [*all_a, *all_b, *others], all_d, finish)
 
 
 def _product(

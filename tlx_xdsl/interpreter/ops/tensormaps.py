@@ -21,9 +21,9 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, effect
-from tlx_xdsl.interpreter.task import Task
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""

@@ -20,8 +20,8 @@ from tlx_xdsl.runtime.bundle.folder import replace_folder
 from tlx_xdsl.runtime.bundle.load import LoadedBundle
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization
-from tlx_xdsl.runtime.cuda_driver import default_driver
 from tlx_xdsl.runtime.interpret import source_of_kernel
+from tlx_xdsl.runtime.launch.cuda_driver import default_driver
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.version import __version__
 

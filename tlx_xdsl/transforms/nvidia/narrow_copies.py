@@ -39,7 +39,8 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
 from tlx_xdsl.transforms.rewriting import insert_before
-from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout, warps_of_ops
+from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout
+from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
 
 LEAST_BITS = 32

@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.gallery.synchronisation import example_runs
 from tests.unit import volume
 from tests.unit.addresses import ground_truth, random_programs
 from tests.unit.addresses.coverage.touched_bytes import Watched, compare, coverage_of, pairs, run, watch_descriptors
-from tests.unit.interpreter import example_runs
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import CHECKS
 from tlx_xdsl.addresses import LaunchFacts, analyse_program_addresses

@@ -34,7 +34,6 @@ CASES = [(op, name, arch, report) for op, names, report in MUTANTS for name in n
 
 @pytest.mark.parametrize(("op", "name", "arch", "report"), CASES)
 def test_missing_synchronisation_is_reported(op: str, name: str, arch: int, report: str) -> None:
-    generate.cases()
     text = generate.compiled(name, arch)["ttgir"]
     if op in ("ttg.async_wait", "ttng.warp_group_dot_wait"):
         line = re.compile(rf"(= {re.escape(op)} .*(?:num|pendings) = )\d+")
