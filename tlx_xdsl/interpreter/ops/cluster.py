@@ -1,7 +1,7 @@
 """Shared memory of other thread blocks of the cluster (PTX ISA, "mapa", "st.async", "cp.async.bulk").
 
 A thread block must be known to have started before its memory is used, and the use must be known to be over before it
-ends: both are told by the barrier of the cluster, the second one also by an mbarrier that the block waits at.
+ends: the barrier of the cluster orders both, the second one also an mbarrier that the block waits at.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def map_to_remote(op: tlx.MapToRemoteOp) -> Run:
 
 @step(tlx.RemoteStoreOp)
 def remote_store(op: tlx.RemoteStoreOp) -> Run:
-    """Write a whole buffer; nothing tells the other thread block of it."""
+    """Write a whole buffer; nothing releases it to the other thread block."""
 
     def run(task: Task, values: Array, view: View) -> Coroutine:
         yield None
