@@ -236,9 +236,8 @@ class _Pile:
 def _leaving(touched: Touched, outside: Runs, elements: int, certain: bool) -> Leaving:
     programs = np.unique(outside.program)
     first = outside.where(outside.program == programs[0])
-    start, end = int(first.start[0]), int(first.end[0])
+    start = int(first.start[0])
     byte = start if start < 0 else max(start, elements * touched.element)
-    del end
     return Leaving(
         touched.op, touched.array, len(programs), int(programs[0]), byte // touched.element, elements, certain
     )
