@@ -48,6 +48,9 @@ class Edge:
 
 Edges: TypeAlias = tuple[Edge, ...]
 
+SCALAR_CODE = (tt.ReduceOp, tt.ScanOp, tt.MapElementwiseOp)
+"""Operations whose regions compute with single elements of their tensors."""
+
 
 @singledispatch
 def edges(op: Operation) -> Edges | None:
@@ -169,9 +172,6 @@ def _cond_branch(op: cf.ConditionalBranchOp) -> Edges:
 @edges.register(tt.FuncOp)
 @edges.register(ttg.MaskOp)
 @edges.register(ttg.WarpSpecializeOp)
-@edges.register(tt.ReduceOp)
-@edges.register(tt.ScanOp)
-@edges.register(tt.MapElementwiseOp)
 def _enter_regions(op: Operation) -> Edges:
     """Enter each region once; `ttg.warp_specialize` has the partitions in its second one."""
     return tuple(Edge(op, region.blocks[0]) for region in op.regions if region.blocks)
@@ -200,6 +200,10 @@ def _return(op: tt.ReturnOp) -> Edges | None:
     """Leave the function; which values the operands define is known where it is called (`call_edges`)."""
     parent = op.parent_op()
     return None if parent is None else (Edge(op, parent),)
+
+
+for _class in SCALAR_CODE:
+    edges.register(_class, _enter_regions)
 
 
 @edges.register(tt.ReduceReturnOp)
