@@ -151,7 +151,7 @@ def _yield(op: scf.YieldOp) -> Edges | None:
         case scf.WhileOp():
             before = parent.before_region.block
             return (Edge(op, before, 0, before.args),)
-        case scf.IfOp() | scf.ExecuteRegionOp():
+        case scf.IfOp() | scf.IndexSwitchOp() | scf.ExecuteRegionOp():
             return (Edge(op, parent, 0, parent.results),)
         case _:
             return None
@@ -168,6 +168,7 @@ def _cond_branch(op: cf.ConditionalBranchOp) -> Edges:
     return Edge(op, then, 1, then.args), Edge(op, otherwise, 1 + len(then.args), otherwise.args)
 
 
+@edges.register(scf.IndexSwitchOp)
 @edges.register(scf.ExecuteRegionOp)
 @edges.register(tt.FuncOp)
 @edges.register(ttg.MaskOp)

@@ -101,8 +101,9 @@ def test_a_loop_without_an_exit_has_no_state_after_it():
 
 
 def test_unknown_control_flow_is_refused():
-    body = '"scf.index_switch"(%i) <{cases = array<i64>}> ({\n"scf.yield"() : () -> ()\n}) : (index) -> ()\n'
-    with pytest.raises(CompilationError, match=r"the control flow of 'scf\.index_switch' is not known"):
+    segments = "<{operandSegmentSizes = array<i32: 1, 1, 1, 0>}>"
+    body = f'"scf.parallel"(%i, %i, %i) {segments} ({{\n^bb0(%n: index):\n}}) : (index, index, index) -> ()\n'
+    with pytest.raises(CompilationError, match=r"the control flow of 'scf\.parallel' is not known"):
         reaching("%i = arith.constant 0 : index\n" + body)
 
 
