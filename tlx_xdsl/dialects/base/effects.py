@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -31,6 +30,7 @@ from xdsl.traits import (
 
 from tlx_xdsl.dialects.base.memory import Space as Space
 from tlx_xdsl.dialects.base.memory import Sync as Sync
+from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import scalar_type
 
 
@@ -277,12 +277,25 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     return tuple(found)
 
 
+def pointers_of(op: Operation) -> SSAValue | None:
+    """The pointer, or tensor of pointers, through which threads access global memory; None for other operations."""
+    for access in accesses_of(op) or ():
+        is_pointer = isinstance(scalar_type(access.value.type), PointerType)
+        if is_pointer and access.space is Space.GLOBAL and access.kind & (Kind.READ | Kind.WRITE):
+            return None if access.is_async else access.value
+    return None
+
+
 def kind_of(use: Use) -> Kind | None:
     """What an operation does to the memory of one of its operands; None for anything."""
     accesses, value = accesses_of(use.operation), use.operation.operands[use.index]
     if accesses is None:
         return None
-    return reduce(or_, (access.kind for access in accesses if access.value is value), Kind(0))
+    kind = Kind(0)
+    for access in accesses:
+        if access.value is value:
+            kind |= access.kind
+    return kind
 
 
 def _addresses(op: Operation, name: str) -> Iterator[tuple[SSAValue, Space]]:
