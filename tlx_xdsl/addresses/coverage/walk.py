@@ -21,7 +21,7 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.addresses.coverage import integer_rules, shape_rules
 from tlx_xdsl.addresses.coverage.rules import RULES, Here, Programs, bits_of, is_followed
-from tlx_xdsl.addresses.coverage.touches import ACCESSES, Touch, Untold, touch_of, written_by_ptx
+from tlx_xdsl.addresses.coverage.touches import Touch, Untold, access_kind, touch_of, written_by_ptx
 from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
@@ -167,10 +167,10 @@ class Walk:
                 self._bind(op.results, self._graph(op.default_region, [], active, sure=sure))
                 for region in op.partitions.partition_regions:
                     self._graph(region, captures, active, sure=sure)
-            case _ if type(op) in ACCESSES:
+            case _ if access_kind(op) is not None:
                 self._emit(touch_of(op, self._value, active, sure=sure))
                 self._lose(op.results, f"it is loaded{_at(op)}")
-            case _ if op.regions and any(type(inner) in ACCESSES for inner in op.walk()):
+            case _ if op.regions and any(access_kind(inner) is not None for inner in op.walk()):
                 self._unfollowed_regions(op, active)
             case _:
                 self._compute(op, active)

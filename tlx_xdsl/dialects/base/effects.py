@@ -30,7 +30,6 @@ from xdsl.traits import (
 
 from tlx_xdsl.dialects.base.memory import Space as Space
 from tlx_xdsl.dialects.base.memory import Sync as Sync
-from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import scalar_type
 
 
@@ -88,6 +87,7 @@ THREADS = Engine("threads")
 TMA = Engine("TMA", Proxy.ASYNC)
 BULK_COPY = Engine("a bulk copy", Proxy.ASYNC)
 LAUNCH_CONTROL = Engine("cluster launch control", Proxy.ASYNC)
+TENSORMAP = Engine("the encoder of tensormaps")
 WGMMA = Engine("wgmma", Proxy.TENSOR_CORE)
 TCGEN05 = Engine("tcgen05", Proxy.TENSOR_CORE)
 TCGEN05_COPY = Engine("tcgen05.cp", Proxy.TENSOR_CORE)
@@ -277,13 +277,20 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     return tuple(found)
 
 
+def global_access(op: Operation) -> OperandAccess | None:
+    """The read or write of global memory that an operation makes; the bytes of descriptors do not count."""
+    if effects_of(op).by is TENSORMAP:
+        return None
+    for access in accesses_of(op) or ():
+        if access.space is Space.GLOBAL and access.kind & (Kind.READ | Kind.WRITE):
+            return access
+    return None
+
+
 def pointers_of(op: Operation) -> SSAValue | None:
     """The pointer, or tensor of pointers, through which threads access global memory; None for other operations."""
-    for access in accesses_of(op) or ():
-        is_pointer = isinstance(scalar_type(access.value.type), PointerType)
-        if is_pointer and access.space is Space.GLOBAL and access.kind & (Kind.READ | Kind.WRITE):
-            return None if access.is_async else access.value
-    return None
+    access = global_access(op)
+    return None if access is None or access.is_async else access.value
 
 
 def kind_of(use: Use) -> Kind | None:
