@@ -14,8 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "tlx_xdsl"
 OPERATION = re.compile(r"[A-Z]\w*Op")
 MANY = 3
 
-KNOWN = {
-}
+KNOWN = {}
 """Each table that is left, by file and name, and why it can't be a declaration."""
 MOST = 8
 
@@ -32,7 +31,9 @@ def gives_a_property(value: ast.expr) -> bool:
         case ast.Dict(keys=keys, values=values):
             named = set[str]().union(*(operations(key) for key in keys if key is not None))
             return len(named) >= MANY and not any(map(is_handler, values))
-        case ast.Tuple(elts=elements) | ast.List(elts=elements) if all(isinstance(each, ast.Tuple) for each in elements):
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) if all(
+            isinstance(each, ast.Tuple) for each in elements
+        ):
             return not all(is_handler(each.elts[-1]) for each in elements)
         case _:
             return len(operations(value)) >= MANY

@@ -14,7 +14,7 @@ from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 
@@ -96,7 +96,7 @@ def lines(ops: Sequence[Operation]) -> list[str]:
     tasks: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
     for op in ops:
-        where = place(op)
+        where = location_of(op)
         tasks.setdefault(where, {})
         if task := task_of(op):
             tasks[where][task] = None

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter.zoo.kernels import CASES, Case
-from tests.unit.interpreter.zoo.running import run_plan
+from tests.gallery.synchronisation.zoo.kernels import CASES, Case
+from tests.gallery.synchronisation.zoo.running import run_plan
 from tlx_xdsl.analysis.proxy_hazards import missing_fences
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.ttng import ArriveBarrierOp, AsyncCopyMbarrierArriveOp, FenceAsyncSharedOp

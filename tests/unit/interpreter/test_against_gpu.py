@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.unit.interpreter.example_runs import EXAMPLES, gemm
+from tests.gallery.synchronisation.example_runs import EXAMPLES, gemm
 
 SHAPES = ((512, 512, 512), (1000, 1304, 712), (256, 512, 4096))
 

@@ -56,9 +56,9 @@ def test_bulk_copy(size, schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("wait", r"reads 'source\[0\]', and nothing orders it behind the TMA load"),
+        ("wait", r"reads 'source\[0\]', and nothing orders it after the TMA load"),
         ("fence", r"reads 'target\[0\]', which the default task has written without a proxy fence"),
-        ("reuse", r"writes 'target\[0\]', and nothing orders it behind the TMA store"),
+        ("reuse", r"writes 'target\[0\]', and nothing orders it after the TMA store"),
     ],
 )
 def test_order(drop, message, schedule):

@@ -62,8 +62,11 @@ def test_remote_store(schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("first barrier", "CTA . uses 'buffer.* of CTA .', and nothing tells it that CTA . has started"),
-        ("second barrier", r"reads 'buffer\[0\]', and nothing orders it behind the default|read before it is written"),
+        (
+            "first barrier",
+            "CTA . uses 'buffer.* of CTA .', and nothing orders that after the start of CTA .",
+        ),
+        ("second barrier", r"reads 'buffer\[0\]', and nothing orders it after the default|read before it is written"),
         ("rank", "there is no CTA 2 in a cluster of 2"),
     ],
 )
@@ -110,9 +113,9 @@ def test_remote_copy(schedule):
     ("drop", "kind", "message"),
     [
         ("proxy fence", Fault, "the remote copy.* reads 'source.*without a proxy fence"),
-        ("full", Fault, "'target.*(nothing orders it behind the remote copy|read before it is written)"),
+        ("full", Fault, "'target.*(nothing orders it after the remote copy|read before it is written)"),
         ("arrive", Deadlock, "waits at 'read"),
-        ("read", Fault, r"writes 'source\[0\]', and nothing orders it behind the remote copy"),
+        ("read", Fault, r"writes 'source\[0\]', and nothing orders it after the remote copy"),
     ],
 )
 def test_remote_copy_that_is_wrong(drop, kind, message, schedule):

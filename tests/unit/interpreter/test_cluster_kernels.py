@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.unit.interpreter.cluster_runs import CASES
+from tests.gallery.synchronisation.cluster_runs import CASES
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
 FULL = os.environ.get("TLX_TEST_VOLUME") == "full"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
-from tests.unit.interpreter.example_runs import CASES
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
 SEEDS = range(3) if volume.is_full() else range(1)

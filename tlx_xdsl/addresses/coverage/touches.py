@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.coverage.rules import bytes_of
 from tlx_xdsl.addresses.coverage.values import (
     Booleans,
     Descriptor,
@@ -26,10 +25,10 @@ from tlx_xdsl.addresses.coverage.values import (
     plus,
     times,
 )
+from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
 from tlx_xdsl.dialects import nvvm, tt
 from tlx_xdsl.dialects.base.effects import BULK_COPY, effects_of, global_access
 from tlx_xdsl.dialects.base.effects import Kind as MemoryKind
-from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.dialects.tt.types import DescriptorType
 
@@ -124,7 +123,7 @@ def _place(
         return _bulk(op, accessed, value)
     masked(getattr(op, "mask", None))
     known = value(accessed)
-    size = bytes_of(pointee_type(accessed.type))
+    size = pointee_bytes(accessed)
     return (known, size, []) if isinstance(known, Pointer) else _unknown(known)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tlx_xdsl
-from tests.unit.interpreter.library import kernels
+from tests.gallery.language import library as kernels
 from tests.unit.interpreter.library.cases import Call, calls
 from tests.unit.interpreter.philox import philox, random_bits, uniform
 
