@@ -14,13 +14,15 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import OverBudgetError
-from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
+from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TupleValue, Value, parts
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
@@ -63,10 +65,10 @@ class Call:
             said = refusal(f"{self.name} {what}".rstrip(), alternatives, target)
             raise self.visitor.error(self.node, said, notes)
 
-    def emit(self, op: OpT) -> OpT:
-        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit.
+    def checked(self, op: OpT) -> OpT:
+        """Append `op`, whose verifier runs here already, at the user's call, in case the arguments do not fit.
 
-        The same holds for a target that lacks what `op` needs.
+        The same holds for a target that lacks a feature that `op` requires.
         """
         for feature in needs_of(op):
             self.require(feature)
@@ -75,6 +77,22 @@ class Call:
         except VerifyException as error:
             self.fail(None, " ".join(str(error).split()), error)
         return self.builder.insert(op)
+
+    def emit(self, op: type[IRDLOpT], *operands: Operand, results: Sequence[Result] = (), **properties: Any) -> IRDLOpT:
+        """Append an operation, checked as by `checked`; see `builder.operation`."""
+        return self.checked(operation(op, *operands, results=results, **properties))
+
+    def emit_tensor(
+        self,
+        op: type[IRDLOperation],
+        element: dtype | pointer_type,
+        shape: tuple[int, ...],
+        *operands: Operand,
+        **properties: Any,
+    ) -> Tensor:
+        """Append an operation whose only result has that element type and shape, checked as by `checked`."""
+        made = self.emit(op, *operands, results=[ir_type(element, shape)], **properties)
+        return Tensor(made.results[0], element, shape)
 
     def expected(self, parameter: str, what: str) -> NoReturn:
         """Raise the error that `parameter` is not `what`."""
@@ -213,8 +231,6 @@ class Call:
     def as_scalar(self, parameter: str, value: Value, element: dtype) -> Tensor:
         """`value`, which belongs to the argument `parameter`, as a runtime scalar of type `element`."""
         if isinstance(value, Constexpr) and isinstance(value.value, bool | int):
-            from tlx_xdsl.frontend.types import ir_type
-
             return Tensor(self.builder.constant(value.value, ir_type(element)), element)
         if not isinstance(value, Tensor) or value.shape or isinstance(value.dtype, pointer_type):
             self.fail(parameter, f"'{parameter}' must be a scalar {element}, found {value.describe()}")

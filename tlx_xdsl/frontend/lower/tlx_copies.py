@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import BoolAttr
-from xdsl.ir import Attribute
-
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import cache_policy, number, one_barrier, shared_buffer
+from tlx_xdsl.frontend.lower.tlx_common import cache_policy, one_barrier, shared_buffer
 from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int1, int32, pointer_type
 from tlx_xdsl.layouts.shared import bytes_of
@@ -61,18 +58,22 @@ def _async_load(call: Call) -> Value | None:
         value = call.args["other"] if call.given("other") else Constexpr(0)
         if isinstance(value, Tensor):
             value = semantic.cast(call.builder, value, buffer.dtype)
-            other = semantic.broadcast_to(call.builder, value, source.shape).ssa
+            other = semantic.broadcast_to(call.builder, value, source.shape)
         else:
-            other = semantic.full(call.builder, source.shape, value, buffer.dtype).ssa
-    properties: dict[str, Attribute] = {"isVolatile": BoolAttr.from_bool(call.flag("is_volatile"))}
-    if (policy := cache_policy(call)) is not None:
-        properties["cachePolicy"] = policy
-    op = ttg.AsyncCopyGlobalToLocalOp(
-        operands=[source.ssa, buffer.ssa, None if mask is None else mask.ssa, other],
-        properties=properties,
-        result_types=[AsyncTokenType()],
+            other = semantic.full(call.builder, source.shape, value, buffer.dtype)
+    volatile, policy = call.flag("is_volatile"), cache_policy(call)
+    return AsyncToken(
+        call.emit(
+            ttg.AsyncCopyGlobalToLocalOp,
+            source,
+            buffer,
+            mask,
+            other,
+            results=[AsyncTokenType()],
+            isVolatile=volatile,
+            cachePolicy=policy,
+        ).token
     )
-    return AsyncToken(call.emit(op).token)
 
 
 def _bulk_load(call: Call) -> Value | None:
@@ -81,7 +82,7 @@ def _bulk_load(call: Call) -> Value | None:
             call.fail(parameter, f"a bulk copy takes no '{parameter}'")
     source, buffer = _scalar_pointer(call, "src"), shared_buffer(call, "result")
     size = _size(call, "bulk_size", buffer)
-    call.emit(dialect.AsyncBulkLoadOp(operands=[source.ssa, buffer.ssa, size.ssa, one_barrier(call, "barrier").ssa]))
+    call.emit(dialect.AsyncBulkLoadOp, source, buffer, size, one_barrier(call, "barrier"))
     return None
 
 
@@ -98,11 +99,10 @@ def _size(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
 
 
 @lowers("tlx.async_store")
-def _async_store(call: Call) -> Value | None:
+def _async_store(call: Call) -> None:
     pointer, buffer = _scalar_pointer(call, "dst_global_ptr"), shared_buffer(call, "src_smem")
     size = _size(call, "size", buffer)
-    call.emit(dialect.AsyncBulkStoreOp(operands=[buffer.ssa, pointer.ssa, size.ssa]))
-    return None
+    call.emit(dialect.AsyncBulkStoreOp, buffer, pointer, size)
 
 
 def _tokens(call: Call) -> list[AsyncToken]:
@@ -116,35 +116,29 @@ def _tokens(call: Call) -> list[AsyncToken]:
 
 @lowers("tlx.async_load_commit_group")
 def _async_load_commit_group(call: Call) -> Value:
-    tokens = [token.ssa for token in _tokens(call)]
-    op = ttg.AsyncCommitGroupOp(operands=[tokens], result_types=[AsyncTokenType()])
-    return AsyncToken(call.emit(op).async_token)
+    tokens = _tokens(call)
+    return AsyncToken(call.emit(ttg.AsyncCommitGroupOp, tokens, results=[AsyncTokenType()]).async_token)
 
 
 @lowers("tlx.async_load_wait_group")
 def _async_load_wait_group(call: Call) -> Value:
-    tokens = [token.ssa for token in _tokens(call)]
-    op = ttg.AsyncWaitOp(
-        operands=[tokens],
-        properties={"num": number(call.integer("pendings", minimum=0))},
-        result_types=[AsyncTokenType()],
+    tokens = _tokens(call)
+    return AsyncToken(
+        call.emit(
+            ttg.AsyncWaitOp, tokens, results=[AsyncTokenType()], num=call.integer("pendings", minimum=0)
+        ).ret_token
     )
-    return AsyncToken(call.emit(op).ret_token)
 
 
 @lowers("tlx.prefetch")
-def _prefetch(call: Call) -> Value | None:
+def _prefetch(call: Call) -> None:
     level = call.choice("level", {"L1": CacheLevel.L1, "L2": CacheLevel.L2})
     if call.flag("tensormap"):
         if call.given("mask"):
             call.fail("mask", "the prefetch of a descriptor takes no mask")
         descriptor = call.of("pointer", TensorDescriptor, "a tensor descriptor")
-        call.emit(dialect.PrefetchTensormapOp(operands=[descriptor.ssa]))
-        return None
+        call.emit(dialect.PrefetchTensormapOp, descriptor)
+        return
     pointer = _pointer(call, "pointer", "a pointer or a block of pointers")
     mask = _mask(call, pointer.shape)
-    op = dialect.PrefetchOp(
-        operands=[pointer.ssa, None if mask is None else mask.ssa], properties={"level": level.attr}
-    )
-    call.emit(op)
-    return None
+    call.emit(dialect.PrefetchOp, pointer, mask, level=level)

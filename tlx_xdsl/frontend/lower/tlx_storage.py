@@ -72,7 +72,7 @@ def _storage_alias_spec(call: Call) -> Value:
     if explicit is not None:
         call.integer("buffer_size_bytes")
     op = dialect.StorageAliasSpecOp(StorageKind(storage.value), explicit)
-    return StorageAliasSpec(call.emit(op).result)
+    return StorageAliasSpec(call.checked(op).result)
 
 
 @lowers("tlx.local_alloc")
@@ -94,14 +94,14 @@ def _local_alloc(call: Call) -> Value:
 
 def _allocate(call: Call, type_: MemDescType, reuse: BufferedTensor | StorageAliasSpec | None) -> SSAValue:
     if isinstance(reuse, StorageAliasSpec):
-        return call.emit(dialect.StorageAliasLocalAllocOp(operands=[reuse.ssa], result_types=[type_])).result
+        return call.emit(dialect.StorageAliasLocalAllocOp, reuse, results=[type_]).result
     if reuse is not None:
-        alias = call.emit(dialect.LocalAliasOp(operands=[reuse.ssa], result_types=[type_]))
+        alias = call.emit(dialect.LocalAliasOp, reuse, results=[type_])
         _advise_a_spec(alias, reuse.ssa, "tmem" if type_.memory_space == TMEM else "smem")
         return alias.result
     if type_.memory_space == TMEM:
-        return call.emit(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])).result
-    return call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+        return call.emit(ttng.TMEMAllocOp, None, results=[type_, None]).result
+    return call.emit(ttg.LocalAllocOp, None, results=[type_]).result
 
 
 def _advise_a_spec(alias: dialect.LocalAliasOp, reused: SSAValue, storage: str) -> None:
@@ -163,7 +163,7 @@ def _reuse_group(call: Call) -> Value:
             error = not_a_member(class_name(member))
             call.fail(None, str(error), error)
         operands.append(member.ssa)
-    return ReuseGroup(call.emit(dialect.ReuseGroupOp(operands, ReuseGroupKind(kind.value), size)).result)
+    return ReuseGroup(call.checked(dialect.ReuseGroupOp(operands, ReuseGroupKind(kind.value), size)).result)
 
 
 @lowers_method(StorageAliasSpec, "set_buffer_overlap", "self", "overlap_def")
@@ -175,7 +175,7 @@ def _set_buffer_overlap(call: Call) -> Value:
         message = f"overlap_def must be a reuse_group, got {class_name(group)}"
         call.fail("overlap_def", message, TypeError(message))
     _check_members(call, spec, group.ssa)
-    call.emit(dialect.SetBufferOverlapOp(operands=[spec.ssa, group.ssa]))
+    call.emit(dialect.SetBufferOverlapOp, spec, group)
     return Constexpr(None)
 
 
