@@ -31,9 +31,7 @@ def _scalars(call: Call, parameter: str, rank: int | None, element: dtype) -> tu
 
 @lowers("tl.make_block_ptr")
 def _make_block_ptr(call: Call) -> Value:
-    base = call.of("base", Tensor, "a pointer")
-    if not isinstance(base.dtype, pointer_type) or base.shape:
-        call.expected("base", "a pointer")
+    base, _ = call.pointer("base", scalar=True)
     block = call.shape("block_shape")
     rank = len(block)
     if sorted(call.integers("order")) != list(range(rank)):

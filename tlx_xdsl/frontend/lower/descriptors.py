@@ -41,10 +41,7 @@ _PADDING = {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN}
 
 @lowers("tl.make_tensor_descriptor")
 def _make_tensor_descriptor(call: Call) -> Value:
-    base = call.of("base", Tensor, "a pointer")
-    if base.shape or not isinstance(base.dtype, pointer_type):
-        call.expected("base", "a scalar pointer")
-    element = base.dtype.element_ty
+    base, element = call.pointer("base", "a scalar pointer", scalar=True)
     block_shape = _block_shape(call, element)
     sizes = call.items("shape", "a tuple of sizes")
     strides = call.items("strides", "a tuple of strides")

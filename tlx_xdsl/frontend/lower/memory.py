@@ -40,10 +40,7 @@ def pointer_of(call: Call) -> tuple[Tensor, dtype]:
     value = call.args["pointer"]
     if isinstance(value, TensorDescriptor):
         call.fail("pointer", f"'pointer' must be {what}, found {value.describe()}: use its methods load and store")
-    pointer = call.of("pointer", Tensor, what)
-    if not isinstance(pointer.dtype, pointer_type):
-        call.expected("pointer", what)
-    return pointer, pointer.dtype.element_ty
+    return call.pointer("pointer", what)
 
 
 def stored_as(element: dtype) -> dtype:

@@ -12,19 +12,12 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import cache_policy, one_barrier, shared_buffer
 from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, TensorDescriptor, Value
-from tlx_xdsl.language.core import int1, int32, pointer_type
+from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import bytes_of
 
 
-def _pointer(call: Call, parameter: str, what: str) -> Tensor:
-    pointer = call.of(parameter, Tensor, what)
-    if not isinstance(pointer.dtype, pointer_type):
-        call.expected(parameter, what)
-    return pointer
-
-
 def _scalar_pointer(call: Call, parameter: str) -> Tensor:
-    pointer = _pointer(call, parameter, "a pointer")
+    pointer, _ = call.pointer(parameter)
     if pointer.shape:
         call.expected(parameter, "one pointer")
     return pointer
@@ -46,9 +39,8 @@ def _async_load(call: Call) -> Value | None:
     for parameter in ("bulk_size", "barrier"):
         if call.given(parameter):
             call.fail(parameter, f"'{parameter}' is for bulk copies, which need bulk=True")
-    source, buffer = _pointer(call, "src", "a block of pointers"), shared_buffer(call, "result")
-    assert isinstance(source.dtype, pointer_type)
-    if (source.dtype.element_ty, source.shape) != (buffer.dtype, buffer.shape):
+    (source, element), buffer = call.pointer("src", "a block of pointers"), shared_buffer(call, "result")
+    if (element, source.shape) != (buffer.dtype, buffer.shape):
         call.fail("result", f"'result' must take the elements of {source.describe()}, found {buffer.describe()}")
     mask, other = _mask(call, source.shape), None
     if call.given("other") and mask is None:
@@ -139,6 +131,6 @@ def _prefetch(call: Call) -> None:
         descriptor = call.of("pointer", TensorDescriptor, "a tensor descriptor")
         call.emit(dialect.PrefetchTensormapOp, descriptor)
         return
-    pointer = _pointer(call, "pointer", "a pointer or a block of pointers")
+    pointer, _ = call.pointer("pointer", "a pointer or a block of pointers")
     mask = _mask(call, pointer.shape)
     call.emit(dialect.PrefetchOp, pointer, mask, level=level)

@@ -131,10 +131,7 @@ def _room(call: Call) -> SSAValue:
 
 @lowers("tlx.make_tensor_descriptor")
 def _make_tensor_descriptor(call: Call) -> Value:
-    base = call.of("base", Tensor, "a pointer")
-    if not isinstance(base.dtype, pointer_type) or base.shape:
-        call.expected("base", "a pointer")
-    element = base.dtype.element_ty
+    base, element = call.pointer("base", scalar=True)
     block = call.shape("block_shape")
     rank = len(block)
     if block[-1] * element.primitive_bitwidth < 8 * INNER_BYTES:
