@@ -22,7 +22,7 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.functions import callee_of, functions_of, returned, update_signature
 from tlx_xdsl.transforms.layout.encodings import values_of
-from tlx_xdsl.transforms.layout.views import ViewOp, is_view, layout_of_source, layout_of_view, same_layout
+from tlx_xdsl.transforms.layout.views import is_view, layout_of_source, layout_of_view, same_layout
 from tlx_xdsl.transforms.rewriting import ops_of, retype
 
 
@@ -121,9 +121,8 @@ class BufferLayouts:
 
 
 def _follow(op: Operation, encoding: Attribute, reason: Reason, *, back: bool) -> Attribute:
-    view: ViewOp = op  # pyright: ignore[reportAssignmentType]
     try:
-        return layout_of_source(view, encoding) if back else layout_of_view(view, encoding)
+        return layout_of_source(op, encoding) if back else layout_of_view(op, encoding)
     except ValueError as error:
         raise error_at(op, f"{error}, and its layout is required to be {encoding}", [reason.note]) from error
 

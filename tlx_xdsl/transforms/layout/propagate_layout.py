@@ -32,10 +32,11 @@ from collections.abc import Iterator
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import SSAValue, Use
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.base.effects import Space, accesses_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.tlx import RequireLayoutOp
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr, UserLayoutAttr
@@ -49,19 +50,6 @@ from tlx_xdsl.transforms.layout.needs import Need, needs_of
 from tlx_xdsl.transforms.layout.pinned_tensors import lower_tensor_wishes
 from tlx_xdsl.transforms.layout.views import is_view
 from tlx_xdsl.transforms.rewriting import forward, ops_of
-
-_ANY_LAYOUT = (
-    ttg.LocalLoadOp,
-    ttg.LocalStoreOp,
-    ttg.LocalGatherOp,
-    ttg.LocalScatterOp,
-    ttg.LocalAtomicScatterRMWOp,
-    ttg.LocalDeallocOp,
-    ttg.AsyncCopyGlobalToLocalOp,
-    ttng.TMEMLoadOp,
-    ttng.TMEMStoreOp,
-)
-"""What threads do with the elements of a buffer, wherever they are."""
 
 
 class PropagateLayoutPass(ModulePass):
@@ -139,9 +127,16 @@ def _yields(op: RequireLayoutOp) -> bool:
         for use in pending.pop().uses:
             if is_view(use.operation):
                 pending += use.operation.results
-            elif not isinstance(use.operation, _ANY_LAYOUT):
+            elif not _is_by_threads(use):
                 return False
     return True
+
+
+def _is_by_threads(use: Use) -> bool:
+    """Whether threads access a buffer of their own CTA, which they can in any layout."""
+    buffer = use.operation.operands[use.index]
+    found = [access for access in accesses_of(use.operation) or () if access.value is buffer]
+    return bool(found) and not any(access.is_async or access.space is Space.CLUSTER for access in found)
 
 
 def _reason(op: RequireLayoutOp) -> Reason:

@@ -71,7 +71,7 @@ class Integers:
 
     def _binary(
         self,
-        make: type[arith.AddiOp | arith.XOrIOp | arith.AndIOp | arith.OrIOp | arith.ShLIOp | arith.ShRUIOp],
+        make: type[arith.SignlessIntegerBinaryOperation],
         fold: Callable[[int, int], int],
         left: Number,
         right: Number,

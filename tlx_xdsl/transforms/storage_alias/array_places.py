@@ -23,9 +23,9 @@ from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     View,
-    ViewOp,
     allocated_at,
     cannot_see,
+    is_array_view,
     name_of,
     view_through,
 )
@@ -41,7 +41,7 @@ class FunctionPlaces:
     values: CarriedValues
     by_class: dict[SSAValue, ArrayPlace] = field(default_factory=dict[SSAValue, ArrayPlace])
     """By the representative of the array's class."""
-    views: dict[ViewOp, View] = field(default_factory=dict[ViewOp, View])
+    views: dict[Operation, View] = field(default_factory=dict[Operation, View])
     """What becomes of the views of these arrays."""
     calls: dict[CallOp, FunctionPlaces] = field(default_factory=dict[CallOp, "FunctionPlaces"])
     """The function that each call must call."""
@@ -143,10 +143,10 @@ class ModulePlaces:
                         pending.append((use.operation.results[0], view.place))
 
     def _use(self, found: FunctionPlaces, op: Operation, place: ArrayPlace) -> View | None:
-        if isinstance(op, ViewOp) and op.results[0] not in self._roots:
+        if is_array_view(op) and op.results[0] not in self._roots:
             found.views[op] = view = view_through(op, place)
             return view
-        if not (isinstance(op, ViewOp | MemDescIndexOp | CallOp) or op in found.values.carriers):
+        if not (is_array_view(op) or isinstance(op, MemDescIndexOp | CallOp) or op in found.values.carriers):
             raise cannot_see(visible(op), place, "needs the whole array in one piece")
         return None
 
@@ -178,7 +178,7 @@ class ModulePlaces:
         if value in found.entry:
             return found.entry[value]
         op = value.owner
-        if isinstance(op, ViewOp):
+        if isinstance(op, Operation) and is_array_view(op):
             view = found.views.get(op)
             return self._roots.get(value) if view is None else view.place
         if isinstance(op, CallOp) and op in found.calls:

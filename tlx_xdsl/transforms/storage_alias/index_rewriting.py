@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import Rewriter
 
@@ -49,7 +49,6 @@ from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, Modul
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     Piece,
-    ViewOp,
     all_of_first_dimension,
     allocated_at,
     buffer_type,
@@ -103,9 +102,9 @@ def _rewrite(function: FunctionPlaces) -> None:
     update_signature(function.func)
 
 
-def _begin_with(op: ViewOp, piece: Piece) -> None:
+def _begin_with(op: Operation, piece: Piece) -> None:
     """Replace a view that begins behind the start of the region by one of the buffer that it begins with."""
-    source = op.src
+    source = op.operands[0]
     if piece.regrouped is not None:
         array = MemDescReinterpretOp(operands=[source], result_types=[piece.regrouped])
         source = insert_before(op, array).result
