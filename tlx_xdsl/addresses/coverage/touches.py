@@ -91,7 +91,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Untold:
+class UnknownAccess:
     """An access whose addresses are not known."""
 
     op: Operation
@@ -100,7 +100,9 @@ class Untold:
     reason: str
 
 
-def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans, *, sure: bool) -> Touch | Untold:
+def touch_of(
+    op: Operation, value: Callable[[SSAValue], Value], active: Booleans, *, sure: bool
+) -> Touch | UnknownAccess:
     """What the access `op` touches in the programs `active`; without `sure` they may not get there.
 
     `value` says what is known about an operand.
@@ -118,10 +120,10 @@ def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans
 
     place = _place(op, value, masked)
     if isinstance(place, Unknown):
-        return Untold(op, kind, place.base, place.reason)
+        return UnknownAccess(op, kind, place.base, place.reason)
     pointer, size, inside = place
     if max(map(abs, pointer.offset.bounds())) > FARTHEST:
-        return Untold(op, kind, pointer.base, "it may lie outside of all memory")
+        return UnknownAccess(op, kind, pointer.base, "it may lie outside of all memory")
     rank = pointer.offset.parts[0].ndim - 1
     factors = [
         factor if factor.ndim == rank + 1 else factor.reshape((-1,) + (1,) * rank)
@@ -150,11 +152,11 @@ def _place(
     return _through_descriptor(op, value, masked)
 
 
-_PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|atom|multimem|cp)(?P<rest>\.[.\w:]*)")
+_PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|symbol|multimem|cp)(?P<rest>\.[.\w:]*)")
 _PTX_SPACE = re.compile(r"\.(global|shared|local|param)\b")
 
 
-def written_by_ptx(op: Operation) -> Untold | None:
+def written_by_ptx(op: Operation) -> UnknownAccess | None:
     """What an operation with PTX in it may write to global memory, of which nothing is followed.
 
     A copy names where it goes to before where it comes from; other instructions without a space may go anywhere.
@@ -171,7 +173,7 @@ def written_by_ptx(op: Operation) -> Untold | None:
         if "prefetch" in found["rest"] or (space is None and found["name"] == "cp"):
             continue
         if space is None or space[1] == "global":
-            return Untold(op, "store", None, "it is written by PTX")
+            return UnknownAccess(op, "store", None, "it is written by PTX")
     return None
 
 
