@@ -1,4 +1,4 @@
-"""What the functions of the language become, one module per topic; the modules register themselves when imported."""
+"""Lowering of the functions of the language, one module per topic; the modules register themselves when imported."""
 
 from tlx_xdsl.frontend.lower import asm as asm
 from tlx_xdsl.frontend.lower import atomics as atomics
