@@ -14,16 +14,14 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.addresses.arith_rules import chosen
-from tlx_xdsl.addresses.arithmetic import Arithmetic, causes_of
+from tlx_xdsl.addresses.arithmetic import causes_of
+from tlx_xdsl.addresses.atoms import ANYTHING, Causes
 from tlx_xdsl.addresses.carried import Loop
 from tlx_xdsl.addresses.forms import Counter, Form, Unknown
 from tlx_xdsl.addresses.loops import enter_for, for_results
 from tlx_xdsl.addresses.model import Guard
-from tlx_xdsl.addresses.rules import RULES
+from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
 from tlx_xdsl.addresses.values import (
-    ANYTHING,
-    Causes,
     Descriptor,
     Integer,
     Other,
@@ -31,6 +29,7 @@ from tlx_xdsl.addresses.values import (
     State,
 )
 from tlx_xdsl.addresses.while_loops import enter_while
+from tlx_xdsl.analysis.integers.transfer import TRANSFER, transfer
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.regions import Edge, call_edges, edge_to, edges, incoming, region_edges
@@ -54,7 +53,7 @@ class Visit:
 class Walk:
     """What is known so far."""
 
-    known: Arithmetic
+    known: PolynomialDomain
     functions: dict[str, tt.FuncOp]
     accesses: tuple[type[Operation], ...]
     """The operations to report."""
@@ -141,16 +140,15 @@ class Walk:
 
     def computed(self, op: Operation, result: SSAValue, operands: Sequence[State]) -> State:
         """What is known about a result."""
-        rule = RULES.get(type(op))
-        state = None if rule is None else rule(self.known, op, operands)
+        state = transfer(self.known, op, operands)
         if state is not None:
             return state
         causes = causes_of(operands)
         if not _is_function(op):
             causes = ANYTHING
-        elif rule is None or op.regions or not op.operands:
+        elif type(op) not in TRANSFER or op.regions or not op.operands:
             # It may give each element another value.
-            causes = causes.join(Causes(on_lanes=True))
+            causes = causes | Causes.LANES
         return self.known.state_of_unknown(result, causes)
 
     def _assume(self, op: AssumeOp) -> None:
@@ -206,7 +204,7 @@ class Walk:
         condition = self.state(op.cond)
         for result, values in incoming(region_edges(op) or ()).items():
             left, right = map(self.state, values)
-            state = chosen(self.known, result, condition, left, right)
+            state = self.known.choose(result, condition, left, right)
             if state is None:
                 state = self.known.state_of_unknown(result, causes_of([condition, left, right]))
             self.states[result] = state

@@ -7,14 +7,15 @@ Three numbers per axis, all powers of two, about aligned groups of elements alon
 - `constancy`: in each group of so many elements all values are equal.
 
 They hold wherever the group lies along the other axes. A scalar has one axis with one element. The facts come from
-the arguments (`tt.divisibility`), from the kernel's promises (`tl.multiple_of` and its kin) and from arithmetic, for
-which `axis_rules.py` has the rules. Triton's own analysis of this name means the same by them, so that both agree on
-vectors.
+the arguments (`tt.divisibility`), from the kernel's assumptions (`tl.multiple_of` and its kin) and from arithmetic, for
+which `integers/axis_domain.py` has the transfer functions. Triton's own analysis of this name means the same by them,
+so that both agree on vectors.
 
 A value that goes round a loop, or comes from two branches, has what holds on every way. Such values begin as what
 arrives first and are weakened until nothing changes: each step divides a number by two, so that ends soon.
 
-Layouts are chosen by these facts; no result depends on them. So the rules may take indices as not negative.
+Layouts are chosen by these facts; no result depends on them. So the transfer functions may take indices as not
+negative.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.axis_rules import RULES, AxisInfo, shape_of, unknown
+from tlx_xdsl.analysis.integers.axis_domain import AxisDomain, AxisInfo, axes_of, unknown
+from tlx_xdsl.analysis.integers.transfer import transfer
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.regions import Edge, edges, incoming, region_edges
 
+_DOMAIN = AxisDomain()
 _HINTS = {"tt.contiguity": "contiguity", "tt.divisibility": "divisibility", "tt.constancy": "constancy"}
 
 
@@ -85,10 +88,9 @@ class _Analysis:
             for argument in region.blocks[0].args
             if argument not in defined and argument not in self.infos
         )
-        rule = RULES.get(type(op))
+        known = transfer(_DOMAIN, op, [self._info(operand) for operand in op.operands])
         for result in (result for result in op.results if result not in defined):
-            info = unknown(result) if rule is None else rule(op, [self._info(operand) for operand in op.operands])
-            self.infos[result] = _promised(op, info)
+            self.infos[result] = _promised(op, known or unknown(result))
 
     def _forget(self, values: Iterable[SSAValue]) -> None:
         for value in values:
@@ -115,6 +117,6 @@ def _promised(op: Operation, info: AxisInfo) -> AxisInfo:
         given = op.attributes.get(attribute)
         if isinstance(given, DenseIntOrFPElementsAttr):
             promised = [int(value) for value in given.get_values()]
-            if len(promised) == len(shape_of(op.results[0])):
+            if len(promised) == len(axes_of(op.results[0])):
                 numbers[name] = tuple(max(old, new & -new) for old, new in zip(numbers[name], promised, strict=True))
     return AxisInfo(**numbers, value=info.value)

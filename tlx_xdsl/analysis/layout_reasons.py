@@ -19,8 +19,9 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from tlx_xdsl.analysis.carried_values import CarriedValues, visible
 from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
 from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout, num_warps_of
+from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
@@ -30,17 +31,6 @@ from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 from tlx_xdsl.text.diagnostics import source_location
-
-_ELEMENTWISE_DIALECTS = ("arith", "math")
-_GLOBAL_ACCESSES = (
-    tt.LoadOp,
-    tt.StoreOp,
-    tt.AtomicRMWOp,
-    tt.AtomicCASOp,
-    tt.AtomicLoadOp,
-    tt.AtomicStoreOp,
-    ttg.AsyncCopyGlobalToLocalOp,
-)
 
 DEFAULT_WARPS = 4
 """Warps of a kernel that does not say how many it wants."""
@@ -121,7 +111,7 @@ class LayoutReasons:
         if layout == default_blocked_layout(shape, _warps(value)):
             return 1, f"the default for {_warps(value)} warps: nothing asked for another"
         for op in (owner, *(use.operation for use in value.uses)):
-            if isinstance(op, _GLOBAL_ACCESSES) and isinstance(layout, BlockedLayout):
+            if isinstance(op, Operation) and pointers_of(op) is not None and isinstance(layout, BlockedLayout):
                 return 1, f"chosen for '{op.name}'{_line(op)}: neighbours in memory for one thread, and for its warp"
         return 2, "it stands so in the module"
 
@@ -240,7 +230,7 @@ def _ties_of(op: Operation, value: SSAValue) -> Iterator[tuple[str, SSAValue]]:
         return
     elif (words := _SIDES.get(type(op))) is not None:
         yield from _across(f"{words} by '{op.name}'{_line(op)}:", value, op.operands, op.results)
-    elif _is_elementwise(op):
+    elif is_elementwise(op):
         encoding = tensor_type(value.type).encoding
         for other in (*op.operands, *op.results):
             tensor = as_tensor(other.type)
@@ -255,14 +245,6 @@ def _across(
     for other in results if value in operands else operands:
         if isinstance(other.type, TensorType):
             yield words, other
-
-
-def _is_elementwise(op: Operation) -> bool:
-    return (
-        op.name.split(".")[0] in _ELEMENTWISE_DIALECTS
-        or op.has_trait(Elementwise, value_if_unregistered=False)
-        or op.has_trait(SameShapeAndLayout, value_if_unregistered=False)
-    )
 
 
 def _is_default(layout: Layout, type_: MemDescType) -> bool:

@@ -38,6 +38,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
@@ -210,7 +211,7 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
         return ()
     if stage == TTGIR:
         return passes
-    last = RewriteLocalAliasPass.name if stage == ALIASED else stage
+    last = RewriteLocalAliasPass.name if stage == ALIASED else current_name(stage)
     names = [each.name for each in passes]
     if last in names:
         return passes[: names.index(last) + 1]

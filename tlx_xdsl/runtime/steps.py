@@ -35,6 +35,7 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import Profile, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import is_plain
+from tlx_xdsl.transforms.registry import current_name
 
 EDITED = "edited"
 """Name of a step whose text was given by hand."""
@@ -86,6 +87,7 @@ class Step(Stage):
 
         Raises CompilationError when there is no such pass.
         """
+        name = current_name(name)
         for step in reversed(self.path):
             if step.name == name:
                 return step

@@ -21,6 +21,7 @@ from tlx_xdsl.tools.kernel_options import (
 )
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.transforms.pipelines import is_plain
+from tlx_xdsl.transforms.registry import current_name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +107,7 @@ def diff(stages: list[Stage], name: str) -> str:
     Raises CompilationError when there is no such pass in the pipeline.
     """
     for before, after in pairwise(stages):
-        if after.name == name:
+        if after.name == current_name(name):
             return unified_diff(before, after)
     passes = ", ".join(stage.name for stage in stages[1:])
     raise CompilationError(f"--diff: expected a pass that this kernel goes through ({passes}), found '{name}'")

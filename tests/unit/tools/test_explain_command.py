@@ -87,6 +87,11 @@ def test_a_pass_that_did_nothing_says_so(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out == "expand-negf changed nothing\n"
 
 
+def test_the_diff_of_a_pass_by_its_older_name(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", GEMM, "--diff", "tlx-barrier-lifecycle"]) == 0
+    assert "after tlx-end-barrier-lifetimes" in capsys.readouterr().out.replace("behind", "after")
+
+
 def test_an_unknown_pass_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "nope"]) == 1
     error = capsys.readouterr().err

@@ -1,6 +1,6 @@
 """Running the addresses of a kernel: what each access touches in all programs of a grid at once.
 
-Only numbers, masks and pointers are computed, of which `rules.py` has the rules; nothing is loaded.
+Only numbers, masks and pointers are computed, by the transfer functions of `vector_domain.py`; nothing is loaded.
 Programs go through control flow together, those that do not take a way being left out on it. Where a way depends on
 what is loaded, both are taken, and what is touched there *may* be touched.
 """
@@ -20,10 +20,10 @@ from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.addresses.coverage import integer_rules, shape_rules
-from tlx_xdsl.addresses.coverage.rules import RULES, Here, Programs, bits_of, is_followed
-from tlx_xdsl.addresses.coverage.touches import ACCESSES, Touch, Untold, touch_of, written_by_ptx
+from tlx_xdsl.addresses.coverage.touches import Touch, Untold, access_kind, touch_of, written_by_ptx
 from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
+from tlx_xdsl.addresses.coverage.vector_domain import Programs, VectorDomain
+from tlx_xdsl.analysis.integers.transfer import TRANSFER, bits_of, is_pointer, transfer
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
 from tlx_xdsl.dialects.regions import edge_to, edges
@@ -31,10 +31,6 @@ from tlx_xdsl.text.diagnostics import source_location
 
 LIMIT = 1_000_000
 """Operations that a walk runs unless it is told otherwise, so that a loop that never ends does."""
-
-
-_HOMES = (integer_rules, shape_rules)
-"""The modules whose rules are in the table because they have been imported."""
 
 
 class TooLong(Exception):
@@ -166,10 +162,10 @@ class Walk:
                 for region in op.partitions.partition_regions:
                     captures = edge_to(op.partitions, region.blocks[0]).operands
                     self._graph(region, self._all(captures), active, sure=sure)
-            case _ if type(op) in ACCESSES:
+            case _ if access_kind(op) is not None:
                 self._emit(touch_of(op, self._value, active, sure=sure))
                 self._lose(op.results, f"it is loaded{_at(op)}")
-            case _ if op.regions and any(type(inner) in ACCESSES for inner in op.walk()):
+            case _ if op.regions and any(access_kind(inner) is not None for inner in op.walk()):
                 self._unfollowed_regions(op, active)
             case _:
                 self._compute(op, active)
@@ -177,21 +173,17 @@ class Walk:
     def _compute(self, op: Operation, active: Booleans) -> None:
         if (hidden := written_by_ptx(op)) is not None:
             self._emit(hidden)
-        results = [result for result in op.results if is_followed(result.type)]
-        if not results:
+        if not any(map(_is_followed, op.results)):
             return
         operands = self._all(op.operands)
-        rule = RULES.get(type(op))
         unknown = next((value for value in operands if isinstance(value, Unknown)), None)
-        if rule is None or len(op.results) != 1:
-            reason = unknown.reason if unknown is not None else f"it comes from '{op.name}'{_at(op)}"
-            self._lose(op.results, reason)
-        elif unknown is not None:
-            self._values[op.results[0]] = self._partly(op, operands, unknown, active)
-        else:
-            self._values[op.results[0]] = rule(op, operands, Here(self._programs, active))
+        result: Value | None = unknown
+        if type(op) in TRANSFER:
+            domain = VectorDomain(self._programs, active)
+            result = transfer(domain, op, operands) if unknown is None else self._partly(op, operands, unknown)
+        self._bind(op.results, [result or Unknown(f"it comes from '{op.name}'{_at(op)}")] * len(op.results))
 
-    def _partly(self, op: Operation, operands: Sequence[Value], unknown: Unknown, active: Booleans) -> Value:
+    def _partly(self, op: Operation, operands: Sequence[Value], unknown: Unknown) -> Value:
         """What is known of a result although an operand is not: the array of a pointer, half of a conjunction."""
         known = next((value for value in operands if not isinstance(value, Unknown)), None)
         if isinstance(op, AndIOp) and isinstance(known, Truth):
@@ -232,12 +224,12 @@ class Walk:
             self._lose(op.results, reason)
             return
         body = op.body.block
-        bits = bits_of(body.args[0].type) or 64
+        bits = bits_of(body.args[0]) or 64
         entry, again = edge_to(op, body), edge_to(body.last_op, body)
         carried, counter = self._all(entry.operands), lower
         going = active & (counter < upper)
         while going.any():
-            # Programs that have left the loop keep a counter that no rule needs to wrap.
+            # Programs that have left the loop keep a counter that no transfer function needs to wrap.
             self._bind(body.args[:1], [Number((np.where(going, counter, lower),), bits)])
             self._bind(entry.inputs, carried)
             self._block(body, going, sure)
@@ -283,6 +275,11 @@ class Walk:
         reason = f"it comes from '{op.name}'{_at(op)}"
         self._once([region for region in op.regions if region.blocks], reason, active)
         self._lose(op.results, reason)
+
+
+def _is_followed(value: SSAValue) -> bool:
+    """Whether it is a number, mask, pointer or descriptor: all others do not matter."""
+    return bits_of(value) is not None or is_pointer(value) or isinstance(value.type, tt.TensorDescType)
 
 
 def _split(active: Booleans, condition: Any) -> tuple[Booleans, Booleans]:
