@@ -31,7 +31,7 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import descriptor_address, shared_address
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 

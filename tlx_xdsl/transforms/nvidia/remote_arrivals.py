@@ -45,7 +45,7 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.transforms.nvidia.one_thread import run
+from tlx_xdsl.transforms.nvidia.ptx import run
 from tlx_xdsl.transforms.rewriting import ops_of
 
 _ACQUIRE = "fence.acquire.cluster;"

@@ -24,6 +24,7 @@ cta` one that releases to the own CTA (`tlx-relax-remote-arrivals`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,10 +40,9 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import is_true
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.remote_address import remote_address
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.remote_stores import lower_remote_store
-from tlx_xdsl.transforms.nvidia.shared_address import address_terms, shared_address
+from tlx_xdsl.transforms.nvidia.shared_address import address_terms, remote_address, shared_address
 from tlx_xdsl.transforms.rewriting import replace
 
 
@@ -134,17 +134,9 @@ def _bytes_side_by_side(op: tlx.AsyncRemoteCopyOp) -> int:
     """
     for buffer in (op.src, op.dst):
         type_ = memdesc_type(buffer.type)
-        size = type_.element_bits // 8
-        for extent in type_.shape:
-            size *= extent
+        size = prod(type_.shape) * type_.element_bits // 8
         terms = address_terms(op, buffer)
-        images: list[int] = []
-        for dim, extent in enumerate(type_.shape):
-            for bit in range(log2(extent)):
-                image = 0
-                for term in terms:
-                    image ^= term.value(1 << bit) if term.dim == dim else 0
-                images.append(image)
+        images = [term.value(1 << bit) for term in terms for bit in range(log2(type_.shape[term.dim]))]
         if size % BULK_BYTES:
             raise error_at(op, f"an asynchronous copy moves a multiple of {BULK_BYTES} bytes, {type_} has {size}")
         if any(image >= size for image in images):

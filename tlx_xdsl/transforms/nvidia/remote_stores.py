@@ -7,8 +7,9 @@ of several threads that hold an element one stores it, since an asynchronous sto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -24,13 +25,12 @@ from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout
-from tlx_xdsl.layouts.linear_layout import log2
+from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run
-from tlx_xdsl.transforms.nvidia.remote_address import remote_address, remote_tile
-from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of
+from tlx_xdsl.transforms.nvidia.ptx import run
+from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of, remote_address, remote_tile
 from tlx_xdsl.transforms.nvidia.threads import registers_of, thread_number
 from tlx_xdsl.transforms.rewriting import insert_before
 
@@ -136,14 +136,9 @@ def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedL
 def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequence[OffsetTerm], size: int) -> StorePlan:
     """The stores of a tensor of `shape` whose elements have `size` bytes, to a buffer with these terms."""
     linear = distributed_to_linear(layout, shape)
-    names = dim_names(len(shape))
-
-    def byte(name: str, bit: int) -> int:
-        place = linear.apply(dict.fromkeys(linear.in_names, 0) | {name: 1 << bit})
-        return offset_of(terms, tuple(place[dim] for dim in names))
-
+    linear = linear.transpose_outs(dim_names(len(shape)))
     images = {
-        name: [byte(name, bit) for bit in range(log2(linear.in_sizes.get(name, 1)))] for name in (REGISTER, LANE, WARP)
+        name: [offset_of(terms, basis) for basis in linear.bases.get(name, ())] for name in (REGISTER, LANE, WARP)
     }
     free = linear.free_variables()
     lanes = len(images[LANE])
@@ -160,7 +155,7 @@ def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequen
         inside.append(step)
     chunks: list[tuple[int, tuple[int, ...]]] = []
     for first in _combinations([bit for bit in moving if bit not in inside]):
-        distance = _image(first, images[REGISTER])
+        distance = image(images[REGISTER], first)
         chunks.append((distance, tuple(first | member for member in _combinations(inside))))
     owners = free.get(LANE, 0) | free.get(WARP, 0) << lanes
     return StorePlan(terms_of([threads]), tuple(chunks), owners, reach)
@@ -174,23 +169,13 @@ def _combinations(bits: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _image(number: int, images: Sequence[int]) -> int:
-    result = 0
-    for bit, image in enumerate(images):
-        result ^= image if number >> bit & 1 else 0
-    return result
-
-
-def _union(images: Sequence[int]) -> int:
-    result = 0
-    for image in images:
-        result |= image
-    return result
+def _union(images: Iterable[int]) -> int:
+    return reduce(lambda bits, image: bits | image, images, 0)
 
 
 def _reach(terms: Sequence[OffsetTerm]) -> int:
     """The bits that the byte of an element can have."""
-    return _union([term.value(term.mask) for term in terms])
+    return _union(term.value(term.mask) for term in terms)
 
 
 def _width(plan: StorePlan) -> int:

@@ -1,4 +1,4 @@
-"""Addresses that PTX can use: of buffers in shared memory, of descriptors, of tensor memory.
+"""Addresses that PTX can use: of buffers in shared memory of this CTA and of others, of descriptors, of tensor memory.
 
 Stock Triton lowers a buffer to a struct: the pointer to the array's tile, and the offsets of the part that the view
 is. A cast to that struct folds away when stock Triton lowers its own casts; the address follows from the struct and the
@@ -21,6 +21,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tlx_xdsl.dialects.tlx.cluster import MapToRemoteOp
 from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
 from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -29,6 +30,7 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_terms
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers, Number
+from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
 from tlx_xdsl.transforms.nvidia.threads import extract
 from tlx_xdsl.transforms.rewriting import insert_before
 
@@ -114,6 +116,42 @@ def tensor_memory_address(anchor: Operation, buffer: SSAValue) -> SSAValue:
     """The address of the first column of a buffer in tensor memory, an i32 (PTX ISA, "Tensor Memory Addressing")."""
     pointer = _cast(anchor, buffer, SHARED_POINTER)
     return insert_before(anchor, llvm.PtrToIntOp(pointer, i32)).output
+
+
+# --- of another CTA of the cluster (PTX ISA, "mapa") ---------------------------------------------------------------
+
+
+def remote_address(anchor: Operation, view: SSAValue) -> SSAValue:
+    """The address of the first element of a view of another CTA's buffer, in the window of `.shared::cluster`, an i32.
+
+    Raises CompilationError for a view that control flow has carried here.
+    """
+    mapped = _mapped(anchor, view)
+    return address_in(anchor, shared_address(anchor, mapped.src), mapped.rank)
+
+
+def remote_tile(anchor: Operation, view: SSAValue) -> tuple[SSAValue, list[Number]]:
+    """The address there of the tile that the view is a part of, and the index in it where the part begins."""
+    mapped = _mapped(anchor, view)
+    base, start = shared_base(anchor, mapped.src)
+    return address_in(anchor, base, mapped.rank), start
+
+
+def address_in(anchor: Operation, address: SSAValue, rank: Number) -> SSAValue:
+    """What `address`, one of this CTA's shared memory, is in that of CTA `rank`."""
+    operands = [address, Integers(anchor).value(rank)]
+    return insert_before(anchor, inline_ptx("mapa.shared::cluster.u32 $0, $1, $2;", operands, [i32])).write_only_args[0]
+
+
+def _mapped(anchor: Operation, view: SSAValue) -> MapToRemoteOp:
+    if not isinstance(mapped := view.owner, MapToRemoteOp):
+        raise error_at(
+            anchor, "a view of another CTA's memory can't be carried by control flow: make it where it is used"
+        )
+    return mapped
+
+
+# --- casts ----------------------------------------------------------------------------------------------------------
 
 
 def _tile(type_: MemDescType) -> tuple[int, ...]:

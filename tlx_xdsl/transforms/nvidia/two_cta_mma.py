@@ -42,7 +42,7 @@ from tlx_xdsl.layouts.matrix_descriptors import Operand, instruction_descriptor,
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address, tensor_memory_address
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 

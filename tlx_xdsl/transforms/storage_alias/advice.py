@@ -130,7 +130,7 @@ class _Advisor:
 
     def _sharing(self, tree: Group) -> None:
         limit, now = self.map.limit(self.region.memory), self.map.used(self.region.memory)
-        leaves = list(_leaves(tree))
+        leaves = _leaves(tree)
         apart = self._used_with([self._size(_alone(tree, leaf)) for leaf in leaves])
         if apart <= limit:
             if apart > now:
@@ -227,34 +227,24 @@ def _is_leaf(node: Node) -> bool:
     return isinstance(node, Group) and isinstance(node.children[0], Leaf)
 
 
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children if isinstance(node, Group) else ():
+        yield from _nodes(child)
+
+
 def _groups(node: Node) -> Iterator[Group]:
     """The groups of a flat tree that have members other than a leaf."""
-    if isinstance(node, Group) and not _is_leaf(node):
-        yield node
-        for child in node.children:
-            yield from _groups(child)
+    return (each for each in _nodes(node) if isinstance(each, Group) and not _is_leaf(each))
 
 
-def _leaves(node: Node) -> Iterator[Leaf]:
-    if isinstance(node, Leaf):
-        yield node
-    else:
-        for child in node.children:
-            yield from _leaves(child)
+def _leaves(node: Node) -> list[Leaf]:
+    return [each for each in _nodes(node) if isinstance(each, Leaf)]
 
 
-def _alone(node: Node, leaf: Leaf) -> Group:
+def _alone(node: Node, leaf: Leaf) -> Node:
     """The group of `leaf` in a flat tree."""
-    return next(group for group in _leaf_groups(node) if group.children[0] is leaf)
-
-
-def _leaf_groups(node: Node) -> Iterator[Group]:
-    if isinstance(node, Group):
-        if _is_leaf(node):
-            yield node
-        else:
-            for child in node.children:
-                yield from _leaf_groups(child)
+    return next(each for each in _nodes(node) if isinstance(each, Group) and each.children[0] is leaf)
 
 
 def _choices(child: Node) -> Iterator[tuple[Node, ...]]:
@@ -316,7 +306,7 @@ def _names(node: Node) -> str:
 
 
 def _verb(node: Node, one: str, many: str) -> str:
-    return one if len(list(_leaves(node))) == 1 else many
+    return one if len(_leaves(node)) == 1 else many
 
 
 def _and(parts: Sequence[str]) -> str:

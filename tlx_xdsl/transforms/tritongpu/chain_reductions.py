@@ -36,7 +36,7 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import insert_before
 
 BLOCK_COLUMNS = 8
 """Columns of a block of the accumulator's layout, which the lanes of a warp share (PTX ISA, wgmma, "Register Fragments
@@ -162,17 +162,7 @@ def _chain(op: tt.ReduceOp, type_: TensorType[Attribute], combiner: Operation) -
             attributes=combiner.attributes.copy(),
         )
         result = insert_before(op, joined).results[0]
-    region = op.detach_region(op.combine_op)
-    replace(
-        op,
-        tt.ReduceOp.create(
-            operands=[result],
-            result_types=[each.type for each in op.results],
-            properties=op.properties.copy(),
-            attributes=op.attributes.copy(),
-            regions=[region],
-        ),
-    )
+    op.operands[0] = result
 
 
 def _blocks(anchor: Operation, value: SSAValue, type_: TensorType[Attribute]) -> list[SSAValue]:
