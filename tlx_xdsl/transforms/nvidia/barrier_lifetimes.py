@@ -1,10 +1,10 @@
-"""`tlx-end-barrier-lifetimes`: end the life of every mbarrier.
+"""`tlx-end-barrier-lifetimes`: end the lifetime of every mbarrier.
 
-Stock Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
+Upstream Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
 is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated keeps its memory up
-to every exit that its allocation reaches. Where a kernel ends there, that is all: its memory is nobody's any more, and
-each invalidation would take a meeting of the threads. Behind another exit the memory has other uses, so the barriers
-are invalidated.
+to every exit that its allocation reaches. Where a kernel ends there, that is all: its memory is released, and each
+invalidation would take a barrier of the threads. After another exit the memory has other uses, so the barriers are
+invalidated.
 
 Before:
 ```mlir
@@ -85,7 +85,7 @@ def exits_of(alloc: LocalAllocOp) -> list[Operation]:
     assert block is not None and region is not None
     reached = list(region.blocks)
     if block is not reached[0]:
-        # Where most allocations stand, in the first block, this need not be asked.
+        # Most allocations are in the first block, which dominates all others.
         dominance = DominanceInfo(region)
         reached = [other for other in reached if dominance.dominates(block, other)]
     terminators = [other.last_op for other in reached]
@@ -108,5 +108,5 @@ def _invalidate(alloc: LocalAllocOp, exit_: Operation) -> None:
 
 
 def _insert(exit_: Operation, op: Operation, alloc: LocalAllocOp) -> None:
-    # The user's line that asked for the barrier is the one to show for its end as well.
+    # Errors about the end of a lifetime are shown at the allocation.
     insert_before(exit_, op, located_at=alloc)

@@ -1,8 +1,8 @@
 """Cluster launch control as PTX (PTX ISA, "clusterlaunchcontrol").
 
-Stock Triton has operations for it from 3.8 on, for a thread block that asks for itself; `native` keeps those. What asks
-for a whole cluster is PTX in every version. One thread asks; a response is loaded by all threads with Triton's own
-load, whose order it knows, and taken apart by each.
+Upstream Triton has operations for it from 3.8 on, for a thread block that asks for itself; `native` keeps those. What
+asks for a whole cluster is PTX in every version. One thread asks; a response is loaded by all threads with Triton's own
+load, which it orders, and decoded by each.
 
 Before:
 ```mlir

@@ -1,6 +1,6 @@
 """TMA loads for several CTAs of a cluster as PTX.
 
-Stock Triton knows multicast only for tensors that span the cluster. One thread issues a copy for each box of the tile
+Upstream Triton has multicast only for tensors that span the cluster. One thread issues a copy for each box of the tile
 (PTX ISA, "cp.async.bulk.tensor"); the coordinates come from the fastest dimension to the slowest. With `two_ctas` the
 bytes complete on the barrier of the even CTA of the pair, which `.cta_group::2` allows.
 

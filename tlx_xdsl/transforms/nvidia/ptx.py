@@ -24,16 +24,16 @@ from tlx_xdsl.transforms.nvidia.integers import Integers, is_true
 from tlx_xdsl.transforms.nvidia.threads import thread_number
 from tlx_xdsl.transforms.rewriting import insert_before
 
-_NOBODY = -1
+_NO_THREAD = -1
 """No thread has this number."""
 _ONE_THREAD = "{ .reg .pred p; setp.eq.s32 p, $0, $1;"
-"""How the PTX for one thread begins: the guard `p` holds in it alone."""
+"""The begin of PTX for one thread: the guard `p` holds in it alone."""
 _SEEN_BACK = 64
-"""Operations that are looked at for the last meeting of the threads: a pass takes time linear in the operations."""
+"""Operations that are searched for the last barrier of the threads: a pass takes time linear in the operations."""
 
 
 def inline_ptx(code: str, operands: Sequence[SSAValue] = (), results: Sequence[Attribute] = ()) -> InlinePtxOp:
-    """PTX that every thread runs: `$0` and so on are the results, and behind them come `operands`, which it reads."""
+    """PTX that every thread runs: `$0` and so on are the results, followed by `operands`, which it reads."""
     return InlinePtxOp(
         operands=[list(operands), [], None], properties={"ptxCode": StringAttr(code)}, result_types=[list(results)]
     )
@@ -58,28 +58,28 @@ def elementwise_ptx(
 def run_in_one_thread(
     anchor: Operation, code: str, operands: Sequence[SSAValue], *, predicate: SSAValue | None = None
 ) -> None:
-    """Have the first thread of the region run instructions in front of `anchor`, where `predicate` (an i1) holds.
+    """Have the first thread of the region run instructions before `anchor`, where `predicate` (an i1) holds.
 
     `code` names `operands`, scalars of 32 or 64 bits, as `{0}`, `{1}`, ..., and guards each instruction by `@p`, such
     as `"@p mbarrier.arrive.shared::cta.b64 _, [{0}];"`; a brace of PTX is doubled.
 
-    Other threads of the region may be anywhere: `wait_for_region` before it has what they did done.
+    It does not wait for the other threads of the region: `wait_for_region` does.
     """
     integers = Integers(anchor)
-    leader = integers.value(0) if predicate is None or is_true(predicate) else integers.select(predicate, 0, _NOBODY)
+    leader = integers.value(0) if predicate is None or is_true(predicate) else integers.select(predicate, 0, _NO_THREAD)
     text = code.format(*(f"${2 + number}" for number in range(len(operands))))
     run(anchor, f"{_ONE_THREAD} {text} }}", [thread_number(anchor), leader, *operands])
 
 
 def run(anchor: Operation, code: str, operands: Sequence[SSAValue] = ()) -> None:
-    """Have every thread of the region run PTX in front of `anchor`; `$0`, `$1`, ... are `operands`."""
+    """Have every thread of the region run PTX before `anchor`; `$0`, `$1`, ... are `operands`."""
     insert_before(anchor, inline_ptx(code, operands))
 
 
 def wait_for_region(anchor: Operation) -> BarrierOp:
-    """Have the threads of the region wait for each other, and see what they did to shared memory; gives the meeting.
+    """Insert a barrier of the region's threads, after which they see each other's writes to shared memory, and give it.
 
-    Where they have just met, and have touched no memory since, nothing is needed.
+    After a barrier without accesses to memory since, no other is needed.
     """
     before = anchor.prev_op
     for _ in range(_SEEN_BACK):
@@ -92,7 +92,7 @@ def wait_for_region(anchor: Operation) -> BarrierOp:
 
 
 def _leaves_memory(op: Operation) -> bool:
-    """Whether an operation computes only, or is what one thread has started since the threads have met."""
+    """True if an operation computes only, or is PTX that one thread has issued since the last barrier."""
     if isinstance(op, InlinePtxOp):
         return op.ptx_code.data.startswith(("mapa.", _ONE_THREAD))
     return is_side_effect_free(op)

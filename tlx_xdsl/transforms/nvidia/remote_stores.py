@@ -1,6 +1,6 @@
 """Stores of tensors to the shared memory of another CTA, element by element from the registers of the threads.
 
-The place of an element is linear over the bits of the number of the thread and of its register, so a thread computes
+The offset of an element is linear over the bits of the number of the thread and of its register, so a thread computes
 one address, and its registers lie at fixed distances from it. What lies side by side is stored at once, up to 16 bytes;
 of several threads that hold an element one stores it, since an asynchronous store counts its bytes.
 """
@@ -42,7 +42,7 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class StorePlan:
-    """Where the registers of a thread go."""
+    """The stores of the registers of a thread."""
 
     thread: tuple[OffsetTerm, ...]
     """The byte of register 0, as a function of the number of the thread."""
@@ -55,7 +55,7 @@ class StorePlan:
 
 
 def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
-    """Have the threads store their registers, in front of `op`.
+    """Have the threads store their registers, before `op`.
 
     Raises CompilationError where the buffer's elements have no linear addresses.
     """
@@ -75,11 +75,11 @@ def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
     owner = integers.value(integers.both(thread_number(op), plan.owners)) if plan.owners else None
     barrier = remote_address(op, op.barrier) if is_async else None
     for distance, members in plan.chunks:
-        place, text = address, f"+{distance}" if distance else ""
+        target, text = address, f"+{distance}" if distance else ""
         if distance & reach:
-            place, text = integers.value(integers.add(base, integers.xor(here, distance))), ""
+            target, text = integers.value(integers.add(base, integers.xor(here, distance))), ""
         words = _words(integers, [registers[member] for member in members], size)
-        _store(op, place, text, words, len(members) * size, owner, barrier)
+        _store(op, target, text, words, len(members) * size, owner, barrier)
 
 
 def _as_integers(op: Operation, value: SSAValue) -> SSAValue:
@@ -124,7 +124,7 @@ def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedL
     # From the slowest dimension to the fastest, which is `dim`.
     dims = [*(other for other in range(len(shape)) if other != dim), dim]
     tile = default_blocked_layout(tuple(shape[d] // (count if d == dim else 1) for d in dims), warps)
-    at = {d: place for place, d in enumerate(dims)}
+    at = {d: position for position, d in enumerate(dims)}
     return BlockedLayout(
         tuple(count if d == dim else 1 for d in range(len(shape))),
         tuple(tile.threads_per_warp[at[d]] for d in range(len(shape))),
@@ -192,15 +192,15 @@ def _words(integers: Integers, elements: Sequence[SSAValue], size: int) -> list[
     for first in range(0, len(elements), per_word):
         parts = [integers.unsigned(element) for element in elements[first : first + per_word]]
         word = parts[0]
-        for place, part in enumerate(parts[1:], 1):
-            word = integers.value(integers.either(word, integers.shifted(part, 8 * size * place)))
+        for position, part in enumerate(parts[1:], 1):
+            word = integers.value(integers.either(word, integers.shifted(part, 8 * size * position)))
         words.append(word)
     return words
 
 
 def _store(
     op: Operation,
-    place: SSAValue,
+    target: SSAValue,
     text: str,
     words: Sequence[SSAValue],
     total: int,
@@ -208,7 +208,7 @@ def _store(
     barrier: SSAValue | None,
 ) -> None:
     """One instruction for `total` bytes (PTX ISA, "st", "st.async")."""
-    operands = [place, *words]
+    operands = [target, *words]
     names = [f"${1 + number}" for number in range(len(words))]
     bits = 8 * min(total // len(words), 8)
     kind = f".v{len(words)}.b{bits}" if len(words) > 1 else f".b{bits}"

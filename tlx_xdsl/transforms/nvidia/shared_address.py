@@ -1,8 +1,8 @@
 """Addresses that PTX can use: of buffers in shared memory of this CTA and of others, of descriptors, of tensor memory.
 
-Stock Triton lowers a buffer to a struct: the pointer to the array's tile, and the offsets of the part that the view
-is. A cast to that struct folds away when stock Triton lowers its own casts; the address follows from the struct and the
-layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the pointer.
+Upstream Triton lowers a buffer to a struct: the pointer to the array's tile, and the offsets of the part that the view
+is. A cast to that struct folds away when upstream Triton lowers its own casts; the address follows from the struct and
+the layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the pointer.
 
 ```mlir
 %s = builtin.unrealized_conversion_cast %b : !ttg.memdesc<64xf32, ...> to !llvm.struct<(!llvm.ptr<3>, i32)>
@@ -10,7 +10,8 @@ layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the poin
 %a = llvm.ptrtoint %p : !llvm.ptr<3> to i32
 ```
 
-Stock Triton's allocator sees no use of the buffer behind such a cast: `tlx-extend-buffer-lifetimes` has to run later.
+Upstream Triton's allocator sees no use of the buffer through such a cast: `tlx-extend-buffer-lifetimes` has to run
+later.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ GENERIC_POINTER = llvm.LLVMPointerType()
 
 
 def shared_address(anchor: Operation, buffer: SSAValue) -> SSAValue:
-    """The address of the first element of `buffer` in the window of `.shared::cta`, an i32, in front of `anchor`.
+    """The address of the first element of `buffer` in the window of `.shared::cta`, an i32, before `anchor`.
 
     It is an address of `.shared::cluster`, too: that of this CTA's own memory.
 
@@ -56,8 +57,8 @@ def shared_address(anchor: Operation, buffer: SSAValue) -> SSAValue:
 def shared_base(anchor: Operation, buffer: SSAValue) -> tuple[SSAValue, list[Number]]:
     """The address of the tile that `buffer` is a part of, an i32, and the index in it where the part begins.
 
-    The byte of an element is that of its index plus this start, by `address_terms`: swizzles are about places in the
-    tile.
+    The byte of an element is that of its index plus this start, by `address_terms`: swizzles depend on offsets in
+    the tile.
     """
     integers = Integers(anchor)
     if isinstance(view := buffer.owner, MemDescDynamicSubsliceOp):
@@ -138,7 +139,7 @@ def remote_tile(anchor: Operation, view: SSAValue) -> tuple[SSAValue, list[Numbe
 
 
 def address_in(anchor: Operation, address: SSAValue, rank: Number) -> SSAValue:
-    """What `address`, one of this CTA's shared memory, is in that of CTA `rank`."""
+    """The address in CTA `rank` that corresponds to `address` in the shared memory of this one."""
     operands = [address, Integers(anchor).value(rank)]
     return insert_before(anchor, inline_ptx("mapa.shared::cluster.u32 $0, $1, $2;", operands, [i32])).write_only_args[0]
 
