@@ -14,7 +14,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.unit.interpreter.example_runs import attention, gemm
+from tests.gallery.synchronisation.example_runs import attention, gemm
 
 
 def seconds(case, **options):

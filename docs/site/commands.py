@@ -1,4 +1,4 @@
-"""The reference of the command lines: what `--help` prints, at a width that a page has room for."""
+"""The reference of the command lines: what `--help` prints, at the width of a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = "100"
 
 def commands() -> list[str]:
     """The commands of `tlx`, in the order of its help."""
-    return list(tlx._COMMANDS)
+    return list(tlx.COMMANDS)
 
 
 def help_of(program: str, main: Callable[[Sequence[str]], int], *arguments: str) -> str:

@@ -22,9 +22,11 @@ from triton.compiler.compiler import make_backend
 from triton.experimental.gluon._runtime import GluonASTSource
 from triton.runtime import driver
 
-from tests.corpus import kernels
-from tests.corpus.cases import CASES, Case, Constant
 from tests.corpus.stock import reprint
+from tests.gallery import cases as gallery
+from tests.gallery.cases import Case, Constant
+from tests.gallery.language import stock
+from tests.gallery.synchronisation import gluon
 
 Level = Literal["ttir", "ttgir"]
 LEVELS: tuple[Level, ...] = ("ttir", "ttgir")
@@ -51,11 +53,13 @@ class CorpusEntry:
         return f"{self.name}.sm{self.arch}.{self.level}"
 
 
-def cases() -> list[Case]:
-    """Return all kernels of the corpus."""
-    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        importlib.import_module(module.name)
-    return list(CASES.values())
+@functools.cache
+def cases() -> dict[str, Case]:
+    """Return all kernels of the corpus by name."""
+    for folder in (stock, gluon):
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            importlib.import_module(module.name)
+    return gallery.named(gallery.registered())
 
 
 def keys(level: Level) -> list[tuple[str, Level, int]]:
@@ -66,7 +70,7 @@ def keys(level: Level) -> list[tuple[str, Level, int]]:
     """
     return [
         (case.name, level, arch)
-        for case in cases()
+        for case in cases().values()
         if level == "ttgir" or not case.is_gluon
         for arch in (case.archs if level == "ttgir" else case.archs[:1])
     ]
@@ -75,7 +79,7 @@ def keys(level: Level) -> list[tuple[str, Level, int]]:
 @functools.cache
 def entry(name: str, level: Level, arch: int) -> CorpusEntry:
     """Return one entry of the corpus, compiled by the installed Triton, or skipped if that can't express it."""
-    case = {case.name: case for case in cases()}[name]
+    case = cases()[name]
     if case.skipped_reason:
         return CorpusEntry(name, level, arch, "", "", case.skipped_reason)
     first_print = compiled(name, arch)[level]
@@ -89,13 +93,13 @@ def corpus(level: Level) -> list[CorpusEntry]:
 
 def skipped() -> dict[str, str]:
     """Return the kernels that the installed Triton can't express, each with the reason."""
-    return {case.name: case.skipped_reason for case in cases() if case.skipped_reason}
+    return {case.name: case.skipped_reason for case in cases().values() if case.skipped_reason}
 
 
 @functools.cache
 def compiled(name: str, arch: int) -> dict[Level, str]:
     """Compile a kernel with the installed Triton and return its text at each level, as stock prints it."""
-    case = CASES[name]
+    case = cases()[name]
     target = GPUTarget("cuda", arch, 32)
     with _active_target(target), warnings.catch_warnings():
         # Some kernels use what is deprecated: as long as it can be expressed, it can be met.

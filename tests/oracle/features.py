@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.gallery.cases import Case
 from tests.oracle import loading
-from tests.oracle.cases import Case
 
 FEATURES = {
     # Control flow

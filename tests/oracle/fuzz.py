@@ -38,7 +38,7 @@ HEADER = """\
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 GLOBAL = 5
 

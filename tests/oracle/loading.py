@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from tests.oracle import cases
-from tests.oracle.cases import Case
+from tests.gallery import cases
+from tests.gallery.cases import Case
 
-KERNELS = Path(__file__).parent / "kernels"
+GALLERY = Path(__file__).parents[1] / "gallery" / "language"
+KERNELS = GALLERY / "portable"
 
 _IMPORT = re.compile(r"^(import|from) triton\b", re.MULTILINE)
 _PLAIN_IMPORT = re.compile(r"^import triton$", re.MULTILINE)
@@ -25,11 +26,8 @@ def files() -> list[Path]:
     return sorted(path for path in KERNELS.glob("*.py") if path.name != "__init__.py")
 
 
-CORPUS = Path(__file__).parents[1] / "corpus" / "kernels"
+CORPUS = GALLERY / "stock"
 """Stands for the kernels of the corpus, which exist over Triton's objects only."""
-
-LIBRARY_IN_CORPUS = frozenset(("dropout", "random_numbers", "reshape_and_concatenate", "sort_and_top"))
-"""Kernels of the corpus that use what stock writes in the language over primitives."""
 
 
 @functools.cache
@@ -45,12 +43,9 @@ def load(path: Path, *, ours: bool) -> dict[str, Case]:
     # `inspect` finds the source of a class by the file of its module.
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    cases.registered.clear()
-    exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
-    found = {case.name: case for case in cases.registered}
-    if len(found) != len(cases.registered):
-        raise ValueError(f"two cases of {path} have the same name")
-    return found
+    with cases.collected() as found:
+        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
+    return cases.named(found)
 
 
 def names() -> list[tuple[Path, str]]:
@@ -67,19 +62,4 @@ def corpus_names() -> list[str]:
 def _corpus() -> dict[str, Case]:
     from tests.corpus import generate
 
-    return {
-        case.name: Case(
-            case.name,
-            case.kernel,
-            {name: _unwrapped(argument) for name, argument in case.arguments.items()},
-            library=case.name in LIBRARY_IN_CORPUS,
-        )
-        for case in generate.cases()
-        if not case.is_gluon and case.skipped_reason is None
-    }
-
-
-def _unwrapped(argument: object) -> object:
-    from tests.corpus.cases import Constant
-
-    return cases.Constant(argument.value) if isinstance(argument, Constant) else argument
+    return {name: case for name, case in generate.cases().items() if not case.is_gluon and case.skipped_reason is None}

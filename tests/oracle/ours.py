@@ -4,7 +4,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.oracle.cases import Case, Constant
+from tests.gallery.cases import Case, Constant
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.text.printer import print_module

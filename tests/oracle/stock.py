@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.gallery.cases import Case, Constant
 from tests.oracle import loading
-from tests.oracle.cases import Case, Constant
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,4 +1,4 @@
-"""What the markers `backend` and `gpu` need, how many examples hypothesis tries, and on how many cores tests run.
+"""Prerequisites of the markers `backend` and `gpu`, the examples of hypothesis, the number of workers, and the log.
 
 The environment variable TLX_TEST_VOLUME names the hypothesis profile: `ci` (the default: few examples, the
 same in every run) or `full` (many examples, new ones in every run).
@@ -70,6 +70,29 @@ def pytest_xdist_auto_num_workers() -> int:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_WORKERS)
+
+
+class _FailuresAtOnce:
+    """Name what fails as it fails: a run that is cut off has no summary."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = str(getattr(crash, "message", report.longrepr)).strip().partition("\n")[0]
+            # After the dots of those that passed.
+            self._reporter.line("")
+            self._reporter.line(f"failed now: {report.nodeid} ({report.when}): {reason}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Have failures named at once by the process that prints, which is no worker of pytest-xdist."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_FailuresAtOnce(reporter))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

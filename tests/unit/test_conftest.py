@@ -1,4 +1,4 @@
-"""How the tests are run: on how many cores, and what the end of a log says."""
+"""The number of workers, and what a log says: each failure at once, and all of them at its end."""
 
 import os
 import subprocess
@@ -46,9 +46,11 @@ def test_four():
 """
 
 
-def test_a_log_ends_in_what_failed(pytestconfig, tmp_path):
-    """Behind the reasons of the skips, with their counts; a warning that is not stock Triton's is shown."""
+@pytest.fixture(scope="module")
+def log(pytestconfig, tmp_path_factory) -> list[str]:
+    """The lines that a run with a worker prints."""
     pytest.importorskip("xdist", reason="pytest-xdist is not installed")
+    tmp_path = tmp_path_factory.mktemp("inner")
     path = tmp_path / "test_inner.py"
     path.write_text(INNER)
     options = ["-c", pytestconfig.inipath, "--rootdir", tmp_path, "-p", "tests.unit.conftest", "-p", "no:cacheprovider"]
@@ -58,7 +60,19 @@ def test_a_log_ends_in_what_failed(pytestconfig, tmp_path):
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stderr
-    lines = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+def test_a_failure_is_named_at_once(log):
+    """Before the headings of the summary, which a run that is cut off does not have."""
+    (line,) = [number for number, line in enumerate(log) if line.startswith("failed now: ")]
+    assert "test_inner.py::test_four (call): assert 1 == 2" in log[line]
+    assert line < next(number for number, each in enumerate(log) if "= FAILURES =" in each)
+
+
+def test_a_log_ends_in_what_failed(log):
+    """After the reasons of the skips, with their counts; a warning that is not stock Triton's is shown."""
+    lines = log
     skipped = next(number for number, line in enumerate(lines) if " skipped =" in line)
     assert lines[skipped + 1 : skipped + 3] == ["    2 no GPU", "    1 no torch"]
     assert any("UserWarning: Value 64" in line for line in lines[:skipped])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.documents import ROOT, blocks, consoles, printed, stable
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.tools import tlx_opt
 from tlx_xdsl.tools.tlx import main
@@ -70,8 +70,8 @@ def test_the_page_about_layouts():
 
 @pytest.mark.backend
 def test_what_explain_prints_behind_stock_triton():
-    if not (installed_triton_version() or "").startswith("3.9"):
-        pytest.skip("the page shows Triton 3.9")
+    if reason := why_not_installed(NEWEST, "the page shows"):
+        pytest.skip(reason)
     _, product = blocks("docs/layouts.md", "python")
     Path("product.py").write_text(product)
     (output,) = blocks("docs/layouts.md", "text")

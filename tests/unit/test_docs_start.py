@@ -13,7 +13,7 @@ import pytest
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.documents import ROOT, blocks, consoles, printed, shows, stable
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl.dialects.registry import OURS
 from tlx_xdsl.runtime.defaults import OPTIONS
 from tlx_xdsl.tools.compile_command import add_arguments
@@ -84,8 +84,8 @@ def test_ten_minutes_without_a_gpu():
 
 @pytest.mark.backend
 def test_ten_minutes_to_a_cubin():
-    if not (installed_triton_version() or "").startswith("3.9"):
-        pytest.skip("the page shows Triton 3.9")
+    if reason := why_not_installed(NEWEST, "the page shows"):
+        pytest.skip(reason)
     Path("scale.py").write_text(blocks(TEN, "python")[0])
     (command, shown) = next(each for each in commands(TEN).items() if each[0].startswith("compile"))
     output = printed(command)

@@ -1,16 +1,12 @@
 """How many examples the tests try that stock Triton has no part in."""
 
 import os
-from importlib import metadata
 
-NEWEST_TRITON = "3.9"
+from tests.versions import INSTALLED, NEWEST, is_installed
 
 
 def is_full() -> bool:
     """Whether such a test runs at full volume: where TLX_TEST_VOLUME asks for it, but on one version of Triton only."""
     if os.environ.get("TLX_TEST_VOLUME") != "full":
         return False
-    try:
-        return metadata.version("triton").startswith(f"{NEWEST_TRITON}.")
-    except metadata.PackageNotFoundError:
-        return True
+    return INSTALLED is None or is_installed(NEWEST)

@@ -57,14 +57,21 @@ class Interpretation:
     seconds: float
     """Time of the run, without the frontend and the passes."""
     warnings: tuple[Diagnostic, ...]
-    """What the kernel has left behind, and what passes had to say; each thing once, as the first program said it."""
+    """What the kernel has left unfinished, and warnings of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
 
     def _repr_html_(self) -> str:
-        from tlx_xdsl.runtime.show.pages import interpretation_page
+        from tlx_xdsl.runtime.show.pages import run_page
 
-        return interpretation_page(self)
+        rows = {
+            "clusters": self.clusters,
+            "turns": f"{self.turns:,}",
+            "seconds": f"{self.seconds:.2f}",
+            "processes": self.jobs,
+            "warnings": len(self.warnings),
+        }
+        return run_page(rows, self.warnings)
 
 
 _OPTIONS = {field.name for field in fields(Options)}
@@ -143,7 +150,7 @@ def interpret_text(
     """Run a function of a module that is given as text, at whatever stage it is; `options` are those of `Options`.
 
     `args` are the values in the order of the function's arguments, or by their names in the text. A descriptor stands
-    for the arguments with its shape and strides behind it, too. `function` is needed where several are public.
+    for the arguments with its shape and strides after it, too. `function` is needed where several are public.
 
     Raises as `interpret` does.
     """
@@ -265,10 +272,10 @@ def _run(
             result = error
     # Each thing once, as the first program has said it.
     once = {(each.severity, each.message, each.location): each for each in reversed(warnings)}
-    told = tuple(reversed(once.values()))
+    warnings = tuple(reversed(once.values()))
     if isinstance(result, Interpretation):
-        return replace(result, warnings=told)
-    for each in told:
+        return replace(result, warnings=warnings)
+    for each in warnings:
         report_again(each)
     raise result
 

@@ -2,9 +2,7 @@
 
 import pytest
 
-from tlx_xdsl.backend import installed_triton_version
-
-VERSION = installed_triton_version()
+from tests.versions import RELEASE
 
 needs_triton = pytest.mark.backend
 
@@ -68,7 +66,7 @@ def inline_asm(instruction: str, constraints: str) -> str:
 
 def tma_copy() -> str:
     """A warp-specialised kernel: one warp fetches a tile by TMA, the default warps store it."""
-    old = VERSION is not None and VERSION.startswith(("3.6.", "3.7."))
+    old = RELEASE < (3, 8)
     descriptor = f"!tt.tensordesc<{'tensor<64x64xf16, #swizzled>' if old else '64x64xf16, #swizzled'}>"
     tile = "!ttg.memdesc<64x64xf16, #swizzled, #smem, mutable>"
     bar = "!ttg.memdesc<1xi64, #flat, #smem, mutable>"

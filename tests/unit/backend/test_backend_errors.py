@@ -9,11 +9,11 @@ from backend_kernels import (
     SHARED_TOO_LARGE,
     TMEM_TOO_LARGE,
     VECTOR_ADD,
-    VERSION,
     inline_asm,
     needs_triton,
 )
 
+from tests.versions import INSTALLED
 from tlx_xdsl.backend import (
     BackendError,
     BackendOptions,
@@ -48,7 +48,7 @@ def test_a_syntax_error_points_into_the_text(isolation):
         f"add.ttgir:{number}:27: error: expected SSA operand",
         f"    {line}",
         " " * 30 + "^",
-        f"note: stock Triton {VERSION} failed in stage 'parse'",
+        f"note: stock Triton {INSTALLED} failed in stage 'parse'",
     ]
     assert error.stage == "parse"
     assert isinstance(error, CompilationError)

@@ -151,18 +151,22 @@ def test_an_interrupted_wait_gives_its_turn_back(conversations, threads, monkeyp
     pool = WorkerClient(1)
     job = submit(threads, pool, "first")
     conversations.wait_for(1)
+    waiting, wait = threading.get_ident(), threading.Event.wait
+
+    def interrupted(event, timeout=None):
+        # The thread of the first compile may not have begun to wait yet.
+        if threading.get_ident() == waiting:
+            raise KeyboardInterrupt
+        return wait(event, timeout)
+
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Event, "wait", _interrupted)
+        patched.setattr(threading.Event, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             pool.compile("never", HOPPER, "cubin", "k.ttgir", None)
     assert not pool._queue
     conversations.finish("first")
     job.result(PATIENCE_S)
     assert pool._slots_taken == 0
-
-
-def _interrupted(event, timeout=None):
-    raise KeyboardInterrupt
 
 
 def test_a_lower_limit_ends_idle_workers(conversations):
@@ -224,10 +228,10 @@ def test_a_worker_whose_parent_was_killed_ends_and_leaves_no_files():
         pid, directory = parent.stdout.readline().split()
         os.kill(parent.pid, signal.SIGKILL)
     deadline = time.monotonic() + PATIENCE_S
-    while Path("/proc", pid).exists() and Path(directory).exists():
-        assert time.monotonic() < deadline
+    # Without anybody to wait for it, the process itself may stay in the table of processes.
+    while Path(directory).exists():
+        assert time.monotonic() < deadline, f"process {pid} left its files"
         time.sleep(0.01)
-    assert not Path(directory).exists()
 
 
 @needs_triton

@@ -293,7 +293,7 @@ class TestProtocol:
             receive(reading)
         os.close(reading)
 
-    def test_the_deadline(self):
+    def test_nothing_arrives_before_the_deadline(self):
         reading, writing = os.pipe()
         with pytest.raises(TimeoutError):
             receive(reading, time.monotonic() + 0.01)

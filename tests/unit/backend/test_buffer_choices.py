@@ -1,12 +1,15 @@
 """Kernels that choose a buffer by a condition, through the installed Triton and in the interpreter."""
 
+# covers: tlx-keep-buffer-branches
+
 import numpy as np
 import pytest
-from backend_kernels import VERSION, needs_triton
+from backend_kernels import needs_triton
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.versions import INSTALLED
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
@@ -76,7 +79,7 @@ def test_whole_buffers_can_be_chosen(kernel):
 
 @needs_triton
 def test_parts_of_buffers_can_be_chosen_or_are_refused_at_their_line():
-    if not profile_for(VERSION).selects_buffers:
+    if not profile_for(INSTALLED).selects_buffers:
         with pytest.raises(CompilationError, match=r"can't choose between parts of buffers, 3\.8 is the first") as info:
             compile_kernel(parts, SPECIALIZATION)
         assert "part = upper if first else lower" in str(info.value)

@@ -1,5 +1,8 @@
 """Kernels with what the NVIDIA passes write as PTX, through the installed Triton and ptxas."""
 
+# covers: tlx-lower-bulk-copies, tlx-lower-clc, tlx-lower-device-descriptors, tlx-lower-special-instructions
+# covers: tlx-lower-votes, tlx.clc, ttng.cluster
+
 import re
 
 import pytest
@@ -8,8 +11,9 @@ from backend_kernels import needs_triton
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter import test_bulk, test_clc, test_device_descriptors, test_lowered_instructions, test_votes
-from tests.unit.interpreter.kernels import clc_gemm
+from tests.gallery.synchronisation import clc_gemm
+from tests.unit.interpreter import test_bulk, test_clc, test_device_descriptors, test_votes
+from tests.unit.transforms.nvidia import test_lowered_instructions
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.compilation import Specialization

@@ -1,5 +1,7 @@
 """What arrivals at other CTAs' mbarriers become in device code (SASS), which no text before it says."""
 
+# covers: tlx-weaken-remote-arrivals
+
 import re
 import subprocess
 import tempfile
@@ -8,9 +10,10 @@ from pathlib import Path
 import pytest
 from backend_kernels import needs_triton
 
-from tests.unit.interpreter.cluster_runs import multicast, total
-from tests.unit.interpreter.lowered_clusters import specialization
-from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+from tests.gallery.synchronisation.cluster_runs import multicast, total
+from tests.gallery.synchronisation.lowered_clusters import specialization
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.runtime.compilation import compile_text
 
 pytestmark = needs_triton
@@ -28,7 +31,7 @@ def sass(case, change=lambda text: text) -> list[str]:
     from triton import knobs
 
     wanted = specialization(case)
-    text = compile_text(case.kernel.source, wanted, triton_version=installed_triton_version()).ttgir
+    text = compile_text(case.kernel.source, wanted, triton_version=INSTALLED).ttgir
     cubin = compile_ttgir(change(text), BackendOptions(wanted.target, wanted.num_warps)).cubin
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(cubin)

@@ -1,16 +1,18 @@
 """IR back to Python: our frontend makes the same IR of it, or IR that computes the same."""
 
+# covers: tlx-print-ttgir-to-tlx
+
 import functools
 import re
 
 import numpy as np
 import pytest
 
+from tests.gallery.synchronisation import example_runs
 from tests.oracle import ours
 from tests.oracle.compare import difference_of_modules
 from tests.unit import volume
 from tests.unit.decompile.reversing import there_and_back, written
-from tests.unit.interpreter import example_runs
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import REFERENCES
 from tlx_xdsl.decompile.module import python_of

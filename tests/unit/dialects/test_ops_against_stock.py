@@ -1,4 +1,4 @@
-"""Every operation of Triton 3.9, also those that no kernel of the corpus has: stock Triton reads what we print of it.
+"""Every operation of the newest Triton, also without a kernel in the corpus: stock Triton reads what we print of it.
 
 The texts are those of tests/filecheck/dialects. Both our pretty and our generic form must mean to stock Triton what
 the original means.
@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("triton", reason="stock Triton is not installed")
 
 from tests.corpus.stock import reprint_in_subprocess
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import NEWEST, only_on
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -19,7 +19,7 @@ from tlx_xdsl.text.verify import verify_module
 
 pytestmark = [
     pytest.mark.backend,
-    pytest.mark.skipif(not installed_triton_version().startswith("3.9"), reason="the operations are those of 3.9"),
+    only_on(NEWEST, "the operations are those of"),
 ]
 
 FILECHECK = Path(__file__).parents[2] / "filecheck" / "dialects"

@@ -5,20 +5,19 @@ What AMD hardware alone has is left out by rule: names that start with AMD.
 
 import re
 from dataclasses import fields
-from importlib import metadata, util
+from importlib import util
 from pathlib import Path
 
 import pytest
 from xdsl.irdl import OptionalDef, VariadicDef
 
 from tests.unit.dialects import td
+from tests.versions import NEWEST, is_installed
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.tt import enums as tt_enums
 from tlx_xdsl.dialects.ttg import enums as ttg_enums
 from tlx_xdsl.dialects.ttng import enums as ttng_enums
 from tlx_xdsl.layouts import encodings
-
-VERSION = "3.9"
 
 DIALECTS = {"tt": tt.TT, "ttg": ttg.TTG, "ttng": ttng.TTNG}
 OPERATIONS = {op.name: op for dialect in DIALECTS.values() for op in dialect.operations}
@@ -59,14 +58,14 @@ LAYOUT_PARAMETERS = {
 
 def triton_include() -> Path | None:
     spec = util.find_spec("triton")
-    if spec is None or spec.origin is None or not metadata.version("triton").startswith(f"{VERSION}."):
+    if spec is None or spec.origin is None or not is_installed(NEWEST):
         return None
     return Path(spec.origin).parent / "include" / "triton" / "Dialect"
 
 
 INCLUDE = triton_include()
 if INCLUDE is None or not INCLUDE.is_dir():
-    pytest.skip(f"Triton {VERSION} with its TableGen files is not installed", allow_module_level=True)
+    pytest.skip(f"Triton {NEWEST} with its TableGen files is not installed", allow_module_level=True)
 
 TABLE = td.TableGen(
     [d for name in ("Triton", "TritonGPU", "TritonNvidiaGPU") for d in td.read(INCLUDE / name / "IR").definitions]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import itertools
 import os
@@ -19,22 +18,17 @@ from types import ModuleType
 
 import pytest
 
+from tests.versions import NEWEST, only_on
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.text.verify import verify_module
 
-REFERENCE = "3.9.0"
-
 
 def reference_version() -> pytest.MarkDecorator:
     """Skip where the installed Triton is not the version whose language we follow."""
-    try:
-        version = importlib.metadata.version("triton")
-    except importlib.metadata.PackageNotFoundError:
-        version = "no"
-    return pytest.mark.skipif(version != REFERENCE, reason=f"the language is that of Triton {REFERENCE}, not {version}")
+    return only_on(NEWEST, "the language is that of")
 
 
 @dataclass(frozen=True)
@@ -166,7 +160,7 @@ def _ours(kernel, case: Case) -> list[str] | str:
     except CompilationError as error:
         return str(error)
     verify_module(module)
-    text = print_module(module, profile=profile_for(REFERENCE), locations=False)
+    text = print_module(module, profile=profile_for(NEWEST), locations=False)
     context = _compiler().context
     path = Path(kernel.source.filename).with_suffix(".mlir")
     # Stock's frontend leaves the module's attributes to a later stage; `tt-combine` looks at them.

@@ -6,7 +6,6 @@ import atexit
 import functools
 import inspect
 import re
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,14 @@ from tests.oracle import loading, ours
 from tests.oracle.compare import difference
 from tests.oracle.stock import Stock
 from tests.unit.frontend.kernels import compile_source
+from tests.versions import NEWEST, why_not_installed
 from tlx_xdsl import CompilationError
-
-REFERENCE = "3.9.0"
-"""The version of Triton whose language we follow."""
 
 _HEADER = """\
 import triton
 import triton.language as tl
 
-from tests.oracle.cases import case
+from tests.gallery.cases import case
 
 """
 
@@ -44,8 +41,8 @@ def source_of(signature: dict[str, str], body: str, *, decorators: str = "", hel
 
 def assert_as_stock(tmp_path: Path, signature: dict[str, str], body: str, *, helper: str = "") -> None:
     """Check that our frontend's IR equals stock's behind stock's passes; skip where stock is not the reference."""
-    if (version := metadata.version("triton")) != REFERENCE:
-        pytest.skip(f"the language is that of Triton {REFERENCE}, not {version}")
+    if reason := why_not_installed(NEWEST, "the language is that of"):
+        pytest.skip(reason)
     decorators = f"@case({signature!r})\n@triton.jit"
     helper = inspect.cleandoc(helper)
     path = tmp_path / "kernels.py"

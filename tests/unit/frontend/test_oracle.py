@@ -12,10 +12,10 @@ from tests.oracle import features, loading, ours
 from tests.oracle.known import DELIBERATE
 from tests.oracle.report import verdict
 from tests.oracle.stock import Stock
+from tests.versions import NEWEST, why_not_installed
 
-triton = pytest.importorskip("triton")
-if not triton.__version__.startswith("3.9."):
-    pytest.skip("the language is that of Triton 3.9; other frontends differ", allow_module_level=True)
+if reason := why_not_installed(NEWEST, "the language is that of"):
+    pytest.skip(reason, allow_module_level=True)
 
 pytestmark = pytest.mark.backend
 

@@ -7,13 +7,13 @@ import pytest
 from tests.oracle import fuzz, mistakes
 from tests.oracle.report import verdict
 from tests.oracle.stock import Stock
+from tests.versions import NEWEST, why_not_installed
 
 FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 PROGRAMS = range(300 if FULL else 40)
 
-triton = pytest.importorskip("triton")
-if not triton.__version__.startswith("3.9."):
-    pytest.skip("the language is that of Triton 3.9; other frontends differ", allow_module_level=True)
+if reason := why_not_installed(NEWEST, "the language is that of"):
+    pytest.skip(reason, allow_module_level=True)
 
 pytestmark = pytest.mark.backend
 

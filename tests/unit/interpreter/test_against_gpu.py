@@ -5,12 +5,14 @@ sums differ in their last bits, and a result that is close to the middle between
 either.
 """
 
+# covers: tlx.tasks, tlx.mma, tlx.copies
+
 import sys
 
 import numpy as np
 import pytest
 
-from tests.unit.interpreter.example_runs import EXAMPLES, gemm
+from tests.gallery.synchronisation.example_runs import EXAMPLES, gemm
 
 SHAPES = ((512, 512, 512), (1000, 1304, 712), (256, 512, 4096))
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.unit.interpreter.zoo.kernels import CASES, Problem
+from tests.gallery.synchronisation.zoo.kernels import CASES, Problem
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.global_memory import GlobalMemory

@@ -10,7 +10,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter.example_runs import gemm
+from tests.gallery.synchronisation.example_runs import gemm
 from tlx_xdsl.interpreter.faults import Deadlock
 
 

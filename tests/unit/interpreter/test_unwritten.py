@@ -6,8 +6,8 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter import example_runs
-from tests.unit.interpreter.kernels.rescaled_attention import attention
+from tests.gallery.synchronisation import example_runs
+from tests.gallery.synchronisation.rescaled_attention import attention
 from tests.unit.interpreter.reports import at, expect_fault, fault, run
 from tests.unit.volume import is_full
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -267,7 +267,7 @@ def unordered(out_ptr):
 
 def test_a_race():
     told = fault(unordered, np.zeros(64, np.float32), unwritten="warn")
-    assert "nothing orders it behind the default task" in told.message
+    assert "nothing orders it after the default task" in told.message
 
 
 @tlx_xdsl.jit

@@ -11,7 +11,7 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter.example_runs import gemm
+from tests.gallery.synchronisation.example_runs import gemm
 from tlx_xdsl.interpreter import blas, progress, workers
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.progress import Progress
@@ -148,21 +148,32 @@ def test_a_defect_in_a_process_is_told_as_one(monkeypatch):
         squares.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=2)
 
 
-def slow_clusters(seconds):
+def no_time():
+    pass
+
+
+def work():
+    end = time.thread_time() + 0.05
+    while time.thread_time() < end:
+        pass
+
+
+def wait():
+    """What a thread does that is ready, but has no processor."""
+    time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("each", "jobs"), [(no_time, 1), (work, 2), (wait, 1)])
+def test_more_processes_run_where_there_is_work_for_them(monkeypatch, each, jobs):
     def run_clusters(launch, firsts, settings, observer=None, idle=None):
         for _ in firsts:
-            time.sleep(seconds)
+            each()
             yield 1
 
-    return run_clusters
-
-
-@pytest.mark.parametrize(("seconds", "jobs"), [(0.0, 1), (0.05, 2)])
-def test_help_is_called_where_it_is_worth_it(monkeypatch, seconds, jobs):
     monkeypatch.setattr(workers, "cores", lambda: 2)
-    monkeypatch.setattr(workers, "run_clusters", slow_clusters(seconds))
-    told = squares.interpret(16, np.zeros(16, np.int32))
-    assert (told.jobs, told.turns) == (jobs, 16)
+    monkeypatch.setattr(workers, "run_clusters", run_clusters)
+    result = squares.interpret(16, np.zeros(16, np.int32))
+    assert (result.jobs, result.turns) == (jobs, 16)
 
 
 def test_programs_that_talk_run_in_order():

@@ -5,7 +5,6 @@ must verify with the layout that we spell out, and must not with two of its base
 all is checked in `test_conversion` against the PTX ISA.
 """
 
-import importlib.metadata
 import os
 from dataclasses import replace
 from typing import Any
@@ -22,6 +21,7 @@ from stock_layouts import (
     tmem_columns_of,
 )
 
+from tests.versions import RELEASE
 from tlx_xdsl.layouts.address import shared_bytes, tmem_columns
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.conversion.shared import identity_order
@@ -46,23 +46,12 @@ COUNT = 30 if os.environ.get("TLX_TEST_VOLUME") == "full" else 5
 """Cases per family: in full volume more than 200 are compared in every version of Triton."""
 
 
-def stock_version() -> tuple[int, int]:
-    try:
-        major, minor, *_ = importlib.metadata.version("triton").split(".")
-    except importlib.metadata.PackageNotFoundError:
-        return (0, 0)
-    return int(major), int(minor)
-
-
-STOCK = stock_version()
-
-
 def since(version: tuple[int, int], what: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(version > STOCK, reason=f"Triton {version[0]}.{version[1]} is the first that {what}")
+    return pytest.mark.skipif(version > RELEASE, reason=f"Triton {version[0]}.{version[1]} is the first that {what}")
 
 
 def ours(layout: Layout, shape: Ints) -> LinearLayout:
-    return to_linear_layout(layout, shape, STOCK)
+    return to_linear_layout(layout, shape, RELEASE)
 
 
 def cases(family: str) -> list[Case]:
@@ -77,9 +66,9 @@ def stock_is_no_guide(layout: Layout, shape: Ints) -> bool:
         parent = parent.parent
     match parent:
         case DistributedLinearLayout(block=block) if isinstance(layout, SliceLayout):
-            return STOCK < (3, 7) and bool(block)
+            return RELEASE < (3, 7) and bool(block)
         case TensorMemoryLayout(block_m=64, two_ctas=True, block_n=width):
-            return STOCK < (3, 8) and (shape[0] > 128 or (STOCK == (3, 7) and shape[1] > width))
+            return RELEASE < (3, 8) and (shape[0] > 128 or (RELEASE == (3, 7) and shape[1] > width))
         case _:
             return False
 
@@ -215,7 +204,7 @@ def test_shared_memory_that_a_buffer_takes(family: str):
     for index, (layout, shape) in enumerate(cases(family)):
         drawn.append((layout, (3, *shape) if index % 3 == 0 else shape))
     questions = [shared_bytes_of(layout, shape, f"i{element_bits(layout)}") for layout, shape in drawn]
-    expected = [shared_bytes(layout, shape, element_bits(layout), STOCK) for layout, shape in drawn]
+    expected = [shared_bytes(layout, shape, element_bits(layout), RELEASE) for layout, shape in drawn]
     compare(list(zip(drawn, ask(questions), expected, strict=True)))
 
 
@@ -229,7 +218,7 @@ def test_tensor_memory_that_a_buffer_takes():
             drawn.append((plain, (3, *shape) if index % 3 == 0 else shape))
     bits = [32 // layout.col_stride for layout, _ in drawn]
     questions = [tmem_columns_of(layout, shape, f"i{b}") for (layout, shape), b in zip(drawn, bits, strict=True)]
-    columns = [tmem_columns(layout, shape, b, STOCK) for (layout, shape), b in zip(drawn, bits, strict=True)]
+    columns = [tmem_columns(layout, shape, b, RELEASE) for (layout, shape), b in zip(drawn, bits, strict=True)]
     allocated = [max(32, 1 << (count - 1).bit_length()) for count in columns]
     found = list(zip(drawn, ask(questions), allocated, strict=True))
     compare([item for item in found if item[2] <= 512])

@@ -22,10 +22,11 @@ import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.runtime import jit_kernels
 from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, rank_in_cluster
-from tlx_xdsl.runtime import compiled_kernel
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
-from tlx_xdsl.runtime.stand_in_driver import assume_target
-from tlx_xdsl.runtime.triton_compile import CompilationWarning
+from tests.versions import RELEASE
+from tlx_xdsl.runtime.jit import compiled_kernel
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit.triton_compile import CompilationWarning
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 pytestmark = pytest.mark.backend
 
@@ -258,7 +259,7 @@ def test_a_cluster_is_preloaded():
     assert kernel.preload(specialization_of(rank_in_cluster, FakeTensor(64))).metadata.cluster is None
 
 
-@pytest.mark.skipif(triton.__version__ < "3.7", reason="Triton 3.6 can't write down kernels among the arguments")
+@pytest.mark.skipif(RELEASE < (3, 7), reason="Triton 3.6 can't write down kernels among the arguments")
 def test_a_kernel_among_the_arguments_is_preloaded():
     data = specialization_of(apply, FakeTensor(4), plus_one)
     assert [f"{plus_one.module}:plus_one"] == [each["jit_function"] for each in json.loads(data)["constant_vals"]]

@@ -119,7 +119,7 @@ def test_an_edit_that_is_no_ir_is_told_in_the_text(frontend):
 def test_what_is_not_there_is_refused(frontend):
     with pytest.raises(CompilationError, match=r"expected a pass .*\(frontend, .*-lifetimes, .*found 'nope'"):
         frontend.to("nope")
-    with pytest.raises(CompilationError, match=f"no pass is left to run behind '{frontend.remaining[-1]}'"):
+    with pytest.raises(CompilationError, match=f"no pass is left to run after '{frontend.remaining[-1]}'"):
         frontend.finish().next()
     with pytest.raises(CompilationError, match=f"this is not the last step: {frontend.remaining[0]}, "):
         frontend.ttgir  # noqa: B018

@@ -96,7 +96,11 @@ def test_nothing_is_left_of_an_interrupted_sweep(tmp_path, how):
     tell = "lambda done, total, result: print(done, flush=True)"
     script = started(tmp_path / "tune.py", blocks="[2**i for i in range(5, 11)] * 500", progress=tell, call=call)
     assert script.stdout.readline() == "1\n"
-    assert len(children_of(script.pid)) >= 4  # two processes, each with its worker
+    # The first result needs one process; both, each with its worker, are to be there when the signal comes.
+    deadline = time.monotonic() + PATIENCE_S
+    while len(children_of(script.pid)) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     # A terminal's Ctrl-C goes to the whole group, a kill to one process.
     (os.killpg if how == signal.SIGINT else os.kill)(script.pid, how)
     _, err = script.communicate(timeout=PATIENCE_S)

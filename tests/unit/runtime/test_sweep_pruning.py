@@ -8,7 +8,8 @@ import pytest
 import sweep_kernels as kernels
 
 from tests.unit.volume import is_full
-from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.runtime import Job, compile_many
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
@@ -69,7 +70,7 @@ def test_what_is_measured_is_what_the_binary_needs(example, tmp_path):
     from tlx_xdsl.backend.triton_api import StockModule
 
     kernel, defaults = load_kernel(str(EXAMPLES / example))
-    version = installed_triton_version()
+    version = INSTALLED
     text = compile_text(kernel.source, Specialization(defaults.signature, defaults.constexprs), triton_version=version)
     path = tmp_path / "kernel.ttgir"
     path.write_text(text.ttgir)
@@ -85,7 +86,7 @@ def test_what_is_measured_is_what_the_binary_needs(example, tmp_path):
 def test_what_stock_alone_can_tell_is_told_before_llvm():
     """Two buffers that live at the same time are more than the target has, each of them is not."""
     specialization = Specialization({"x": "*i32"}, {"ROWS": 64, "ARRAYS": 14})
-    text = compile_text(kernels.staged.source, specialization, triton_version=installed_triton_version()).ttgir
+    text = compile_text(kernels.staged.source, specialization, triton_version=INSTALLED).ttgir
     with pytest.raises(OverBudgetError) as caught:
         compile_ttgir(text, BackendOptions())
     assert (caught.value.resource, caught.value.required, caught.value.limit) == ("shared memory", 245760, 232448)

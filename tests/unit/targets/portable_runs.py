@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.interpret import interpret, interpret_text
 from tlx_xdsl.tools.loading import load_kernel
@@ -61,7 +62,7 @@ def compiled(name: str, target: str) -> BackendResult:
     kernel, defaults = load_kernel(KERNELS[name])
     num_warps = defaults.options.get("num_warps", 4)
     wanted = Specialization(defaults.signature, defaults.constexprs, target=target, num_warps=num_warps)
-    text = compile_text(kernel.source, wanted, triton_version=installed_triton_version())
+    text = compile_text(kernel.source, wanted, triton_version=INSTALLED)
     return compile_ttgir(text.ttgir, BackendOptions(target=target, num_warps=num_warps))
 
 

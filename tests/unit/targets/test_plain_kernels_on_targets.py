@@ -4,7 +4,8 @@ import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import build
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
@@ -83,7 +84,7 @@ def test_it_compiles_or_is_refused(kernel, signature, constexprs, target, refusa
             compile_text(kernel.source, wanted)
         assert error.value.message == f"{refusal}; target is {target}"
         return
-    text = compile_text(kernel.source, wanted, triton_version=installed_triton_version())
+    text = compile_text(kernel.source, wanted, triton_version=INSTALLED)
     assert compile_ttgir(text.ttgir, BackendOptions(target=target)).cubin
 
 

@@ -13,7 +13,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit import volume
-from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.interpret import interpret_text
@@ -86,7 +87,7 @@ def compiled(element: str, shape: tuple[int, int, int, int, bool], target: str) 
         target=target,
         num_warps=num_warps,
     )
-    text = compile_text(product.source, wanted, triton_version=installed_triton_version())
+    text = compile_text(product.source, wanted, triton_version=INSTALLED)
     return compile_ttgir(text.ttgir, BackendOptions(target=target, num_warps=num_warps))
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.frontend.kernels import load
-from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import CompiledText, Specialization, compile_text
 from tlx_xdsl.targets import TARGETS, Target
@@ -99,7 +100,7 @@ def compiled(path: Path, body: list[str], target: Target, cluster: int) -> Compi
     kernel = load(path, f"@tlx_xdsl.jit\n{source}\n").kernel
     wanted = Specialization(ARGUMENTS, target=target.name, cluster=(cluster, 1, 1))
     try:
-        return compile_text(kernel.source, wanted, triton_version=installed_triton_version())
+        return compile_text(kernel.source, wanted, triton_version=INSTALLED)
     except CompilationError as error:
         return error
 

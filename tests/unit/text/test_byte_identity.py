@@ -10,7 +10,7 @@ pytest.importorskip("triton", reason="stock Triton is not installed")
 
 from tests.corpus.generate import corpus
 from tests.corpus.stock import reprint_in_subprocess
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import INSTALLED
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
@@ -24,7 +24,7 @@ KNOWN_FAILURES: dict[str, str] = {}
 
 @pytest.fixture(scope="module")
 def profile():
-    return profile_for(installed_triton_version())
+    return profile_for(INSTALLED)
 
 
 def texts(level):

@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("triton", reason="stock Triton is not installed")
 
-from tests.corpus.cases import VERSION
 from tests.corpus.generate import (
     LEVELS,
     CorpusEntry,
@@ -19,6 +18,7 @@ from tests.corpus.generate import (
     skipped,
 )
 from tests.corpus.stock import Reprinted, StockError, operations, reprint, reprint_in_subprocess
+from tests.versions import RELEASE
 
 pytestmark = pytest.mark.backend
 
@@ -83,9 +83,9 @@ def test_size():
 
 
 def test_skipped_kernels():
-    assert set(skipped()) == SKIPPED[VERSION]
+    assert set(skipped()) == SKIPPED[RELEASE]
     for level in LEVELS:
-        assert {entry.name for entry in corpus(level) if entry.skipped_reason} <= SKIPPED[VERSION]
+        assert {entry.name for entry in corpus(level) if entry.skipped_reason} <= SKIPPED[RELEASE]
 
 
 @pytest.mark.parametrize(("name", "level", "arch"), ALL_KEYS, ids=lambda part: str(part))
@@ -95,7 +95,7 @@ def test_stock_reads_it_unchanged(name: str, level: Level, arch: int):
         pytest.skip(text.skipped_reason)
     assert reprint(text.text) == text.text
     # Locations are there, those of the kernel's source by way of an alias.
-    assert re.search(r'^#loc\d* = loc\(".*/tests/corpus/kernels/\w+\.py":\d+:\d+\)$', text.text, re.MULTILINE)
+    assert re.search(r'^#loc\d* = loc\(".*/tests/gallery/\w+/\w+/\w+\.py":\d+:\d+\)$', text.text, re.MULTILINE)
 
 
 def test_operations_of_other_dialects():
@@ -104,9 +104,9 @@ def test_operations_of_other_dialects():
         for text in expressible(level):
             found += operations(text.text)
     expected = {f"{dialect}.{name}" for dialect, names in OTHER_DIALECTS.items() for name in names.split()}
-    if VERSION < (3, 8):
+    if RELEASE < (3, 8):
         expected.remove("arith.negf")
-    if VERSION < (3, 7):
+    if RELEASE < (3, 7):
         expected.add("gpu.barrier")
     assert {name for name in found if not name.startswith(("tt.", "ttg.", "ttng."))} == expected
 

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 
+from tests.versions import INSTALLED
 from tlx_xdsl.dialects.registry import OURS
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -25,9 +26,8 @@ def test_the_tables_name_operations_that_exist_here():
 def test_the_installed_version_has_the_operations_that_its_profile_says():
     pytest.importorskip("triton", reason="stock Triton is not installed")
     from tests.corpus.stock import reprint_in_subprocess
-    from tlx_xdsl.backend import installed_triton_version
 
-    profile = profile_for(installed_triton_version())
+    profile = profile_for(INSTALLED)
     names = operations()
     texts = [f'module {{ tt.func @k() {{ "{name}"() : () -> () tt.return }} }}' for name in names]
     wrong = {}

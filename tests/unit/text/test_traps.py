@@ -147,10 +147,10 @@ def test_names_with_numbers_stay_apart():
 
 
 def test_a_string_that_is_not_closed_is_refused_at_once():
-    start = time.monotonic()
+    start = time.thread_time()
     with pytest.raises(CompilationError):
         parse_module('tt.func @k() { tt.return loc("' + "a" * 200 + "\n}")
-    assert time.monotonic() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_an_unknown_operation_is_named_where_it_stands():

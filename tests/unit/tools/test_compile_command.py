@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import is_installed
 from tlx_xdsl.tools.tlx import main
 from tlx_xdsl.tools.tlx_opt import main as tlx_opt
 from tlx_xdsl.transforms.pipelines import ttgir_pipeline
@@ -19,7 +19,7 @@ STORAGE_BYTES = 147_456
 """Ring and C of the example at 128x256x64, fp16, 3 stages: max(A and B, C) = max(3 * 2 * 64*64*2 + 3 * 64*256*2,
 2 * 64*256*2) bytes. Nothing is added: the parts are multiples of each other's alignment."""
 
-VIEWS_FILL_ALLOCATIONS = (installed_triton_version() or "").startswith("3.8")
+VIEWS_FILL_ALLOCATIONS = is_installed("3.8")
 """Triton 3.8 alone refuses a view that is smaller than its allocation: the ring grows to whole tiles of B and C."""
 
 

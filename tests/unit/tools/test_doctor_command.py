@@ -6,8 +6,8 @@ from importlib import metadata
 
 import pytest
 
-from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.runtime.cuda_driver import CudaDriver, CudaDriverError
+from tests.versions import INSTALLED
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError
 from tlx_xdsl.tools import doctor_command, tlx
 
 
@@ -90,7 +90,7 @@ def test_what_the_driver_lacks_has_a_remedy(driver, subject, found, remedy):
 
 @pytest.mark.backend
 def test_the_variable_s_ptxas_is_taken_when_it_runs(tmp_path, monkeypatch):
-    assert installed_triton_version() is not None
+    assert INSTALLED is not None
     path = script(tmp_path, "ptxas", "Cuda compilation tools, release 99.7, V99.7.1")
     monkeypatch.setenv("TRITON_PTXAS_PATH", path)
     assert doctor_command.ptxas("ptxas").found == f"99.7, {path} (TRITON_PTXAS_PATH)"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from xdsl.dialects import scf
 
-from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
@@ -33,7 +34,7 @@ def compiled(kernel):
     loaded, defaults = load_kernel(str(EXAMPLES / kernel))
     options = {name: value for name, value in defaults.options.items() if name in ("num_warps", "target")}
     wanted = Specialization(defaults.signature, defaults.constexprs, **options)
-    text = compile_text(loaded.source, wanted, triton_version=installed_triton_version())
+    text = compile_text(loaded.source, wanted, triton_version=INSTALLED)
     result = compile_ttgir(text.ttgir, BackendOptions(**options))
     assert result.cubin
     assert result.resources is not None
@@ -96,7 +97,7 @@ def test_an_example_is_lowered_as_it_is_written(kernel):
     # P, in the accumulator's layout, is in the registers in which the next dot wants it; a factor for each row is in
     # those of the thread that holds the row, and so is what a chain of blocks of columns was reduced to.
     assert len(free) <= (8 if "attention" in kernel else 0)
-    expected = SPILLED.get(kernel, {}).get(installed_triton_version()[:3], (0, 0))
+    expected = SPILLED.get(kernel, {}).get(INSTALLED[:3], (0, 0))
     assert spilled_bytes(result) <= expected
     assert ("tcgen05.mma" if kernel in BLACKWELL else "wgmma.mma_async") in result.ptx
     # ptxas C7510 and its kin: wgmma that had to be serialised.

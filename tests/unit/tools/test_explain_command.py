@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import INSTALLED, is_installed
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import compile_text
 from tlx_xdsl.runtime.stages import Stage, changes
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import profile_for
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools import compile_command, kernel_options
 from tlx_xdsl.tools.explain_command import diff
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.tools.tlx import main
@@ -110,7 +110,7 @@ def attention() -> tuple[ModuleOp, ModuleOp]:
     """The modules behind the frontend and behind the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
-    kernel, _, specialization = compile_command.load(parser.parse_args([ATTENTION_ON_HOPPER]))
+    kernel, _, specialization = kernel_options.load(parser.parse_args([ATTENTION_ON_HOPPER]))
     texts: list[str] = []
     compile_text(kernel.source, specialization, verify=False, on_stage=lambda _, text: texts.append(text))
     return parse_module(texts[0]), parse_module(texts[-1])
@@ -130,21 +130,21 @@ def test_the_layout_section(attention: tuple[ModuleOp, ModuleOp]):
 
 
 def test_layouts_of_a_version_that_is_not_installed(capsys: pytest.CaptureFixture[str]):
-    absent = "3.8" if (installed_triton_version() or "").startswith("3.7") else "3.7"
+    absent = "3.8" if is_installed("3.7") else "3.7"
     assert main(["explain", GEMM, "--triton-version", absent]) == 0
     section = capsys.readouterr().out.partition("\ntotal")[2]
-    assert f"layouts in front of the passes of stock Triton {absent}, which is not installed" in section
+    assert f"layouts before the passes of stock Triton {absent}, which is not installed" in section
 
 
 @pytest.mark.backend
-@pytest.mark.skipif(installed_triton_version() is None, reason="stock Triton is not installed")
+@pytest.mark.skipif(INSTALLED is None, reason="stock Triton is not installed")
 def test_layouts_behind_stock_triton(capsys: pytest.CaptureFixture[str]):
     """Buffers keep their names, accumulators leave by stmatrix, and no conversion is left."""
     assert main(["explain", GEMM]) == 0
     section = capsys.readouterr().out.partition("\ntotal")[2]
-    assert "layouts behind the passes of stock Triton" in section
+    assert "layouts after the passes of stock Triton" in section
     # Triton 3.8 has b and c in one array.
-    together = profile_for(installed_triton_version()).views_fill_allocations
+    together = profile_for(INSTALLED).views_fill_allocations
     assert len(re.findall(r"^  [abc]: \d+x", section, re.MULTILINE)) == (2 if together else 3)
     assert re.search(r"threads write: stmatrix, 128 bits per lane, no bank conflicts \(\d+ wavefronts", section)
     assert "\nlayout conversions: none\n" in section
@@ -225,7 +225,7 @@ def test_plain_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "blocked, 1 per thread" in capsys.readouterr().out
     assert main(["explain", kernel]) == 0
     told = capsys.readouterr().out
-    if installed_triton_version() is None:
+    if INSTALLED is None:
         assert "stock Triton chooses them" in told
     else:
         assert "1 x load: 128 bits per lane, 16 sectors per request, 100% of their bytes used" in told

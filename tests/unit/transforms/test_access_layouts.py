@@ -11,8 +11,9 @@ from tests.oracle import loading, ours
 from tests.unit.frontend.kernels import load
 from tests.unit.transforms.attention_with_bias import SIGNATURE, attention
 from tests.unit.volume import is_full
+from tests.versions import INSTALLED, NEWEST, is_installed
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.backend import BackendError, BackendOptions, installed_triton_version
+from tlx_xdsl.backend import BackendError, BackendOptions
 from tlx_xdsl.backend.stock_passes import StockPass, runs_coalesce
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
@@ -90,7 +91,7 @@ def layouts_of_stock(module, tmp_path):
     from tlx_xdsl.backend.triton_api import StockModule
 
     path = tmp_path / "kernel.ttgir"
-    path.write_text(print_module(module, profile=profile_for(installed_triton_version())))
+    path.write_text(print_module(module, profile=profile_for(INSTALLED)))
     stock = StockModule(path, BackendOptions())
     stock.run_passes([StockPass("ttgpuir", "coalesce", "to compare with")])
     return [layout_of(as_tensor(op.ptr.type).encoding) for op in accesses(parse_module(stock.text()))]
@@ -98,7 +99,7 @@ def layouts_of_stock(module, tmp_path):
 
 def _compared(layout):
     """What is alike: before Triton 3.9 axes that are equally contiguous came in another order."""
-    return layout if installed_triton_version().startswith("3.9") else (type(layout), layout.size_per_thread)
+    return layout if is_installed(NEWEST) else (type(layout), layout.size_per_thread)
 
 
 @pytest.mark.backend

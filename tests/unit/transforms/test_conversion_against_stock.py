@@ -9,7 +9,8 @@ import os
 import pytest
 
 from tests.oracle import loading, ours
-from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import passes_for, text_for_triton
@@ -30,7 +31,7 @@ UPTO = "cubin" if FULL else "llir"
 
 def lower(case, *, plain):
     """Compile a kernel through our passes; they and stock's must leave nothing that stock cannot translate."""
-    module, profile = ours.launchable(case), profile_for(installed_triton_version())
+    module, profile = ours.launchable(case), profile_for(INSTALLED)
     run_pipeline(module, passes_for(profile, plain=plain), make_context())
     verify_module(module)
     compile_ttgir(text_for_triton(module, profile, plain=plain), BackendOptions(), stages=UPTO)

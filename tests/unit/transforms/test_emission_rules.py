@@ -5,14 +5,17 @@ a load that meets a dot has its layout (`test_access_layouts.py`), named barrier
 (`tests/filecheck/nvidia`), examples keep their layouts in main loops (`tests/unit/tools/test_examples_compile.py`).
 """
 
+# covers: tlx-chain-reductions
+
 import re
 
 import pytest
 
 import tlx_xdsl.language as tl
 from tests.unit.frontend.kernels import load
+from tests.versions import INSTALLED
 from tlx_xdsl.analysis.layout_costs import conversions
-from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
@@ -44,7 +47,7 @@ def kernel(out, lse, n, scale, CARRIED: tl.constexpr):
     tl.store(out + rows[:, None] * 64 + columns[None, :], acc + p.to(tl.float32))
     tl.store(lse + rows, m + total)
 """
-VERSION = installed_triton_version()
+VERSION = INSTALLED
 SIGNATURE = {"out": "*fp32:16", "lse": "*fp32:16", "n": "i32", "scale": "fp32"}
 
 

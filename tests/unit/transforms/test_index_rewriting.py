@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import SymbolTable
 
+from tests.versions import INSTALLED
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
@@ -96,6 +96,11 @@ class Run:
                     carried = self.blocks(op.after_region.block, carried)
                     go_on, *carried = self.blocks(op.before_region.block, carried)
                 return carried
+            case "scf.index_switch":
+                assert len(op.cases) == 0
+                return self.blocks(op.default_region.blocks[0], [])
+            case "scf.execute_region":
+                return self.blocks(op.region.blocks[0], [])
             case "tt.call":
                 return self.function(SymbolTable.lookup_symbol(self.module, op.callee), given)
             case "ttg.warp_specialize":
@@ -224,6 +229,13 @@ PATHS = {
         times=3,
     ),
     "scf.if": Path("%r = scf.if %t -> (!a) {\nscf.yield %a : !a\n} else {\nscf.yield %a : !a\n}\n" + at("%r")),
+    "scf.execute_region": Path(
+        '%r = "scf.execute_region"() ({\n"scf.yield"(%a) : (!a) -> ()\n}) : () -> !a\n' + at("%r")
+    ),
+    "scf.index_switch": Path(
+        '%o = arith.constant 0 : index\n%r = "scf.index_switch"(%o) <{cases = array<i64>}> ({\n'
+        '"scf.yield"(%a) : (!a) -> ()\n}) : (index) -> !a\n' + at("%r")
+    ),
     "scf.while": Path(
         "%n, %r = scf.while (%k = %c0, %x = %a) : (i32, !a) -> (i1, !a) {\n"
         + at("%x")
@@ -487,8 +499,11 @@ REFUSED_USES = {
         f"%v = tlx.memdesc_dynamic_subslice %a[%i, %c0, %c0] : !a -> !part {LINE}",
         NEEDS_ALL,
     ),
-    "scf.execute_region": (
-        '%v = "scf.execute_region"() ({\n"scf.yield"(%a) : (!a) -> ()\n}) : () -> !a ' + LINE,
+    "scf.parallel": (
+        '%o = arith.constant 0 : index\n%v = "scf.parallel"(%o, %o, %o, %a) '
+        '<{operandSegmentSizes = array<i32: 1, 1, 1, 1>}> ({\n^bb0(%n: index):\n"scf.reduce"(%a) ({\n'
+        '^bb0(%l: !a, %r: !a):\n"scf.reduce.return"(%l) : (!a) -> ()\n}) : (!a) -> ()\n'
+        "}) : (index, index, index, !a) -> !a " + LINE,
         NEEDS_ALL,
     ),
     "ttg.memdesc_trans": (
@@ -604,7 +619,7 @@ def test_stock_triton_accepts_every_path():
     """Of arrays that moved; it dies of a transposed, reshaped or sliced array of buffers, which these are not now."""
     from tests.corpus.stock import reprint_in_subprocess
 
-    version = installed_triton_version()
+    version = INSTALLED
     assert version is not None
     profile = profile_for(version)
     # A later pass lowers this one.

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.volume import is_full
-from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir
 from tlx_xdsl.dialects.base.layouts import bare
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tlx import RequireLayoutOp
@@ -175,7 +176,7 @@ def test_views_follow_the_requirement(chain):
 @pytest.mark.backend
 def test_stock_triton_takes_the_same_views():
     """What stock Triton infers for views, and which parts it takes, is what the pass says."""
-    profile = profile_for(installed_triton_version())
+    profile = profile_for(INSTALLED)
 
     @settings(deadline=None, max_examples=1000 if is_full() else 100, database=None, derandomize=True)
     @given(chains())

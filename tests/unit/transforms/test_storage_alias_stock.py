@@ -4,7 +4,7 @@ import pytest
 from xdsl.context import Context
 
 from tests.corpus.stock import reprint_in_subprocess
-from tlx_xdsl.backend import installed_triton_version
+from tests.versions import INSTALLED
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
@@ -71,7 +71,7 @@ def region(storage: str, arrays: list[str], groups: list[tuple[str, int, str]]) 
 
 @pytest.mark.backend
 def test_stock_triton_accepts_what_is_made():
-    version = installed_triton_version()
+    version = INSTALLED
     assert version is not None
     profile = profile_for(version)
     texts = []

@@ -5,13 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.functions import call_jitted
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.language.core import dtype
@@ -46,17 +47,15 @@ def _inline_asm_elementwise(call: Call) -> Value:
     asm, constraints, is_pure = call.text("asm"), call.text("constraints"), call.flag("is_pure")
     values, shape = _broadcast(call, "args")
     types, is_tuple = _result_types(call)
-    op = tt.ElementwiseInlineAsmOp(
-        operands=[[value.ssa for value in values]],
-        properties={
-            "asm_string": StringAttr(asm),
-            "constraints": StringAttr(constraints),
-            "pure": BoolAttr.from_bool(is_pure),
-            "packed_element": IntegerAttr(_pack(call, shape), i32),
-        },
-        result_types=[[ir_type(element, shape) for element in types]],
+    op = call.builder.emit(
+        tt.ElementwiseInlineAsmOp,
+        values,
+        results=[[ir_type(element, shape) for element in types]],
+        asm_string=asm,
+        constraints=constraints,
+        pure=is_pure,
+        packed_element=_pack(call, shape),
     )
-    call.builder.insert(op)
     results = tuple(Tensor(ssa, element, shape) for ssa, element in zip(op.results, types, strict=True))
     return TupleValue(results) if is_tuple else results[0]
 
@@ -86,11 +85,11 @@ def _map_elementwise(call: Call) -> Value:
         argument.location = call.builder.location
     arguments = [Tensor(ssa, scalar.dtype) for ssa, scalar in zip(blocks[0].args, scalars, strict=True)]
     with call.builder.function(blocks):
-        returned = call.visitor.call_jitted(call.node, source, [(call.node, value) for value in arguments], {})
+        returned = call_jitted(call.visitor, call.node, source, [(call.node, value) for value in arguments], {})
         call.visitor.locate(call.node)
         items = call.visitor.items_of(returned)
         results = [_scalar(call, item) for item in ((returned,) if items is None else items)]
-        call.builder.insert(tt.MapElementwiseReturnOp(operands=[[result.ssa for result in results]]))
+        call.builder.emit(tt.MapElementwiseReturnOp, results)
     if len(results) % pack:
         call.fail("scalar_fn", f"the function must return a multiple of 'pack', {pack}, found {len(results)} values")
     groups = [results[start : start + pack] for start in range(0, len(results), pack)]

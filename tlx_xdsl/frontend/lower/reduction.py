@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i32
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Region
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.functions import call_jitted
 from tlx_xdsl.frontend.lower.shape import reshape
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.types import ir_type
@@ -77,7 +79,7 @@ def _combine_source(call: Call, count: int) -> KernelSource:
     return source
 
 
-def _combination(call: Call, operands: _Operands, end: Callable[..., Operation]) -> Region:
+def _combination(call: Call, operands: _Operands, end: type[IRDLOperation]) -> Region:
     """The region that calls `combine_fn` on two elements of each block and returns one of each by the op `end`."""
     visitor, builder = call.visitor, call.builder
     source = _combine_source(call, len(operands.blocks))
@@ -89,7 +91,7 @@ def _combination(call: Call, operands: _Operands, end: Callable[..., Operation])
         argument.location = builder.location
         arguments.append((node, Tensor(argument, block.dtype)))
     with builder.at_end_of(body):
-        result = visitor.call_jitted(call.node, source, arguments, {})  # pyright: ignore[reportArgumentType]
+        result = call_jitted(visitor, call.node, source, arguments, {})  # pyright: ignore[reportArgumentType]
         items = visitor.items_of(result)
         values = (result,) if items is None else items
         found = [value.ssa.type if isinstance(value, Tensor) else None for value in values]
@@ -97,7 +99,7 @@ def _combination(call: Call, operands: _Operands, end: Callable[..., Operation])
             expected = ", ".join(str(block.dtype) for block in operands.blocks)
             shown = ", ".join(value.describe() for value in values)
             call.fail("combine_fn", f"'{source.name}' must return {expected}, found {shown}")
-        builder.insert(end(operands=[[value.ssa for value in values if isinstance(value, Tensor)]]))
+        builder.emit(end, [value.ssa for value in values if isinstance(value, Tensor)])
     return Region(body)
 
 

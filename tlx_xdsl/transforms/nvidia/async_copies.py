@@ -30,7 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.axis_rules import AxisInfo
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.ttg.attrs import layout_of
@@ -38,7 +38,8 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
 from tlx_xdsl.transforms.rewriting import insert_before
-from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout, warps_of_ops
+from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout
+from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
 
 LEAST_BITS = 32
@@ -72,7 +73,7 @@ def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
 
 def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
     """Bits that one instruction can copy, as upstream Triton computes it: elements that are adjacent on both sides."""
-    layout = coalesced_layout(copy, infos[copy.src], warps)
+    layout = coalesced_layout(copy.src, infos[copy.src], warps)
     assert isinstance(layout, BlockedLayout)
     fastest = layout.order[0]
     elements = layout.size_per_thread[fastest]

@@ -8,17 +8,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.gallery.synchronisation import example_runs
 from tests.unit import volume
 from tests.unit.addresses import ground_truth, random_programs
 from tests.unit.addresses.coverage.touched_bytes import Watched, compare, coverage_of, pairs, run, watch_descriptors
-from tests.unit.interpreter import example_runs
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import CHECKS
 from tlx_xdsl.addresses import LaunchFacts, analyse_program_addresses
 from tlx_xdsl.addresses.coverage.coverage import Coverage
 from tlx_xdsl.addresses.coverage.disjointness import proofs
 from tlx_xdsl.addresses.coverage.launch import Launch
-from tlx_xdsl.addresses.coverage.rules import bytes_of
+from tlx_xdsl.analysis.integers.transfer import bytes_of
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.interpreter.arguments import bind

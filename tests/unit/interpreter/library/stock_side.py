@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.gallery.language import library
 from tests.unit.interpreter.library.cases import calls
 
 
@@ -48,7 +49,7 @@ class Tensor:
 
 def _stock_kernels(folder: Path) -> ModuleType:
     """The kernels, over Triton's language instead of ours."""
-    text = (Path(__file__).parent / "kernels.py").read_text(encoding="utf-8")
+    text = Path(library.__file__).read_text(encoding="utf-8")
     text = re.sub(r"^import tlx_xdsl as triton$", "import triton", text, flags=re.MULTILINE)
     text = text.replace("import tlx_xdsl.language as tl", "import triton.language as tl")
     path = folder / "stock_kernels.py"

@@ -1,5 +1,7 @@
 """The library functions by value: our frontend and interpreter against stock's interpreter, and known answers."""
 
+# covers: tl.standard, tl.random, tl.reduction, tl.shape
+
 import functools
 import json
 import os
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import tlx_xdsl
-from tests.unit.interpreter.library import kernels
+from tests.gallery.language import library as kernels
 from tests.unit.interpreter.library.cases import Call, calls
 from tests.unit.interpreter.philox import philox, random_bits, uniform
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.oracle import ours
 from tests.unit.interpreter.oracle import checking, running, test_oracle_by_value
-from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+from tests.versions import INSTALLED
+from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.arguments import bind
@@ -20,7 +21,8 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.numerics.arrays import is_float
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
@@ -60,7 +62,7 @@ def launcher(kernel: str) -> Launcher:
     """A kernel through our conversion and stock's later passes."""
     module = ours.launchable(running.cases()[kernel])
     run_pipeline(module, ttgir_pipeline(), make_context())
-    text = print_module(module, profile=profile_for(installed_triton_version() or ""))
+    text = print_module(module, profile=profile_for(INSTALLED or ""))
     result = compile_ttgir(text, BackendOptions())
     types = running.cases()[kernel].arguments
     runtime = [(name, type_) for name, type_ in types.items() if isinstance(type_, str)]

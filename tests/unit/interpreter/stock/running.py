@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from tests.corpus import generate
-from tests.corpus.cases import CASES
 from tlx_xdsl.interpreter.arguments import bind
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.plan import Plan, make_plan
+from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
 from tlx_xdsl.text.parser import parse_module
 
@@ -96,7 +96,7 @@ def run_plan(plan: Plan, run: Run, schedule: str = "round-robin", seed: int = 0)
 
 def check(name: str, arch: int, schedule: str, seed: int) -> None:
     """Run a kernel and compare; nothing may be reported."""
-    if reason := CASES[name].skipped_reason:
+    if reason := generate.cases()[name].skipped_reason:
         import pytest
 
         pytest.skip(reason)

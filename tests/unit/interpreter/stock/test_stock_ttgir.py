@@ -12,7 +12,6 @@ if importlib.util.find_spec("triton") is None:
     pytest.skip("stock Triton is not installed", allow_module_level=True)
 
 from tests.corpus import generate  # noqa: E402
-from tests.corpus.cases import CASES, VERSION  # noqa: E402
 from tests.unit.interpreter.stock import (  # noqa: E402, F401
     control,
     descriptors,
@@ -24,10 +23,11 @@ from tests.unit.interpreter.stock import (  # noqa: E402, F401
     shapes,
 )
 from tests.unit.interpreter.stock.running import REFERENCES  # noqa: E402
+from tests.versions import RELEASE  # noqa: E402
 from tlx_xdsl.interpreter.faults import Deadlock, Fault  # noqa: E402
 from tlx_xdsl.interpreter.scheduler import POLICIES  # noqa: E402
 
-generate.cases()
+CASES = generate.cases()
 AMPERE = (
     "vector_add", "softmax", "pipelined_loop", "matmul_fp16", "matmul_tf32", "matmul_int8", "attention", "layernorm",
 )  # fmt: skip
@@ -46,7 +46,7 @@ DEFECTS: dict[tuple[str, int], tuple[tuple[int, int], tuple[int, int], str]] = {
     ("descriptor_matmul_warp_specialized_small", 100): ((3, 6), (3, 8), "its life has ended"),
     # An operand that is made in registers has one buffer, which the next iteration writes before it waits for the
     # product that reads it.
-    ("matmul_weights_warp_specialized", 100): ((3, 7), (3, 7), "nothing orders it behind the tcgen05.mma"),
+    ("matmul_weights_warp_specialized", 100): ((3, 7), (3, 7), "nothing orders it after the tcgen05.mma"),
     # This one is ours: a tile that is spread over two CTAs runs as one program, for which barriers mean nothing.
     ("matmul_two_ctas", 100): ((3, 6), (99, 0), "works on the memory of one CTA"),
 }
@@ -56,7 +56,7 @@ DEFECTS: dict[tuple[str, int], tuple[tuple[int, int], tuple[int, int], str]] = {
 @pytest.mark.parametrize(("name", "arch"), TEXTS, ids=[f"{name}-sm{arch}" for name, arch in TEXTS])
 def test_results_are_right_and_nothing_is_reported(name: str, arch: int) -> None:
     first, last, message = DEFECTS.get((name, arch), ((99, 0), (0, 0), ""))
-    if first <= VERSION <= last:
+    if first <= RELEASE <= last:
         with pytest.raises(Fault, match=message):
             running.check(name, arch, "adversarial", 0)
         return
@@ -68,7 +68,7 @@ def test_at_least_forty_kernels_of_plain_triton() -> None:
     assert len([name for name in REFERENCES if not CASES[name].is_gluon]) >= 40
 
 
-@pytest.mark.skipif(VERSION < (3, 9), reason="tl.atomic_poll: since Triton 3.9")
+@pytest.mark.skipif(RELEASE < (3, 9), reason="tl.atomic_poll: since Triton 3.9")
 def test_a_poll_that_nobody_answers_is_a_deadlock() -> None:
     """Every program polls for more than the flag can be, as nobody adds to it."""
     arguments = {"flag": np.array([7], np.int32), "x": np.zeros(128, np.float32)}

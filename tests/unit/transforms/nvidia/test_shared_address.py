@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.versions import INSTALLED
 from tlx_xdsl.layouts.address import shared_addresses
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SwizzledSharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
@@ -75,7 +76,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, 
 def _shared_bytes(keep):
     from xdsl.passes import PassPipeline
 
-    from tlx_xdsl.backend import BackendOptions, compile_ttgir, installed_triton_version
+    from tlx_xdsl.backend import BackendOptions, compile_ttgir
     from tlx_xdsl.dialects.registry import make_context
     from tlx_xdsl.text.parser import parse_module
     from tlx_xdsl.text.printer import print_module
@@ -85,7 +86,7 @@ def _shared_bytes(keep):
     module = parse_module(TWO_BUFFERS)
     if keep:
         PassPipeline((ExtendBufferLifetimesPass(),)).apply(make_context(), module)
-    text = print_module(module, profile=profile_for(installed_triton_version()))
+    text = print_module(module, profile=profile_for(INSTALLED))
     result = compile_ttgir(text, BackendOptions("sm_90a"), stages="ptx")
     registers = [re.search(rf"// {name} (%r\d+)", result.ptx)[1] for name in ("first", "second")]
     return result.metadata.shared, registers[0] != registers[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
@@ -109,12 +109,6 @@ class Converter:
             convert = ttg.ConvertLayoutOp(operands=[value], result_types=[with_layout(type_, encoding)])
             converted = self.conversions[key] = insert_before(op, convert).result
         op.operands[index] = converted
-
-    def require_like(self, op: Operation, targets: Sequence[SSAValue], *, first: int = 0) -> None:
-        """Bring the operands from `first` on to the layouts of `targets`, one by one."""
-        for index, target in enumerate(targets, first):
-            if (type_ := as_tensor(target.type)) is not None:
-                self.require(op, index, type_.encoding)
 
     def elementwise(self, op: Operation, layout: Attribute | None = None) -> None:
         """Results and operands of one shape share one layout: `layout`, or the default one."""

@@ -1,1 +1,0 @@
-"""The kernels of the corpus, written for it, one file per topic."""

@@ -1,0 +1,1 @@
+"""Kernels of the plain language by topic, which stock's frontend and ours must read alike."""

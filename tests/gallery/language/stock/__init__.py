@@ -1,0 +1,1 @@
+"""Kernels over stock Triton's objects, one file per topic."""

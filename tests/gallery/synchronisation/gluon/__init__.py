@@ -1,0 +1,1 @@
+"""Kernels in Gluon, which stock Triton compiles to TTGIR."""

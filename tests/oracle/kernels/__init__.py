@@ -1,1 +1,0 @@
-"""Kernels of the plain language by topic, written for the comparison with stock Triton."""
