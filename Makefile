@@ -78,7 +78,7 @@ typecheck: setup ## Check types with pyright
 hooks: setup ## Make git run the checks of .pre-commit-config.yaml before each commit
 	$(BIN)/pre-commit install
 
-# The theme's makers advertise their next project unless they are told not to.
+# The theme's makers advertise their next project unless an environment variable forbids it.
 docs docs-serve: export NO_MKDOCS_2_WARNING = 1
 # Not quiet: warnings that are not printed are not counted, and would not end the build.
 docs: setup ## Build the site into build/site, with warnings as errors

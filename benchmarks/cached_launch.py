@@ -53,7 +53,7 @@ def first_launch(kernel) -> float:
         torch.cuda.synchronize()
         assert z.eq(2.0).all()
     else:
-        from tlx_xdsl.runtime.stand_in_driver import assume_target
+        from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 
         with assume_target("sm_90a"):
             start = time.perf_counter()

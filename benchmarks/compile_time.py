@@ -57,7 +57,7 @@ def main():
     print(f"frontend + passes + printing, median of {runs}: {plain:.1f} ms")
     for stage, milliseconds in stages.items():
         print(f"    {stage:<32}{milliseconds:8.1f}")
-    print(f"the same with verification behind every pass: {verified:.1f} ms ({verified / plain:.2f}x)")
+    print(f"the same with verification after every pass: {verified:.1f} ms ({verified / plain:.2f}x)")
     version = installed_triton_version()
     if version is None:
         print("the backend is not measured: stock Triton is not installed")

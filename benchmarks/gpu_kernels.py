@@ -77,7 +77,7 @@ def supervise(family: str, path: Path, options: list[str], deadline: float) -> d
         print(f"{family}: {why} at {known['running']}", file=sys.stderr, flush=True)
         known["skipped"][known["running"]] = why
         if not known.get("checked"):
-            # Which check it was is told; the others can't be run without it, the timings can.
+            # The report names the check; the others can't be run without it, the timings can.
             known["checks"].append({"label": known["running"], "error": None, "limit": 0, "ok": False, "why": why})
             known["checked"] = True
         path.write_text(json.dumps(known))

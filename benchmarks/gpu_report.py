@@ -22,7 +22,7 @@ INTRODUCTION = """\
 Written by `benchmarks/gpu_kernels.py` (`make bench-gpu`) on {date}; do not edit.
 {device}, Triton {triton}, torch {torch} (CUDA {cuda}, cuDNN {cudnn}).
 
-TFLOP/s; a causal mask counts half of the operations. *cool* is a burst of 5 launches behind 100 ms of rest, with the
+TFLOP/s; a causal mask counts half of the operations. *cool* is a burst of 5 launches after 100 ms of rest, with the
 L2 cache emptied before each: kernels at full clock. *hot*, in brackets, is sustained load at the clock that the power
 limit leaves, where differences below 5 % are noise. Candidates take turns, round by round; a rate is of the median of
 {cool} (cool) or {hot} (hot) rounds. The ratio is the median over the rounds of the library's time over ours: above 1

@@ -1,6 +1,6 @@
 """One family of the GPU benchmark in this process: checks, then timings, written to a file after every step.
 
-The file tells what was running when the process died, so that another one can leave that out and go on.
+The file says what was running when the process died, so that another one can leave that out and go on.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class DryTimer:
 def run_family(family: Family, path: Path, timer: GpuTimer | DryTimer, only: str = "") -> bool:
     """Check and time a family, going on where an earlier process stopped; say whether all checks held.
 
-    What fails a check of its own case is not timed; another failed check is told with the figures.
+    What fails a check of its own case is not timed; another failed check is reported with the figures.
     """
     record = Record(path, family.name)
     record.write(title=family.title, machine=machine())

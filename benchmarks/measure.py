@@ -52,7 +52,7 @@ def cool_rounds(
     In each round every candidate gets a pause of `idle_s` seconds and then a burst of launches, each after a
     write of `flush_bytes` that empties the L2 cache (more than its 50 MB on Hopper). A round's time is the
     median of the burst. The write keeps the GPU busy while the host prepares the launch, so host time stays
-    out of the result. `after_burst` is called behind each burst, to read a clock.
+    out of the result. `after_burst` is called after each burst, to read a clock.
     """
     import torch
 
@@ -94,7 +94,7 @@ def hot_rounds(
     """Time every candidate under sustained load; return the median in ms of each round.
 
     A round runs each candidate for `warmup_ms` and then for `rep_ms` of measured time, back to back. `after_burst` is
-    called behind each candidate's turn.
+    called after each candidate's turn.
     """
     from triton.testing import do_bench
 

@@ -30,7 +30,7 @@ SIZES = (200, 600, 2000, 6000, 20000)
 
 
 def example(name: str) -> ModuleOp:
-    """An example's module behind the frontend."""
+    """An example's module after the frontend."""
     kernel, settings = load_kernel(f"{ROOT / 'examples' / name}")
     options = settings.options
     specialization = Specialization(settings.signature, settings.constexprs, num_warps=options.get("num_warps", 4))

@@ -1,6 +1,6 @@
 """The CPU time of the two stock passes that follow which bytes of shared memory each view of a buffer may touch.
 
-They stand at the beginning of stock Triton's lowering to LLVM IR, behind the passes that allocate. Here they run on
+They are at the beginning of stock Triton's lowering to LLVM IR, after the passes that allocate. Here they run on
 their own, on the TTGIR that stock lowers.
 """
 

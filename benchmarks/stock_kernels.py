@@ -42,7 +42,7 @@ def matmul(
         acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
         for k in range(num_k):
             acc = tl.dot(a_desc.load([off_m, k * BLOCK_K]), b_desc.load([k * BLOCK_K, off_n]), acc)
-        # Two parts, so that staging them leaves room for another stage.
+        # Two parts, so that staging them leaves memory for another stage.
         left, right = tl.split(tl.permute(tl.reshape(acc, (BLOCK_M, 2, BLOCK_N // 2)), (0, 2, 1)))
         c_desc.store([off_m, off_n], left.to(c_desc.dtype))
         c_desc.store([off_m, off_n + BLOCK_N // 2], right.to(c_desc.dtype))

@@ -1,4 +1,4 @@
-"""Speed of the text room: parsing, verification with dominance, and printing, against the number of operations.
+"""Speed of `tlx_xdsl.text`: parsing, verification with dominance, and printing, against the number of operations.
 
     python benchmarks/text_speed.py [--sizes 200 2000 20000]
 

@@ -10,7 +10,7 @@ that is filled in step k is that of step k - 1, which everybody has read when th
 Barriers and phases: none of our own. The threads of one task meet where one writes what another one reads, and the
 compiler places those barriers.
 
-Steps behind the end of K have all elements masked out. They fill stages with zeros that are never multiplied, and keep
+Steps after the end of K have all elements masked out. They fill stages with zeros that are never multiplied, and keep
 the number of groups equal to the number of steps.
 
 Nothing here names an architecture: `tl.dot` becomes mma.sync on sm_80, sm_86, sm_89 and sm_120a, wgmma on sm_90a and
@@ -73,7 +73,7 @@ def matmul(
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in range(num_k):
-        # NUM_STAGES - 1 + k groups have been committed: this leaves those behind step k in flight.
+        # NUM_STAGES - 1 + k groups have been committed: this leaves those after step k in flight.
         tlx.async_load_wait_group(NUM_STAGES - 2)
         stage = k % NUM_STAGES
         acc = tl.dot(tlx.local_load(a[stage]), tlx.local_load(b[stage]), acc)

@@ -34,10 +34,10 @@ the products of both groups that read the stage are done: a commit tracks all pr
 waits for the phase before the current one; a fresh barrier lets the first pass.
 
 With a causal mask blocks are taken up to the one with the tile's last row. Each row sees column 0, so no row is
-without a finite score behind the first block, and the last blocks alone need the mask: one for each group. (Group 0
+without a finite score after the first block, and the last blocks alone need the mask: one for each group. (Group 0
 has its last block masked out altogether, which wastes one block in a tile.)
 
-The length is a multiple of BLOCK_M: the heads lie behind each other in one tensor of rows.
+The length is a multiple of BLOCK_M: the heads are consecutive in one tensor of rows.
 
     tlx compile examples/blackwell_attention_ws.py:attention -o build/     (needs no GPU)
 """
@@ -229,7 +229,7 @@ def attention(
                 first_row = head_row + row + group * GROUP_M
                 rows = first_row + tl.arange(0, GROUP_M)
                 tl.store(lse_ptr + rows[:, None], (m + tl.log2(total)) * LN_2)
-                # Behind the last product Q is dead as well: O leaves from its memory.
+                # After the last product Q is dead as well: O leaves from its memory.
                 tlx.barrier_wait(o_full[group], (num_blocks - 1) & 1)
                 for column in tl.static_range(0, HEAD_DIM, COLUMNS):
                     part = tlx.local_load(tlx.subslice(o[group], column, COLUMNS)) / total

@@ -12,7 +12,7 @@ Turns (ping-pong): a consumer issues its products only in its turn, and calls th
 So one computes a softmax while the other one's products run, instead of both waiting for the same unit. Named barrier
 c is "consumer c may issue", with 256 threads: the 128 that wait and the 128 that arrive. Both consumers take as many
 turns (one for each block, and one for the last V of a tile), so they alternate; consumer 1 calls consumer 0 once at the
-start, and consumer 0 takes the last call at the end: each barrier completes as often as somebody waits for it.
+start, and consumer 0 takes the last call at the end: each barrier completes as often as a task waits for it.
 
 Rings: K and V have one of NUM_STAGES blocks each. Block n of a tile is number base + n of the program's sequence, its
 stage that number modulo NUM_STAGES, its phase the number of earlier turns. Q has one buffer for each consumer, O too,
@@ -20,7 +20,7 @@ so that Q of the next tile arrives before O of this one has left.
 
 Barriers: `q_full[half]`, `k_full[stage]` and `v_full[stage]` complete when the bytes of a copy have arrived.
 `q_empty[half]` completes when that consumer has done its last S of a tile; `k_empty[stage]` and `v_empty[stage]` when
-both consumers have arrived, behind the wait for the product that read the stage. Parities of Q are those of the tile's
+both consumers have arrived, after the wait for the product that read the stage. Parities of Q are those of the tile's
 number. The producer waits for the phase before the current one; a fresh barrier lets the first pass.
 
 Schedule: tiles of a head follow each other, from the last rows to the first; in a causal mask that is from long to
@@ -54,7 +54,7 @@ def load_block(desc, row, buffer, full, empty, phase, BYTES: tl.constexpr):
 
 @tlx_xdsl.jit
 def causal_mask(scores, first_row, first_column):
-    """Hide the keys behind each row's own position."""
+    """Hide the keys after each row's own position."""
     rows = first_row + tl.arange(0, scores.shape[0])
     columns = first_column + tl.arange(0, scores.shape[1])
     return tl.where(rows[:, None] >= columns[None, :], scores, float("-inf"))
@@ -194,7 +194,7 @@ def attention(
 
                 rows = head_row + first_row + tl.arange(0, HALF_M)
                 tl.store(lse_ptr + rows, (m + tl.log2(total)) * LN_2)
-                # Not behind the store but before the buffer is written again: the store overlaps the next tile.
+                # Not after the store but before the buffer is written again: the store overlaps the next tile.
                 tlx.async_descriptor_store_wait(0)
                 tlx.local_store(o[half], (acc / total[:, None]).to(dtype))
                 tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote

@@ -9,18 +9,18 @@ of one warp group each hold half of the rows.
 Pipeline: a consumer issues S(n) = Q K(n)^T before O += P(n - 1) V(n - 1), waits for the first alone, and computes the
 softmax of block n while the second is in flight: the tensor cores and the exponentials work at the same time. The
 probabilities are converted to the operand's type before they are carried to the next turn, which halves the registers
-that they take. O is rescaled when the product is done, so it is a turn behind the maximum and the denominator.
+that they take. O is rescaled when the product is done, so it is a turn later than the maximum and the denominator.
 
 Rings: K and V have one of NUM_STAGES blocks each; block n is in stage n % NUM_STAGES, in phase n // NUM_STAGES. A
 consumer holds K(n) and V(n - 1) at once, from different rings, so one stage of each is enough not to get stuck.
 
 Barriers: `q_full[half]`, `k_full[stage]` and `v_full[stage]` complete when the bytes of a copy have arrived.
-`k_empty[stage]` and `v_empty[stage]` complete when both consumers have arrived: for K behind `async_dot_wait(1)`,
-which leaves only the younger product in flight, for V behind `async_dot_wait(0)` at the end of the next turn. The
+`k_empty[stage]` and `v_empty[stage]` complete when both consumers have arrived: for K after `async_dot_wait(1)`,
+which leaves only the younger product in flight, for V after `async_dot_wait(0)` at the end of the next turn. The
 producer waits for the phase before the current one; a fresh barrier lets the first pass.
 
 Blocks are taken from the last one down, and with a causal mask only that first one needs the mask. The length is a
-multiple of BLOCK_M and BLOCK_N. Q is dead behind the last S, so O leaves from Q's memory.
+multiple of BLOCK_M and BLOCK_N. Q is dead after the last S, so O leaves from Q's memory.
 
     tlx compile examples/hopper_attention_pipelined.py:attention --target sm_90a -o build/     (needs no GPU)
     python examples/hopper_attention_pipelined.py                            (needs a Hopper GPU and torch)
@@ -46,7 +46,7 @@ def load_block(desc, row, buffer, full, empty, phase, BYTES: tl.constexpr):
 
 @tlx_xdsl.jit
 def causal_mask(scores, first_row, first_column):
-    """Hide the keys behind each row's own position."""
+    """Hide the keys after each row's own position."""
     rows = first_row + tl.arange(0, scores.shape[0])
     columns = first_column + tl.arange(0, scores.shape[1])
     return tl.where(rows[:, None] >= columns[None, :], scores, float("-inf"))

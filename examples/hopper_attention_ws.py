@@ -13,14 +13,14 @@ n-th block that a program takes is in stage n % NUM_STAGES, in that ring's phase
 done, its part of Q is dead, and its part of O leaves from there.
 
 Barriers: `q_full[half]`, `k_full[stage]` and `v_full[stage]` complete when the bytes of a copy have arrived.
-`k_empty[stage]` and `v_empty[stage]` complete when both consumers have arrived, each behind the wait for the product
+`k_empty[stage]` and `v_empty[stage]` complete when both consumers have arrived, each after the wait for the product
 that read the stage. The producer waits for the phase before the current one; a fresh barrier lets the first pass.
 
 Blocks are taken from the last one down. With a causal mask the last one holds the diagonal, and it is the only one
 that needs a mask. Each row sees its own column in it, so after the first block each running maximum is finite: the
 initial -inf meets a finite one, and 2 ** -inf rescales the empty sums by 0.
 
-The length is a multiple of BLOCK_M and BLOCK_N: the heads lie behind each other in one tensor of rows.
+The length is a multiple of BLOCK_M and BLOCK_N: the heads are consecutive in one tensor of rows.
 
     tlx compile examples/hopper_attention_ws.py:attention --target sm_90a -o build/     (needs no GPU)
     python examples/hopper_attention_ws.py                                   (needs a Hopper GPU and torch)
@@ -46,7 +46,7 @@ def load_block(desc, row, buffer, full, empty, phase, BYTES: tl.constexpr):
 
 @tlx_xdsl.jit
 def causal_mask(scores, first_row, first_column):
-    """Hide the keys behind each row's own position."""
+    """Hide the keys after each row's own position."""
     rows = first_row + tl.arange(0, scores.shape[0])
     columns = first_column + tl.arange(0, scores.shape[1])
     return tl.where(rows[:, None] >= columns[None, :], scores, float("-inf"))

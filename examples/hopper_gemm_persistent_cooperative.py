@@ -14,7 +14,7 @@ expected); `empty[stage]` completes when both consumers have arrived, which they
 producer waits for the phase before the current one, and a fresh barrier lets the first turn pass.
 
 C goes through shared memory: each consumer has a staging buffer of its own, and waits for its last TMA store before
-it writes the buffer again, not behind the store, so that the store overlaps the next tile.
+it writes the buffer again, not after the store, so that the store overlaps the next tile.
 
     tlx compile examples/hopper_gemm_persistent_cooperative.py:matmul --target sm_90a -o build/     (needs no GPU)
     python examples/hopper_gemm_persistent_cooperative.py                       (needs a Hopper GPU and torch)

@@ -15,11 +15,11 @@ before is done. The producer waits for the phase before the current one; a fresh
 
 Turns: named barrier c is "consumer c may multiply", with 256 threads: the 128 that wait and the 128 that arrive. A
 consumer waits for its turn before the first product of a tile and gives the turn to the other one when it has issued
-the last. Tile 0 needs no turn, and behind the last tile of the program nobody is called, so each barrier completes as
-often as somebody waits for it.
+the last. Tile 0 needs no turn, and after the last tile of the program no task is called, so each barrier completes as
+often as a task waits for it.
 
 C goes through shared memory: each consumer has a staging buffer of its own, and waits for its last TMA store before
-it writes the buffer again, not behind the store, so that the store overlaps its next tile.
+it writes the buffer again, not after the store, so that the store overlaps its next tile.
 
     tlx compile examples/hopper_gemm_persistent_pingpong.py:matmul --target sm_90a -o build/     (needs no GPU)
     python examples/hopper_gemm_persistent_pingpong.py                          (needs a Hopper GPU and torch)

@@ -6,13 +6,13 @@ both multiply.
 Ring: NUM_STAGES stages of shared memory, each with a tile of A and of B. The copies of one step of K form one commit
 group; groups complete in order, so "at most NUM_STAGES - 2 pending" says that the oldest stage has arrived. In step k
 the stage of step k - 1 is filled for step k - 1 + NUM_STAGES, once `async_dot_wait(1)` has said that the product of
-step k - 1 is done; the product of step k is then in flight, and the copies run behind it.
+step k - 1 is done; the product of step k is then in flight, and the copies overlap it.
 
 Barriers and phases: none of our own. The threads of one task meet where one writes what another one reads, and the
-compiler places those barriers: behind the wait for a group, and before the copies to a stage that was multiplied. The
+compiler places those barriers: after the wait for a group, and before the copies to a stage that was multiplied. The
 fence is the kernel's: cp.async writes through the generic proxy what wgmma reads through the async proxy.
 
-Steps behind the end of K have all elements masked out. They fill stages with zeros that are never multiplied, and keep
+Steps after the end of K have all elements masked out. They fill stages with zeros that are never multiplied, and keep
 the number of groups equal to the number of steps.
 
     tlx compile examples/hopper_gemm_pipelined.py:matmul --target sm_90a -o build/     (needs no GPU)
@@ -72,7 +72,7 @@ def matmul(
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in range(num_k):
-        # NUM_STAGES - 1 + k groups have been committed: this leaves those behind step k in flight.
+        # NUM_STAGES - 1 + k groups have been committed: this leaves those after step k in flight.
         tlx.async_load_wait_group(NUM_STAGES - 2)
         tlx.fence_async_shared()
         stage = k % NUM_STAGES

@@ -1,4 +1,4 @@
-"""A Hopper matrix product on its way through the compiler: look behind each pass, change the IR, go on, run it.
+"""A Hopper matrix product on its way through the compiler: look at the module after each pass, change the IR, go on, run it.
 
 marimo edit notebooks/walk_a_kernel.py      as a notebook
 python notebooks/walk_a_kernel.py           from top to bottom, without a browser
@@ -104,7 +104,7 @@ def _(constexprs, mo, product, signature, tlx_xdsl):
 
 @app.cell
 def _(frontend, mo):
-    chosen_pass = mo.ui.dropdown(frontend.remaining, value="tlx-storage-alias-lowering", label="look behind")
+    chosen_pass = mo.ui.dropdown(frontend.remaining, value="tlx-storage-alias-lowering", label="module after")
     chosen_pass
     return (chosen_pass,)
 
@@ -135,8 +135,8 @@ def _(mo):
     mo.md("""
     ## Change the IR and go on
 
-    The text below is the module behind the pass that you chose. What you change goes through the passes that are
-    left; what is wrong with it is told at its line.
+    The text below is the module after the pass that you chose. What you change goes through the passes that are
+    left; what is wrong with it is reported at its line.
     """)
     return
 
@@ -159,10 +159,10 @@ def _(edited_text, mo, step, tlx_xdsl):
     try:
         edited = step.edited(edited_text)
         changed = edited.finish()
-        told = edited.diff() or "the text is as the pass left it"
+        shown = edited.diff() or "the text is as the pass left it"
     except tlx_xdsl.CompilationError as error:
-        changed, told = None, str(error)
-    mo.md(f"```diff\n{told}\n```")
+        changed, shown = None, str(error)
+    mo.md(f"```diff\n{shown}\n```")
     return (changed,)
 
 

@@ -12,12 +12,13 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
-    from tlx_xdsl.runtime.autotune import Config, autotune
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
-    from tlx_xdsl.runtime.jit import Kernel, jit
+    from tlx_xdsl.runtime.jit import jit
+    from tlx_xdsl.runtime.jit.autotune import Config, autotune
+    from tlx_xdsl.runtime.kernel import Kernel
+    from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
     from tlx_xdsl.runtime.show.pages import show
     from tlx_xdsl.runtime.steps import Step, first_step
-    from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
 
 __all__ = [
     "CompilationError",
@@ -37,12 +38,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Config": "tlx_xdsl.runtime.autotune",
+    "Config": "tlx_xdsl.runtime.jit.autotune",
     "Interpretation": "tlx_xdsl.runtime.interpret",
-    "Kernel": "tlx_xdsl.runtime.jit",
+    "Kernel": "tlx_xdsl.runtime.kernel",
     "Step": "tlx_xdsl.runtime.steps",
-    "TensorDescriptor": "tlx_xdsl.runtime.tensor_descriptor",
-    "autotune": "tlx_xdsl.runtime.autotune",
+    "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
+    "autotune": "tlx_xdsl.runtime.jit.autotune",
     "constexpr_function": "tlx_xdsl.language.core",
     "first_step": "tlx_xdsl.runtime.steps",
     "interpret": "tlx_xdsl.runtime.interpret",

@@ -38,7 +38,7 @@ BEYOND = {
         "tlx_xdsl.kernels.layernorm.layer_norm_launch",
     ),
 }
-"""What is worth knowing of the rooms below, and what stands beside the front."""
+"""The packages worth knowing below, and the modules beside the front."""
 
 
 def public_names() -> list[str]:

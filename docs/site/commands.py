@@ -1,4 +1,4 @@
-"""The reference of the command lines: what `--help` prints, at a width that a page has room for."""
+"""The reference of the command lines: what `--help` prints, at the width of a page."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _simple(constraint: object) -> str:
         case AnyAttr():
             return "any"
         case _:
-            raise ValueError(f"no words for the constraint {constraint!r}")
+            raise ValueError(f"no description of the constraint {constraint!r}")
 
 
 def _of_class(cls: type[Attribute]) -> str:

@@ -25,7 +25,7 @@ _SUMMARY = {
     "tt": "Triton's own operations, without memory of the multiprocessor.",
     "ttg": "Triton for GPUs: layouts, shared memory, asynchronous copies, tasks.",
     "ttng": "NVIDIA's GPUs: mbarriers, TMA, wgmma, tcgen05, tensor memory.",
-    "tlx": "What stock Triton has no operation for; nothing of it is left behind the passes.",
+    "tlx": "What stock Triton has no operation for; the passes lower all of it.",
 }
 
 _HEAD = """\

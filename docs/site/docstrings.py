@@ -35,7 +35,7 @@ _FIELD = re.compile(r"^([a-z_]\w*): +(?=\S)")
 def as_markdown(doc: str) -> str:
     """A docstring as Markdown.
 
-    An example has a paragraph of its own, a fence an empty line in front of it; what explains fields becomes a list.
+    An example has a paragraph of its own, a fence an empty line before it; what explains fields becomes a list.
     """
     doc = "\n\n".join(map(_fields_as_list, doc.split("\n\n")))
     lines: list[str] = []

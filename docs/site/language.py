@@ -1,6 +1,6 @@
 """The reference of the language: every public name of `tl` and `tlx`, by topic, from the docstrings.
 
-A topic is a module below `tlx_xdsl.language`; mkdocstrings renders what it is told to, and what it is told is here.
+A topic is a module below `tlx_xdsl.language`; mkdocstrings renders what it is given, which is listed here.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def topic_page(language: ModuleType, topics: dict[str, str], topic: str) -> str:
 
 
 def _entry(path: str, shown: str) -> str:
-    """What tells mkdocstrings to document an object under the name that kernels use."""
+    """The directive by which mkdocstrings documents an object under the name that kernels use."""
     return f'::: {path}\n    options:\n      heading: "{shown}"\n      toc_label: "{shown}"\n'
 
 

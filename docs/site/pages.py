@@ -63,7 +63,7 @@ def within_site(markdown: str, page: str) -> str:
 
 
 def _nested(markdown: str) -> str:
-    """The text with four spaces in front of what belongs to an item of a list, where GitHub is content with two."""
+    """The text with four spaces before each line of a list's item, where GitHub is content with two."""
     lines: list[str] = []
     in_list = fenced = False
     for line in markdown.split("\n"):

@@ -54,8 +54,18 @@ ALONE = {"language", "backend"}
 EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
 """Imports between rooms on the same floor that are as they should be."""
 
-ALIASES = {PACKAGE / "analysis" / "program_address" / "__init__.py"}
+ALIASES = {
+    PACKAGE / "analysis" / "program_address" / "__init__.py",
+    *(
+        PACKAGE / "runtime" / f"{name}.py"
+        for name in ("autotune", "bound", "cuda_driver", "launcher", "stand_in_driver", "tensor_descriptor")
+    ),
+    PACKAGE / "runtime" / "triton_kernel.py",
+}
 """Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
+
+RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "bundle": 2, "jit": 2, "sweep": 2}
+"""The packages of `runtime`; the files beside them are the compile driver."""
 
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 """Rooms that may import Triton, somewhere: none does at its door."""
@@ -185,6 +195,84 @@ def test_no_import_climbs(room: str):
         if (other := room_of(name)) and not may_import(room, other)
     ]
     assert climbing == []
+
+
+def test_packages_of_the_runtime_import_lower_ones_only():
+    runtime = PACKAGE / "runtime"
+
+    def layer_of(name: str) -> str:
+        first = name.removeprefix("tlx_xdsl.runtime.").partition(".")[0]
+        return first if first in RUNTIME_LAYERS else ""
+
+    climbing = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in files_of("runtime")
+        if path != runtime / "__init__.py"
+        for line, name in imports_of(path)
+        if name.startswith("tlx_xdsl.runtime.")
+        and (own := layer_of(module_name(path))) != (other := layer_of(name))
+        and RUNTIME_LAYERS[other] >= RUNTIME_LAYERS[own]
+    ]
+    assert climbing == []
+
+
+ALLOWED_CYCLES: set[tuple[str, ...]] = {
+    ("addresses.carried", "addresses.loops", "addresses.walk", "addresses.while_loops"),
+    ("addresses.model", "addresses.values"),
+    ("dialects.base.layouts", "dialects.ttg.attrs", "dialects.ttng.attrs"),
+}
+"""Files that import each other in a circle, by their names below `tlx_xdsl`."""
+
+
+def import_graph(paths: dict[str, Path]) -> dict[str, set[str]]:
+    """Return the files that each file imports, anywhere in it, by dotted name; `paths` gives the file of each name."""
+
+    def file_of(name: str) -> str:
+        while name and name not in paths:
+            name = name.rpartition(".")[0]
+        return name
+
+    return {name: {file_of(other) for _, other in imports_of(path)} - {name, ""} for name, path in paths.items()}
+
+
+def cycles(graph: dict[str, set[str]]) -> set[tuple[str, ...]]:
+    """Return the strongly connected components of several nodes (Tarjan, SIAM J. Comput. 1(2), 1972)."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: set[tuple[str, ...]] = set()
+
+    def visit(node: str) -> None:
+        order[node] = lowest[node] = len(order)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in order:
+                visit(other)
+            if other in stack:
+                lowest[node] = min(lowest[node], lowest[other])
+        if lowest[node] == order[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.add(tuple(sorted(stack[at:])))
+            del stack[at:]
+
+    for node in graph:
+        if node not in order:
+            visit(node)
+    return found
+
+
+def test_cycles_are_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"g", "e"}, "g": {"f", "a"}}
+    assert cycles(graph) == {("a", "b", "c"), ("f", "g")}
+
+
+def test_files_form_no_cycles():
+    """Imports inside functions and for type checkers count: a cycle is one design, wherever it is written down."""
+    paths = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+    found = {tuple(name.removeprefix("tlx_xdsl.") for name in names) for names in cycles(import_graph(paths))}
+    assert sorted(found - ALLOWED_CYCLES) == []
+    assert sorted(ALLOWED_CYCLES - found) == [], "these cycles are gone: delete their lines"
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -1,15 +1,15 @@
-"""Where threads hand what they have written in shared memory to TMA or the tensor cores, and no fence stands between.
+"""Missing proxy fences: writes of threads to shared memory that TMA or the tensor cores need not see.
 
 Threads write through the generic proxy, TMA and the tensor cores access shared memory through the async proxy, which
-sees a write only behind a proxy fence (PTX ISA, "Async proxy"). The fence may stand with the writer, behind the write
-and in front of what tells others of it, or with who starts the asynchronous operation, behind what it has waited for.
+sees a write only after a proxy fence (PTX ISA, "Async proxy"). The fence may be the writer's, after the write and
+before the release that others acquire, or that of the task which starts the asynchronous operation, after its acquire.
 
 A forward analysis follows two facts through every task: which buffers the task has written since its last fence, and
-whether it has had a fence since it has last waited for others. A fence is missing
+whether it has had a fence since its last acquire. A fence is missing
 
-- in front of an asynchronous operation on a buffer that its own task has written since its last fence;
-- in front of what tells others (an arrival, a named barrier, the begin and the end of tasks), when a buffer that was
-  written since is accessed asynchronously by another task that has had no fence of its own behind its waits.
+- before an asynchronous operation on a buffer that its own task has written since its last fence;
+- before a release (an arrival, a named barrier, a flag in global memory, the begin and the end of tasks), when a buffer
+  that was written since is accessed asynchronously by another task that has had no fence of its own after its acquires.
 
 The default task goes on where the kernel has been, so the two are one. What a loop finds written and does not write
 itself needs its fence only once, in front of the loop. Arrays of buffers count as a whole; of arrays that share memory
@@ -18,13 +18,13 @@ those are one that overlap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.carried_values import CarriedValues
@@ -32,7 +32,8 @@ from tlx_xdsl.analysis.overlap_tree import Leaf, Slot
 from tlx_xdsl.analysis.storage_map import Span
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of
-from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Space, Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -40,32 +41,7 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 Buffers: TypeAlias = frozenset[int]
 """Arrays of buffers, by their number."""
 
-_WRITES = frozenset(
-    (ttg.LocalStoreOp, ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp, ttg.LocalAllocOp, tlx.RemoteStoreOp)
-)
-"""What writes through the generic proxy. What cp.async writes needs no fence: stock Triton puts none there."""
-_ASYNC = frozenset((
-    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAGatherOp,
-    ttng.AsyncTMAScatterOp, ttng.WarpGroupDotOp, ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp, ttng.TMEMCopyOp,
-    ttng.CLCTryCancelOp, tlx.AsyncBulkLoadOp, tlx.AsyncBulkStoreOp, tlx.AsyncRemoteCopyOp, tlx.AsyncTMALoadOp,
-    tlx.CLCTryCancelOp,
-))  # fmt: skip
-"""What accesses buffers through the async proxy; barriers among its operands are never written by threads."""
-_FENCES = frozenset((ttng.FenceAsyncSharedOp, nvvm.FenceProxyOp))
 _LOOPS = frozenset((scf.ForOp, scf.WhileOp, WhileOp))
-_TELLS = frozenset((
-    ttng.ArriveBarrierOp, ttng.BarrierExpectOp, ttng.ClusterArriveOp, ttng.ClusterBarrierOp, tlx.ArrivePerThreadOp,
-    tlx.ArriveRemoteOp, tlx.NamedBarrierArriveOp, tlx.NamedBarrierWaitOp, tt.CallOp, ttg.WarpReturnOp,
-))  # fmt: skip
-"""What tells others of all that its task has done."""
-_LEARNS = frozenset((
-    ttng.WaitBarrierOp, ttng.ClusterWaitOp, ttng.ClusterBarrierOp, tlx.NamedBarrierWaitOp, tt.CallOp,
-    ttg.WarpSpecializeOp,
-))  # fmt: skip
-"""What waits for others."""
-_PTX_TELLS = ("bar.", "mbarrier.arrive", "barrier.cluster.arrive")
-_PTX_LEARNS = ("bar.sync", "mbarrier.try_wait", "barrier.cluster.wait")
-"""The same as PTX."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +53,7 @@ class _State:
     remote: Buffers = frozenset()
     """The same of other thread blocks' buffers."""
     fenced: bool = False
-    """Whether the task has had a fence since it has last waited for others."""
+    """Whether the task has had a fence since its last acquire."""
 
     def join(self, other: _State) -> _State:
         """What holds when either may."""
@@ -113,10 +89,10 @@ class _Analysis:
     """Whether fences are placed, or what tasks do without one is only collected."""
     missing: set[Operation] = field(default_factory=set[Operation])
     unfenced: dict[int, set[int]] = field(default_factory=lambda: {0: set[int]()})
-    """Buffers that each task accesses asynchronously without a fence behind its waits; 0 is the default task."""
+    """Buffers that each task accesses asynchronously without a fence after its acquires; 0 is the default task."""
     task: int = 0
-    buffers: dict[Operation, Buffers] = field(default_factory=dict[Operation, Buffers])
-    """What each operation accesses, and what overlaps that."""
+    buffers: dict[Operation, dict[SSAValue, Buffers]] = field(default_factory=dict[Operation, dict[SSAValue, Buffers]])
+    """The buffers of each value of an operation, and what overlaps them."""
 
     def __post_init__(self) -> None:
         allocations = [op for op in self.func.walk() if _is_shared_array(op)]
@@ -125,8 +101,10 @@ class _Analysis:
         for op, number in numbers.items():
             # An access of a buffer is one of all that lie at the same place.
             met = frozenset(numbers[other] for other in self.neighbours.get(op, ()) if other in numbers) | {number}
-            for user in {op, *(use.operation for use in uses(op.results[0], carried))}:
-                self.buffers[user] = self.buffers.get(user, frozenset()) | met
+            found = [(use.operation, use.operation.operands[use.index]) for use in uses(op.results[0], carried)]
+            for user, value in (op, op.results[0]), *found:
+                known = self.buffers.setdefault(user, {})
+                known[value] = known.get(value, frozenset()) | met
 
     def run(self) -> None:
         """Go through the function once, to a fixed point in its loops."""
@@ -144,29 +122,41 @@ class _Analysis:
         if op in self.missing or (self.places and self._misses(op, state)):
             self.missing.add(op)
             state = _State(fenced=True)
-        touched = self.buffers.get(op, frozenset())
-        if type(op) in _ASYNC:
-            if not state.fenced:
-                self.unfenced[self.task].update(touched)
-        elif type(op) is tlx.RemoteStoreOp:
-            state = replace(state, remote=state.remote | touched)
-        elif type(op) in _WRITES and not (isinstance(op, ttg.LocalAllocOp) and op.src is None):
-            state = replace(state, written=state.written | touched)
-        elif _is_fence(op):
+        if not state.fenced:
+            self.unfenced[self.task].update(self._accessed(op, _is_async))
+        state = replace(
+            state,
+            written=state.written | self._accessed(op, _is_write),
+            remote=state.remote | self._accessed(op, _is_remote_write),
+        )
+        if Sync.FENCE_PROXY in sync_of(op):
             state = _State(fenced=True)
         elif op.regions:
             state = self._inside(op, state)
-        return replace(state, fenced=False) if type(op) in _LEARNS or _has_ptx(op, *_PTX_LEARNS) else state
+        # Tasks have waited for the begin and the end of one another.
+        acquires = Sync.ACQUIRE in sync_of(op) or isinstance(op, ttg.WarpSpecializeOp)
+        return replace(state, fenced=False) if acquires else state
+
+    def _accessed(self, op: Operation, wanted: Callable[[OperandAccess], bool]) -> Buffers:
+        """The buffers that an operation accesses in the way that is `wanted`."""
+        known = self.buffers.get(op)
+        if known is None:
+            return frozenset()
+        found = (known.get(access.value, frozenset[int]()) for access in accesses_of(op) or () if wanted(access))
+        return frozenset[int]().union(*found)
 
     def _misses(self, op: Operation, state: _State) -> bool:
         """Whether a fence is missing in front of `op`."""
-        # What a function does with a buffer is not known here.
-        accesses = type(op) in _ASYNC or type(op) is tt.CallOp
-        if accesses and state.written & self.buffers.get(op, frozenset()):
+        if accesses_of(op) is None:
+            # Functions and PTX may access their buffers through any proxy.
+            accessed = frozenset[int]().union(*self.buffers.get(op, {}).values())
+        else:
+            accessed = self._accessed(op, _is_async)
+        if state.written & accessed:
             return True
         if isinstance(op, ttg.WarpSpecializeOp):
             return bool(state.written & self._waited_for(op))
-        if type(op) in _TELLS or _has_ptx(op, *_PTX_TELLS):
+        if Sync.RELEASE in sync_of(op) or isinstance(op, ttg.WarpReturnOp):
             own = self.unfenced[self.task]
             others = {number for task, found in self.unfenced.items() if task != self.task for number in found}
             return bool(state.written & others or state.remote & (others | own))
@@ -181,9 +171,9 @@ class _Analysis:
     def _misses_for_loop(self, loop: Operation, state: _State) -> bool:
         """Whether the loop needs a fence for what it finds written, and does not write itself."""
         inside = [op for op in loop.walk() if op is not loop]
-        if not state.written or any(_is_fence(op) for op in inside):
+        if not state.written or any(Sync.FENCE_PROXY in sync_of(op) for op in inside):
             return False
-        written = {number for op in inside if type(op) in _WRITES for number in self.buffers.get(op, ())}
+        written = {number for op in inside for number in self._accessed(op, _is_write)}
         before = replace(state, written=state.written - written, remote=frozenset())
         return any(self._misses(op, before) for op in inside)
 
@@ -261,12 +251,21 @@ def _is_shared_array(op: Operation) -> bool:
     return isinstance(memdesc_type(op.result.type).memory_space, SharedMemorySpaceAttr)
 
 
-def _is_fence(op: Operation) -> bool:
-    return type(op) in _FENCES or _has_ptx(op, "fence.proxy.async")
+def _is_async(access: OperandAccess) -> bool:
+    return access.is_async and bool(access.kind & (Kind.READ | Kind.WRITE))
 
 
-def _has_ptx(op: Operation, *texts: str) -> bool:
-    return type(op) is nvvm.InlinePtxOp and any(text in op.ptx_code.data for text in texts)
+def _is_write(access: OperandAccess) -> bool:
+    """A write that needs a fence: what `cp.async` writes needs none, stock Triton puts none there."""
+    return access.space is Space.SHARED and _writes(access)
+
+
+def _is_remote_write(access: OperandAccess) -> bool:
+    return access.space is Space.CLUSTER and _writes(access)
+
+
+def _writes(access: OperandAccess) -> bool:
+    return Kind.WRITE in access.kind and not access.is_async and access.completes_on is None
 
 
 def _neighbours(module: ModuleOp) -> dict[Operation, set[Operation]]:

@@ -15,7 +15,7 @@ release is what keeps them in front of the arrival. Which of them can matter to 
   by way of another CTA.
 - All else matters to the own CTA at most, whose threads may wait for the same barrier.
 
-An access matters only where the task may tell others something behind it. What the analysis does not know, calls and
+An access matters only where a release of the task may follow it. What the analysis does not know, calls and
 code of the user's among it, may access anything.
 """
 
@@ -27,53 +27,15 @@ from dataclasses import dataclass
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
-from xdsl.traits import IsTerminator, RecursiveMemoryEffect, is_side_effect_free
 
 from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
 from tlx_xdsl.analysis.carried_values import CarriedValues
-from tlx_xdsl.dialects import gpu, nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.tlx.cluster import Releases, SharedClusterMemoryAttr
+from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, space_of, sync_of
+from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
-_READS = (tt.LoadOp, tt.AtomicLoadOp, tt.AtomicPollOp, ttg.AsyncCopyGlobalToLocalOp)
-"""What reads global memory as threads do."""
-_WRITES = (tt.StoreOp, tt.AtomicStoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, tlx.MakeTensorDescOp, ttng.TensormapCreateOp)
-"""What writes global memory as threads do; atomic operations read it, too."""
-_SHARED = (
-    ttg.LocalLoadOp, ttg.LocalStoreOp, ttg.LocalGatherOp, ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp,
-    ttg.LocalAllocOp, ttg.AsyncCopyGlobalToLocalOp, ttng.CLCLoadResultOp,
-)  # fmt: skip
-"""What accesses shared memory as threads do. `cp.async` belongs to their proxy (PTX ISA, "cp.async")."""
-_TELLS = (
-    ttng.ArriveBarrierOp, ttng.BarrierExpectOp, ttng.AsyncCopyMbarrierArriveOp, ttng.TCGen5CommitOp, ttng.TCGen5MMAOp,
-    ttng.TCGen5MMAScaledOp, tlx.ArriveRemoteOp, tlx.ArrivePerThreadOp, tlx.NamedBarrierArriveOp,
-    tlx.NamedBarrierWaitOp, tt.AtomicStoreOp, tt.AtomicRMWOp, tt.AtomicCASOp,
-)  # fmt: skip
-"""What tells others of all that its task has done: they may arrive for it. The barrier of the cluster needs no help: it
-releases to the cluster itself (PTX ISA, "barrier.cluster")."""
-_KNOWN = (
-    *_READS, *_WRITES, *_SHARED, *_TELLS,
-    # Asynchronous operations and their waits.
-    ttg.AsyncCommitGroupOp, ttg.AsyncWaitOp, ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp,
-    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAGatherOp,
-    ttng.AsyncTMAScatterOp, ttng.AsyncTMAStoreWaitOp, tlx.AsyncBulkLoadOp, tlx.AsyncBulkStoreOp, tlx.AsyncTMALoadOp,
-    tlx.AsyncRemoteStoreOp, tlx.AsyncRemoteCopyOp, ttng.CLCTryCancelOp, tlx.CLCTryCancelOp, tt.DescriptorLoadOp,
-    tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorGatherOp, tt.DescriptorScatterOp, tt.MakeTensorDescOp,
-    ttng.TensormapFenceproxyAcquireOp,
-    # Tensor memory: loads and stores are waited for where they stand (PTX ISA, "tcgen05.wait").
-    ttng.TMEMAllocOp, ttng.TMEMLoadOp, ttng.TMEMStoreOp, ttng.TMEMCopyOp, ttng.TMEMWaitOp,
-    # Memory and barriers themselves.
-    ttg.LocalDeallocOp, ttg.BarrierOp, ttg.LocalBarrierOp, gpu.BarrierOp, ttng.InitBarrierOp, ttng.InvalBarrierOp,
-    ttng.WaitBarrierOp, ttng.ClusterArriveOp, ttng.ClusterWaitOp, ttng.ClusterBarrierOp, nvvm.ClusterArriveOp,
-    nvvm.ClusterArriveRelaxedOp, nvvm.ClusterWaitOp, ttng.FenceAsyncSharedOp, ttng.FenceMBarrierInitReleaseClusterOp,
-    nvvm.FenceMbarrierInitOp, tlx.FenceMBarrierInitClusterOp,
-    # What touches nothing that others see.
-    tt.PrintOp, tt.AssertOp, tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp, tlx.Clock64Op,
-    tlx.VoteBallotOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp, tlx.AsyncTMAPrefetchOp, tlx.RemoteStoreOp,
-    tlx.DumpLayoutOp, tlx.AssertSameLayoutOp, tlx.AssertSameLayoutExpectedOp,
-)  # fmt: skip
-"""The operations with effects whose effects are known here."""
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
@@ -94,15 +56,39 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
     """
     ops = [op for op in func.walk() if op is not func]
     carried = CarriedValues.of(func, MemDescType)
-    buffers, telling = _Buffers.of(ops, carried), _Telling.of(ops)
+    buffers, signals = _Buffers.of(ops, carried), _Signals.of(ops)
     # What the callers of a function have done is not known.
-    if not func.is_kernel or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops, telling):
+    if not func.is_kernel or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops, signals):
         return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
-    if any(isinstance(op, tlx.RemoteStoreOp) and telling.is_told(op) for op in ops):
+    if any(_accesses(op, Space.CLUSTER) and signals.follow(op) for op in ops):
         return RemoteReleases(Releases.CLUSTER)
-    if any(isinstance(op, _SHARED) and buffers.is_seen(op) and telling.is_told(op) for op in ops):
+    if any(_accesses(op, Space.SHARED) and buffers.is_seen(op) and signals.follow(op) for op in ops):
         return RemoteReleases(Releases.SHARED)
     return RemoteReleases(Releases.CTA)
+
+
+def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) -> bool:
+    """Whether the threads access memory of a space before they issue the next instruction.
+
+    `cp.async` belongs to their proxy (PTX ISA, "cp.async"); `st.async` counts for its mbarrier.
+    """
+    return any(
+        access.space is space
+        and access.kind & kind
+        and not access.is_async
+        and not isinstance(access.completes_on, str)
+        for access in accesses_of(op) or ()
+    )
+
+
+def _signals(op: Operation) -> bool:
+    """Whether others may learn of all that the task has done: by a release, or by a flag that a fence comes before.
+
+    The barrier of the cluster needs no help: it releases to the cluster itself (PTX ISA, "barrier.cluster").
+    """
+    sync, flag = sync_of(op), Kind.WRITE | Kind.ATOMIC
+    is_flag = any(access.space is Space.GLOBAL and flag in access.kind for access in accesses_of(op) or ())
+    return (Sync.RELEASE in sync and Sync.CLUSTER not in sync) or (is_flag and "sem" in op.properties)
 
 
 def _is_opaque(op: Operation, carried: CarriedValues) -> bool:
@@ -110,53 +96,52 @@ def _is_opaque(op: Operation, carried: CarriedValues) -> bool:
     if isinstance(op, UnrealizedConversionCastOp):
         # Whoever has the address may access the buffer.
         return any(isinstance(value.type, MemDescType) for value in op.operands)
-    if isinstance(op, _KNOWN) or op in carried.carriers or op.has_trait(RecursiveMemoryEffect):
-        return False
-    return not op.has_trait(IsTerminator) and not is_side_effect_free(op)
+    # A fence is there for flags that the analysis does not follow.
+    return op not in carried.carriers and (accesses_of(op) is None or Sync.FENCE | Sync.RELEASE in sync_of(op))
 
 
-def _hands_over_global_memory(ops: Sequence[Operation], telling: _Telling) -> bool:
-    """Whether others may be told of an access of the threads that must be in front of another one."""
-    writes = any(isinstance(op, _WRITES) for op in ops)
-    return writes and any(isinstance(op, (*_READS, *_WRITES)) and telling.is_told(op) for op in ops)
+def _hands_over_global_memory(ops: Sequence[Operation], signals: _Signals) -> bool:
+    """Whether a release may follow an access of the threads that must come before another one."""
+    writes = any(_accesses(op, Space.GLOBAL, Kind.WRITE) for op in ops)
+    return writes and any(_accesses(op, Space.GLOBAL) and signals.follow(op) for op in ops)
 
 
 @dataclass(frozen=True)
-class _Telling:
-    """Where a function's tasks tell others something."""
+class _Signals:
+    """The operations of a function after which others may know of what its tasks have done."""
 
-    telling: set[Operation]
-    """What tells something, and what it stands in."""
+    signals: set[Operation]
+    """These operations, and those whose regions they are in."""
     last: dict[Block, int]
     """The number of the last of these in a block."""
     numbers: dict[Operation, int]
     """Of all operations, in program order."""
 
     @classmethod
-    def of(cls, ops: Sequence[Operation]) -> _Telling:
+    def of(cls, ops: Sequence[Operation]) -> _Signals:
         """Look through the operations of a function, which stand in program order."""
         numbers = {op: number for number, op in enumerate(ops)}
-        telling: set[Operation] = set()
+        signals: set[Operation] = set()
         for op in ops:
-            current: Operation | None = op if isinstance(op, _TELLS) else None
-            while current is not None and current not in telling:
-                telling.add(current)
+            current: Operation | None = op if _signals(op) else None
+            while current is not None and current not in signals:
+                signals.add(current)
                 current = current.parent_op()
         last: dict[Block, int] = {}
         for op in ops:
-            if op in telling and (block := op.parent_block()) is not None:
+            if op in signals and (block := op.parent_block()) is not None:
                 last[block] = numbers[op]
-        return cls(telling, last, numbers)
+        return cls(signals, last, numbers)
 
-    def is_told(self, op: Operation) -> bool:
-        """Whether the task of `op` may tell others something behind it."""
+    def follow(self, op: Operation) -> bool:
+        """Whether one of them may come after `op` in its task."""
         child = op
         while (number := self.numbers.get(child)) is not None:
             parent, region, block = child.parent_op(), child.parent_region(), child.parent_block()
             assert parent is not None and region is not None and block is not None
             if isinstance(parent, _LOOPS) or len(region.blocks) > 1:
-                # All of it may run behind each part of it.
-                if parent in self.telling:
+                # All of it may run after each part of it.
+                if parent in self.signals:
                     return True
             elif self.last.get(block, -1) > number:
                 return True
@@ -211,15 +196,5 @@ def _is_shared(buffer: SSAValue) -> bool:
 def _is_for_other_ctas(use: Use) -> bool:
     """Whether a use of a buffer concerns other CTAs' copies of it, or is theirs."""
     op, value = use.operation, use.operation.operands[use.index]
-    type_ = value.type
-    if isinstance(type_, MemDescType) and isinstance(type_.memory_space, SharedClusterMemoryAttr):
-        return True
-    match op:
-        case tlx.AsyncTMALoadOp() | ttng.AsyncTMACopyGlobalToLocalOp() | ttng.AsyncTMAGatherOp():
-            return op.multicast is not None and value is op.result
-        case ttng.TCGen5MMAOp() | ttng.TCGen5MMAScaledOp():
-            return op.two_ctas is not None
-        case tlx.CLCTryCancelOp():
-            return True
-        case _:
-            return False
+    found = [access for access in accesses_of(op) or () if access.value is value]
+    return space_of(value.type) is Space.CLUSTER or any(access.cluster for access in found)

@@ -20,10 +20,10 @@ from triton.runtime.driver import driver
 
 from tlx_xdsl.compat.decorator import drop_in, settle
 from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
-from tlx_xdsl.runtime.autotune import Config
 from tlx_xdsl.runtime.jit import jit as our_jit
-from tlx_xdsl.runtime.triton_compile import compile_source
-from tlx_xdsl.runtime.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.jit.autotune import Config
+from tlx_xdsl.runtime.jit.triton_compile import compile_source
+from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 
 
 def _is_cuda_backend(self: GPUTarget) -> bool:

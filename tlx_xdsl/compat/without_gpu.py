@@ -22,9 +22,9 @@ from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.runtime.interpret_options import TTGIR
-from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS
-from tlx_xdsl.runtime.triton_errors import with_triton_face
-from tlx_xdsl.runtime.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS
+from tlx_xdsl.runtime.jit.triton_errors import with_triton_face
+from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.targets import Target, target_named
 
 _WARP_SIZE = 32
@@ -139,7 +139,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
 
 
 class InterpreterWarning(UserWarning):
-    """What a kernel has left behind when its programs ended, or what our passes had to say of it."""
+    """What a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
 
 
 def _is_specialized(parameter: Any) -> bool:

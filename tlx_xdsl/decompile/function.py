@@ -10,12 +10,13 @@ import keyword
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
+from tlx_xdsl.decompile.shared import Module
 from tlx_xdsl.decompile.text import Text, call, tupled
 from tlx_xdsl.decompile.types import (
     TRANSPARENT,
@@ -30,9 +31,6 @@ from tlx_xdsl.decompile.types import (
 )
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
-
-if TYPE_CHECKING:
-    from tlx_xdsl.decompile.module import Module
 
 Handler = Callable[["Function", Any], Text | None]
 """What an operation is in the language; None when the handler has written all there is to write."""

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
-import re
-from dataclasses import dataclass, field
-
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 
@@ -17,66 +13,13 @@ from tlx_xdsl.decompile import special as special
 from tlx_xdsl.decompile import tensors as tensors
 from tlx_xdsl.decompile.control import blocks, has_cycle
 from tlx_xdsl.decompile.function import Function, parameters
+from tlx_xdsl.decompile.shared import Module
 from tlx_xdsl.decompile.types import NotExpressible, signature
 from tlx_xdsl.dialects.tt.func import FuncOp
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 
 _IMPORTS = "import tlx_xdsl\nimport tlx_xdsl.language as tl\nimport tlx_xdsl.language.tlx as tlx\n"
-
-
-@dataclass
-class Module:
-    """What the functions of a module share."""
-
-    refused: list[Operation] = field(default_factory=list[Operation])
-    """Operations that the language has no word for."""
-    skipped: set[Operation] = field(default_factory=set[Operation])
-    """Operations that are part of what another one was written as."""
-    named_barriers: dict[str, int] = field(default_factory=dict[str, int])
-    """A number of its own for each of the hardware's named barriers."""
-    _names: dict[str, str] = field(default_factory=dict[str, str])
-    """Python's name of each function."""
-    _helpers: dict[str, str] = field(default_factory=dict[str, str])
-    """The name of each helper function by its text without a name."""
-
-    _constants: dict[str, str] = field(default_factory=dict[str, str])
-    """The name of each compile-time value by its text."""
-
-    def constant(self, stem: str, text: str) -> str:
-        """The name of a compile-time value that stands in front of the functions."""
-        return self._constants.setdefault(text, f"{stem}_{len(self._constants)}")
-
-    def constants(self) -> list[str]:
-        """The compile-time values as text."""
-        lines = [f"{name}: tl.constexpr = {text}\n" for text, name in self._constants.items()]
-        return ["".join(lines)] if lines else []
-
-    def name_of(self, symbol: str) -> str:
-        """The Python name of a function of the module."""
-        if symbol not in self._names:
-            stem = re.sub(r"\W", "_", symbol)
-            stem = f"f_{stem}" if not stem.isidentifier() or keyword.iskeyword(stem) else stem
-            while stem in self.function_names():
-                stem += "_"
-            self._names[symbol] = stem
-        return self._names[symbol]
-
-    def function_names(self) -> set[str]:
-        """The names of all functions so far, which nothing inside of a function may have."""
-        return {*self._names.values(), *self._helpers.values(), *self._constants.values()}
-
-    def helper(self, stem: str, names: list[str], lines: list[str]) -> str:
-        """The name of a function with this body: one function for all that are alike."""
-        text = "\n".join([f"({', '.join(names)}):", *lines])
-        if text not in self._helpers:
-            number = sum(name.startswith(stem) for name in self._helpers.values())
-            self._helpers[text] = f"{stem}_{number}"
-        return self._helpers[text]
-
-    def helpers(self) -> list[str]:
-        """The helper functions as text."""
-        return [f"@tlx_xdsl.jit\ndef {name}{text}\n" for text, name in self._helpers.items()]
 
 
 def python_of(module: ModuleOp) -> tuple[str, list[Operation]]:

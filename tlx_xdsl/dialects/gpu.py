@@ -21,7 +21,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    DeclaredEffects,
+)
 from tlx_xdsl.targets import Feature
 
 
@@ -30,8 +33,9 @@ class BarrierOp(IRDLOperation):
     """Wait for all threads of the block: `gpu.barrier`."""
 
     name = "gpu.barrier"
+    EFFECTS: ClassVar = ORDERED
 
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "attr-dict"
 
 

@@ -19,7 +19,10 @@ from xdsl.irdl import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    DeclaredEffects,
+)
 
 
 @irdl_op_definition
@@ -30,12 +33,13 @@ class AssumeOp(IRDLOperation):
     """
 
     name = "llvm.intr.assume"
+    EFFECTS: ClassVar = ORDERED
 
     cond = operand_def(i1)
     op_bundle_sizes = prop_def(DenseArrayBase.constr(i32))
 
     # The promise holds here, not elsewhere.
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
 
     def __init__(self, cond: SSAValue):
         super().__init__(operands=[cond], properties={"op_bundle_sizes": DenseArrayBase.from_list(i32, [])})

@@ -33,7 +33,13 @@ from xdsl.utils.str_enum import StrEnum
 
 from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_types
 from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    DeclaredEffects,
+    Effects,
+    Sync,
+)
+from tlx_xdsl.dialects.base.ptx import effects_of_ptx
 from tlx_xdsl.targets import Feature
 
 CLUSTER_DIM = "nvvm.cluster_dim"
@@ -138,7 +144,11 @@ class InlinePtxOp(IRDLOperation):
     write_only_args = var_result_def()
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
+
+    def effects(self) -> Effects:
+        """Those of its PTX."""
+        return effects_of_ptx(self, "ptxCode")
 
     def print(self, printer: Printer) -> None:
         """Print ` "ptx" ro(...) rw(...), predicate = %p -> types`, without the parts that are empty."""
@@ -219,8 +229,12 @@ class BarrierOp(IRDLOperation):
     number_of_threads = opt_operand_def(i32)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "(`id` `=` $barrier_id^)? (`number_of_threads` `=` $number_of_threads^)? attr-dict"
+
+    def effects(self) -> Effects:
+        """Without an id only the threads of one task meet."""
+        return Effects(sync=Sync.NAMED | Sync.RELEASE | Sync.ACQUIRE) if self.operands else ORDERED
 
 
 @irdl_op_definition
@@ -228,11 +242,12 @@ class BarrierArriveOp(IRDLOperation):
     """Arrive at a barrier of the thread block: `nvvm.barrier.arrive id = %i number_of_threads = %n`."""
 
     name = "nvvm.barrier.arrive"
+    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE)
 
     barrier_id = opt_operand_def(i32)
     number_of_threads = operand_def(i32)
 
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "(`id` `=` $barrier_id^)? `number_of_threads` `=` $number_of_threads attr-dict"
 
 
@@ -242,7 +257,7 @@ class _AlignedOp(IRDLOperation):
     aligned = opt_prop_def(UnitAttr)
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "attr-dict"
 
 
@@ -252,6 +267,7 @@ class ClusterArriveOp(_AlignedOp):
 
     name = "nvvm.cluster.arrive"
     NEEDS: ClassVar = Needs("nvvm.cluster.arrive", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.CLUSTER | Sync.RELEASE)
 
 
 @irdl_op_definition
@@ -260,6 +276,7 @@ class ClusterArriveRelaxedOp(_AlignedOp):
 
     name = "nvvm.cluster.arrive.relaxed"
     NEEDS: ClassVar = Needs("nvvm.cluster.arrive.relaxed", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.CLUSTER | Sync.ORDERED)
 
 
 @irdl_op_definition
@@ -268,6 +285,7 @@ class ClusterWaitOp(_AlignedOp):
 
     name = "nvvm.cluster.wait"
     NEEDS: ClassVar = Needs("nvvm.cluster.wait", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.CLUSTER | Sync.ACQUIRE)
 
 
 @irdl_op_definition
@@ -276,8 +294,9 @@ class FenceMbarrierInitOp(IRDLOperation):
 
     name = "nvvm.fence.mbarrier.init"
     NEEDS: ClassVar = Needs("nvvm.fence.mbarrier.init", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.FENCE)
 
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "attr-dict"
 
 
@@ -290,12 +309,13 @@ class FenceProxyOp(IRDLOperation):
 
     name = "nvvm.fence.proxy"
     NEEDS: ClassVar = Needs("nvvm.fence.proxy")
+    EFFECTS: ClassVar = Effects(sync=Sync.FENCE_PROXY)
 
     kind = prop_def(ProxyKindAttr)
     space = opt_prop_def(SharedSpaceAttr)
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "attr-dict"
 
     def also_needs(self) -> tuple[Feature, ...]:
@@ -309,11 +329,12 @@ class ElectSyncOp(IRDLOperation):
 
     name = "nvvm.elect.sync"
     NEEDS: ClassVar = Needs("nvvm.elect.sync", Feature.ELECT)
+    EFFECTS: ClassVar = ORDERED
 
     membermask = opt_operand_def(i32)
     pred = result_def(i1)
 
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "($membermask^)? attr-dict `->` type($pred)"
 
 
@@ -323,11 +344,12 @@ class SetMaxRegisterOp(IRDLOperation):
 
     name = "nvvm.setmaxregister"
     NEEDS: ClassVar = Needs("nvvm.setmaxregister", Feature.SETMAXNREG)
+    EFFECTS: ClassVar = ORDERED
 
     reg_count = prop_def(IntegerAttr.constr(i32), prop_name="regCount")
     action = prop_def(RegisterActionAttr)
 
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "$action $regCount attr-dict"
 
 
@@ -337,10 +359,11 @@ class GriddepcontrolOp(IRDLOperation):
 
     name = "nvvm.griddepcontrol"
     NEEDS: ClassVar = Needs("nvvm.griddepcontrol", Feature.DEPENDENT_LAUNCH)
+    EFFECTS: ClassVar = ORDERED
 
     kind = prop_def(GridDepActionAttr)
 
-    traits = traits_def(*SYNCHRONISES)
+    traits = traits_def(DeclaredEffects())
     assembly_format = "$kind attr-dict"
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import Call, bind, call_builtin, did_you_mean
+from tlx_xdsl.frontend.calls import METHODS, bind, call_builtin, did_you_mean
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
 from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
@@ -34,12 +33,9 @@ from tlx_xdsl.frontend.values import (
     TupleValue,
     Value,
 )
+from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
-
 
 DESCRIPTOR_BYTES = 128
 """Size and alignment of a TMA descriptor (PTX ISA, "tensormap")."""
@@ -284,21 +280,6 @@ def _index_kind(visitor: Visitor, part: ast.expr) -> str:
 
 
 # --- methods --------------------------------------------------------------------------------------------------------
-
-
-def _set_buffer_overlap(call: Call) -> Value:
-    from tlx_xdsl.frontend.lower.tlx_storage import set_buffer_overlap
-
-    return set_buffer_overlap(call)
-
-
-def _overlap_signature(self: Any, overlap_def: Any) -> None: ...
-
-
-METHODS: dict[tuple[type[Any], str], tuple[Callable[[Call], Value], inspect.Signature]] = {
-    (StorageAliasSpec, "set_buffer_overlap"): (_set_buffer_overlap, inspect.signature(_overlap_signature)),
-}
-"""Methods by the class of the receiver, with the signature that their arguments are bound to."""
 
 
 def call_method(

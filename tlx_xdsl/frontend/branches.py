@@ -5,17 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.carry import Misfit, all_parts, assigned_names, bind_names, carried, forget, merged, runtime
+from tlx_xdsl.frontend.functions import refuse_early_return
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, parts, rebuild
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
+from tlx_xdsl.frontend.visitor import Visitor
 
 
 def contains_return(statements: Sequence[ast.stmt]) -> bool:
@@ -45,7 +43,7 @@ def visit_if(visitor: Visitor, node: ast.If) -> bool:
     visitor.locate(node)
     if contains_return((*node.body, *node.orelse)):
         if not visitor.builder.can_branch:
-            visitor.refuse_early_return(node)
+            refuse_early_return(visitor, node)
         return _branch(visitor, node, condition)
     _emit_if(visitor, node, condition)
     return False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation
@@ -22,11 +22,9 @@ from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
 
 V = TypeVar("V")
 OpT = TypeVar("OpT", bound=Operation)
@@ -251,6 +249,22 @@ def lowers(name: str) -> Callable[[Handler], Handler]:
 
     def register(handler: Handler) -> Handler:
         HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+METHODS: dict[tuple[type[Value], str], tuple[Handler, inspect.Signature]] = {}
+"""Methods by the class of the receiver, with the signature that their arguments are bound to."""
+
+
+def lowers_method(cls: type[Value], name: str, *parameters: str) -> Callable[[Handler], Handler]:
+    """Register the meaning of the method `name` of values of a class; its first parameter is the receiver."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
+
+    def register(handler: Handler) -> Handler:
+        METHODS[cls, name] = handler, signature
         return handler
 
     return register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import SSAValue
 
@@ -13,10 +13,8 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value, kind, parts, rebuild
+from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import pointer_type
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
 
 
 def assigned_names(statements: Sequence[ast.stmt]) -> list[str]:

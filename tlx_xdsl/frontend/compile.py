@@ -15,16 +15,19 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region
 
-# The handlers register themselves when they are imported.
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
+
+# The handlers of statements, expressions and the language's functions register themselves when they are imported.
+from tlx_xdsl.frontend import expressions as expressions
 from tlx_xdsl.frontend import lower as lower
+from tlx_xdsl.frontend import statements as statements
 from tlx_xdsl.frontend.arguments import Arguments, Signature
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.calls import did_you_mean
-from tlx_xdsl.frontend.functions import Unit
+from tlx_xdsl.frontend.functions import compile_body
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.frontend.visitor import Visitor
+from tlx_xdsl.frontend.visitor import Unit, Visitor
 
 
 def build_module(
@@ -56,8 +59,8 @@ def build_module(
     except CompilationError:
         raise
     except Exception as error:
-        told = internal_error(error)
-        raise source.error(source.tree, told.message, told.notes) from error
+        internal = internal_error(error)
+        raise source.error(source.tree, internal.message, internal.notes) from error
 
 
 def _build(
@@ -73,9 +76,8 @@ def _build(
     arguments = Arguments(visitor, block)
     for parameter in source.parameters:
         visitor.names[parameter.name] = arguments.add(parameter, signature, constexprs)
-    with builder.function(blocks), visitor.body("kernel"):
-        visitor.visit_body(source.tree.body)
-        visitor.finish()
+    with builder.function(blocks):
+        compile_body(visitor, "kernel")
     func = tt.FuncOp(
         symbol,
         FunctionType.from_lists([argument.type for argument in block.args], []),

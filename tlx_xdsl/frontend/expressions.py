@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tlx_xdsl.frontend import objects, semantic
 from tlx_xdsl.frontend.attributes import attribute_of, subscript_of
@@ -15,12 +14,10 @@ from tlx_xdsl.frontend.calls import did_you_mean
 from tlx_xdsl.frontend.carry import assignments
 from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
-from tlx_xdsl.frontend.functions import Argument, is_compile_time, python_value
+from tlx_xdsl.frontend.functions import is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.frontend.visitor import EXPRESSIONS, Argument, Visitor
 from tlx_xdsl.language.core import dtype, pointer_type
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -44,14 +41,6 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Gt: ">",
     ast.GtE: ">=",
 }
-
-
-def visit(visitor: Visitor, node: ast.expr) -> Value:
-    """Compile an expression."""
-    handler = _EXPRESSIONS.get(type(node))
-    if handler is None:
-        raise visitor.error(node, f"unsupported expression in a kernel: {construct(node)}")
-    return handler(visitor, node)
 
 
 # --- names and literals ---------------------------------------------------------------------------------------------
@@ -268,14 +257,9 @@ def _bool_op(visitor: Visitor, node: ast.BoolOp) -> Value:
             continue
         right = visitor.expression(operand)
         symbol = "&" if isinstance(node.op, ast.And) else "|"
-        left, right = as_condition(visitor, node, result), as_condition(visitor, operand, right)
+        left, right = visitor.as_condition(node, result), visitor.as_condition(operand, right)
         result = visitor.semantic(node, semantic.binary, symbol, left, right)
     return result
-
-
-def as_condition(visitor: Visitor, node: ast.AST, value: Value) -> Tensor:
-    """`value` as a runtime int1."""
-    return visitor.semantic(node, semantic.as_condition, value)
 
 
 def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:
@@ -284,7 +268,7 @@ def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:
         case ast.Not():
             if is_compile_time(value):
                 return Constexpr(not python_value(value))
-            return visitor.semantic(node, semantic.binary, "^", as_condition(visitor, node, value), Constexpr(True))
+            return visitor.semantic(node, semantic.binary, "^", visitor.as_condition(node, value), Constexpr(True))
         case ast.USub():
             return visitor.semantic(node, semantic.negate, value)
         case ast.UAdd():
@@ -322,22 +306,23 @@ def _call(visitor: Visitor, node: ast.Call) -> Value:
     return objects.call(visitor, node, callee, positional, keywords)
 
 
-_EXPRESSIONS: dict[type[ast.expr], Callable[[Visitor, Any], Value]] = {
-    ast.Constant: lambda visitor, node: Constexpr(node.value),
-    ast.Name: visit_name,
-    ast.Attribute: lambda visitor, node: attribute_of(visitor, node, visitor.expression(node.value)),
-    ast.Subscript: lambda visitor, node: subscript_of(visitor, node, visitor.expression(node.value)),
-    ast.Call: _call,
-    ast.BinOp: _bin_op,
-    ast.Compare: _compare,
-    ast.BoolOp: _bool_op,
-    ast.UnaryOp: _unary,
-    ast.IfExp: visit_ternary,
-    ast.Tuple: _tuple,
-    ast.List: _tuple,
-    ast.JoinedStr: _format,
-    ast.ListComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.NamedExpr: _walrus,
-}
-"""What each construct becomes."""
+EXPRESSIONS.update(
+    {
+        ast.Constant: lambda visitor, node: Constexpr(node.value),
+        ast.Name: visit_name,
+        ast.Attribute: lambda visitor, node: attribute_of(visitor, node, visitor.expression(node.value)),
+        ast.Subscript: lambda visitor, node: subscript_of(visitor, node, visitor.expression(node.value)),
+        ast.Call: _call,
+        ast.BinOp: _bin_op,
+        ast.Compare: _compare,
+        ast.BoolOp: _bool_op,
+        ast.UnaryOp: _unary,
+        ast.IfExp: visit_ternary,
+        ast.Tuple: _tuple,
+        ast.List: _tuple,
+        ast.JoinedStr: _format,
+        ast.ListComp: _comprehension,
+        ast.GeneratorExp: _comprehension,
+        ast.NamedExpr: _walrus,
+    }
+)

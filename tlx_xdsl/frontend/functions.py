@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Generator, Hashable, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, SymbolRefAttr
@@ -25,55 +23,8 @@ from tlx_xdsl.frontend.carry import all_parts, runtime
 from tlx_xdsl.frontend.foreign import compile_time
 from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.values import NONE, Constexpr, TupleValue, Value, kind, parts, rebuild
+from tlx_xdsl.frontend.visitor import Argument, Caller, Compiled, EarlyReturn, Returns, Visitor
 from tlx_xdsl.language.core import constexpr
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
-
-Argument: TypeAlias = tuple[ast.AST, Value]
-"""An argument of a call, and where it stands."""
-
-
-class EarlyReturn(Exception):
-    """A function returns from a branch where the caller's code can't branch: the call must stay a call."""
-
-
-@dataclass
-class Compiled:
-    """A function that has become a `tt.func` of its own."""
-
-    symbol: str
-    result: Value
-    """What it returns; its IR values are those of the function's `tt.return`."""
-
-
-@dataclass
-class Unit:
-    """What the functions of one module share while it is compiled."""
-
-    capability: int = 90
-    """Compute capability of the target, such as 90 for sm_90a."""
-    debug: bool = False
-    """Whether `tl.device_assert` has an effect."""
-    num_warps: int = 4
-    """Warps that run what is compiled now: those of the program, or of the task that we are in."""
-    num_ctas: int = 1
-    """CTAs of a cluster that work on one tensor."""
-    clustered: bool = False
-    """Whether a cluster has several CTAs."""
-    functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
-    compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
-    replica_ids: list[int] = field(default_factory=list[int])
-    """Replica of each task that we are in, outermost first."""
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Where a function is called from."""
-
-    visitor: Visitor
-    node: ast.AST
-
 
 # --- calls ----------------------------------------------------------------------------------------------------------
 
@@ -156,9 +107,7 @@ def _default(parameter: Parameter) -> Value:
 def _inline(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
     inner = visitor.inside(source, Caller(visitor, node))
     inner.names.update(bound)
-    with inner.body("inline"):
-        inner.visit_body(source.tree.body)
-        return inner.finish()
+    return compile_body(inner, "inline")
 
 
 def _call(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
@@ -191,9 +140,8 @@ def _compile(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[
             hint(argument, name)
         inner.names[name] = rebuild(value, iter(arguments))
     blocks = [entry]
-    with builder.function(blocks), inner.body("function"):
-        inner.visit_body(source.tree.body)
-        result = inner.finish()
+    with builder.function(blocks):
+        result = compile_body(inner, "function")
     symbol = f"{source.name}__{len(unit.compiled)}"
     func = tt.FuncOp(
         symbol,
@@ -210,35 +158,29 @@ def _compile(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[
 # --- returns --------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Returns:
-    """How the body that is being compiled returns."""
-
-    style: str
-    """`kernel`: nothing, by `tt.return`. `function`: values, by `tt.return`. `inline`: into the caller's code."""
-    depth: int
-    """The builder's depth where the body starts: a return deeper than that stands in a region."""
-    value: Value | None = None
-    """What the first `return` returns: the others must be of its kind."""
-    exit: Block | None = None
-    """Where the returns of an inlined function meet when there are several."""
-
-
-def misplaced_return(visitor: Visitor, node: ast.AST) -> CompilationError:
+def _misplaced_return(visitor: Visitor, node: ast.AST) -> CompilationError:
     """The error that a `return` stands where control can't leave."""
     return visitor.error(
         node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
     )
 
 
-def visit_return(visitor: Visitor, node: ast.Return) -> None:
+def refuse_early_return(visitor: Visitor, node: ast.AST) -> None:
+    """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
+    if visitor.returns.style == "inline" and visitor.returns.depth == visitor.builder.depth:
+        raise EarlyReturn
+    raise _misplaced_return(visitor, next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return)))
+
+
+def visit_return(visitor: Visitor, node: ast.Return) -> bool:
     """`return` or `return value`."""
     returns = visitor.returns
     if visitor.builder.depth != returns.depth:
-        raise misplaced_return(visitor, node)
+        raise _misplaced_return(visitor, node)
     value = NONE if node.value is None else runtime(visitor, node, visitor.expression(node.value))
     visitor.locate(node)
     _return(visitor, node, value)
+    return True
 
 
 def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
@@ -265,9 +207,14 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
         builder.insert(cf.BranchOp(returns.exit, *parts(value)))
 
 
-def finish(visitor: Visitor) -> Value:
-    """End a body: a way that reaches its end returns None. The result is what the function returns."""
-    returns, builder = visitor.returns, visitor.builder
+def compile_body(visitor: Visitor, style: str) -> Value:
+    """Compile a function's body, for the `style` of `Returns`; the result is what the function returns.
+
+    A path that reaches the end of the body returns None.
+    """
+    builder = visitor.builder
+    returns = visitor.returns = Returns(style, builder.depth)
+    visitor.visit_body(visitor.source.tree.body)
     if not visitor.returned:
         visitor.locate(visitor.source.tree.body[-1])
         _return(visitor, visitor.source.tree.body[-1], NONE)
@@ -276,13 +223,6 @@ def finish(visitor: Visitor) -> Value:
         assert returns.value is not None
         return rebuild(returns.value, iter(returns.exit.args))
     return NONE if returns.value is None else returns.value
-
-
-@contextmanager
-def body(visitor: Visitor, style: str) -> Generator[None]:
-    """Compile a function's body inside the `with`."""
-    visitor.returns = Returns(style, visitor.builder.depth)
-    yield
 
 
 _AT_RUN_TIME = {

@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
@@ -29,12 +29,11 @@ from tlx_xdsl.frontend.carry import (
     forget,
     runtime,
 )
+from tlx_xdsl.frontend.expressions import arguments
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
 
 
 def _located_block(visitor: Visitor, types: Sequence[Attribute]) -> Block:
@@ -127,7 +126,7 @@ def _range(visitor: Visitor, node: ast.For) -> _Range | None:
     name = "range" if function is range else builtin_name(function)
     if name not in ("range", "tl.range", "tl.static_range"):
         return None
-    positional, keywords = visitor.arguments(node.iter)
+    positional, keywords = arguments(visitor, node.iter)
     if function is range:
         if keywords or not 1 <= len(positional) <= 3:
             raise visitor.error(node.iter, f"range takes 1 to 3 positional arguments, found {len(positional)}")
@@ -193,7 +192,7 @@ def _unroll(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
         for name in declared:
             visitor.names.pop(name, None)
         visitor.names[target] = Constexpr(index)
-        visitor.visit_loop_body(node.body)
+        visitor.visit_body(node.body)
 
 
 def _emit_for(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:
@@ -215,7 +214,7 @@ def _emit_for(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None
             # scf.for counts upwards only: from `stop` + 1 to `start`, read from the other end.
             position = semantic.binary(builder, "+", semantic.binary(builder, "-", stop, position), start)
         visitor.names[target] = position
-        visitor.visit_loop_body(node.body)
+        visitor.visit_body(node.body)
         builder.location = location
         builder.insert(scf.YieldOp(*all_parts(_next(visitor, node, names, initial))))
     # The counter has no value when the loop never ran.
@@ -280,7 +279,7 @@ def visit_while(visitor: Visitor, node: ast.While) -> None:
         builder.insert(scf.ConditionOp(condition.ssa, *before.args))
     with builder.at_end_of(after):
         bind_names(visitor, names, initial, after.args)
-        visitor.visit_loop_body(node.body)
+        visitor.visit_body(node.body)
         builder.location = location
         builder.insert(scf.YieldOp(*all_parts(_next(visitor, node, names, initial))))
     _leave(visitor, node, outer)
@@ -297,6 +296,6 @@ def _loop_test(visitor: Visitor, node: ast.expr) -> tuple[Value, dict[str, Attri
         callee = visitor.expression(node.func)
         function: Any = callee.value if isinstance(callee, Constexpr) else None
         if builtin_name(function) == "tl.condition":
-            call = bind(visitor, node, "tl.condition", inspect.signature(function), *visitor.arguments(node))
+            call = bind(visitor, node, "tl.condition", inspect.signature(function), *arguments(visitor, node))
             return call.args["arg1"], _licm_option(call)
     return visitor.expression(node), {}

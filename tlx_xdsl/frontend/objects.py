@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.frontend import semantic
@@ -14,7 +14,7 @@ from tlx_xdsl.frontend.attributes import call_method
 from tlx_xdsl.frontend.calls import bound_arguments, call_builtin
 from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
-from tlx_xdsl.frontend.functions import Argument, bind_python, is_compile_time
+from tlx_xdsl.frontend.functions import bind_python, call_jitted, is_compile_time
 from tlx_xdsl.frontend.source import KernelSource, says_constexpr
 from tlx_xdsl.frontend.values import (
     Aggregate,
@@ -26,10 +26,8 @@ from tlx_xdsl.frontend.values import (
     Value,
     describe_object,
 )
+from tlx_xdsl.frontend.visitor import Argument, Visitor
 from tlx_xdsl.language.core import builtin_name, constexpr
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
 
 _ANY_ARGUMENTS: tuple[Any, ...] = (
     abs, bool, bytes, dict, divmod, float, int, len, list, max, min, pow, range, repr, reversed, round, set,
@@ -62,7 +60,7 @@ def _call_function(
     if builtin_name(function) is not None:
         return call_builtin(visitor, node, function, positional, keywords)
     if (source := source_of(function)) is not None:
-        return visitor.call_jitted(node, source, positional, keywords)
+        return call_jitted(visitor, node, source, positional, keywords)
     if (python := constexpr_function_of(function)) is not None:
         return bind_python(visitor, node, python, positional, keywords)
     if (cls := aggregate_of(function)) is not None:
@@ -157,7 +155,7 @@ def _make_aggregate(
     else:
         source = source_of(init) or KernelSource(inspect.unwrap(constexpr_function_of(init) or init))
         new = NewAggregate(shown, names, {})
-        visitor.call_jitted(node, source, [(node.func, new), *positional], keywords)
+        call_jitted(visitor, node, source, [(node.func, new), *positional], keywords)
         items = new.items
     for name in names:
         if name not in items:
@@ -178,7 +176,7 @@ def _make_aggregate(
 
 # --- functions of Python that mean something for runtime values -----------------------------------------------------
 
-_Special = Callable[["Visitor", ast.Call, Sequence[Argument], dict[str, Argument]], Value | None]
+_Special = Callable[[Visitor, ast.Call, Sequence[Argument], dict[str, Argument]], Value | None]
 
 
 def _minmax(name: str) -> _Special:

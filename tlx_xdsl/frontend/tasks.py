@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Region
@@ -15,11 +15,10 @@ from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.captures import isolate
+from tlx_xdsl.frontend.expressions import arguments
 from tlx_xdsl.frontend.values import Constexpr
+from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import builtin_name
-
-if TYPE_CHECKING:
-    from tlx_xdsl.frontend.visitor import Visitor
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | Non
     name = builtin_name(function)
     if name is None:
         return None, None
-    return name, bind(visitor, expression, name, inspect.signature(function), *visitor.arguments(expression))
+    return name, bind(visitor, expression, name, inspect.signature(function), *arguments(visitor, expression))
 
 
 def _tasks(visitor: Visitor, body: Sequence[ast.stmt]) -> list[Task]:
@@ -192,7 +191,7 @@ def _in_task(visitor: Visitor, task: Task, replica: int) -> None:
     outer, unit = dict(visitor.names), visitor.unit
     warps, unit.num_warps = unit.num_warps, task.num_warps
     visitor.replica_ids.append(replica)
-    visitor.visit_loop_body(task.node.body)
+    visitor.visit_body(task.node.body)
     visitor.replica_ids.pop()
     unit.num_warps = warps
     visitor.names = outer

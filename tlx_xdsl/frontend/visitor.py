@@ -1,29 +1,87 @@
-"""Walks the syntax tree of a kernel, or of a function that it calls: names and statements."""
+"""The state of the walk over the syntax tree of one function, on which all constructs of kernels are built.
+
+What a statement or an expression becomes is registered in `STATEMENTS` and `EXPRESSIONS` by the modules that know it;
+they import this module, which knows none of them.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
+from xdsl.ir import Block
 
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.frontend import assertions, branches, expressions, functions, loops, tasks
+from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import Builder, hint
-from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.constructs import construct
-from tlx_xdsl.frontend.functions import Argument, Caller, EarlyReturn, Returns, Unit
-from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
-from tlx_xdsl.language.core import constexpr
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Argument: TypeAlias = tuple[ast.AST, Value]
+"""An argument of a call, and where it stands."""
+
+
+class EarlyReturn(Exception):
+    """A function returns from a branch where the caller's code can't branch: the call must stay a call."""
+
+
+@dataclass
+class Compiled:
+    """A function that has become a `tt.func` of its own."""
+
+    symbol: str
+    result: Value
+    """What it returns; its IR values are those of the function's `tt.return`."""
+
+
+@dataclass
+class Unit:
+    """What the functions of one module share while it is compiled."""
+
+    capability: int = 90
+    """Compute capability of the target, such as 90 for sm_90a."""
+    debug: bool = False
+    """Whether `tl.device_assert` has an effect."""
+    num_warps: int = 4
+    """Warps that run what is compiled now: those of the program, or of the task that we are in."""
+    num_ctas: int = 1
+    """CTAs of a cluster that work on one tensor."""
+    clustered: bool = False
+    """Whether a cluster has several CTAs."""
+    functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
+    compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
+    replica_ids: list[int] = field(default_factory=list[int])
+    """Replica of each task that we are in, outermost first."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Where a function is called from."""
+
+    visitor: Visitor
+    node: ast.AST
+
+
+@dataclass
+class Returns:
+    """How the body that is being compiled returns."""
+
+    style: str
+    """`kernel`: nothing, by `tt.return`. `function`: values, by `tt.return`. `inline`: into the caller's code."""
+    depth: int
+    """The builder's depth where the body starts: a return deeper than that stands in a region."""
+    value: Value | None = None
+    """What the first `return` returns: the others must be of its kind."""
+    exit: Block | None = None
+    """Where the returns of an inlined function meet when there are several."""
+
 
 _FUNCTION_NAME = re.compile(r"\Atl\.\w+: ")
 """What the message about a function of the language begins with."""
@@ -74,14 +132,6 @@ class Visitor:
             inner._call_site = self.builder.location
         return inner
 
-    def body(self, style: str) -> AbstractContextManager[None]:
-        """Compile the function's body inside the `with`; see `functions.Returns` for the style."""
-        return functions.body(self, style)
-
-    def finish(self) -> Value:
-        """End the function's body, and get what it returns."""
-        return functions.finish(self)
-
     # --- errors and places -------------------------------------------------------------------------------------
 
     def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
@@ -104,64 +154,28 @@ class Visitor:
         place = self.source.location(node)
         self.builder.location = _located(place.filename, place.line, place.column, self._call_site)
 
-    def refuse_early_return(self, node: ast.AST) -> None:
-        """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
-        if self.returns.style == "inline" and self.returns.depth == self.builder.depth:
-            raise EarlyReturn
-        place = next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return))
-        raise functions.misplaced_return(self, place)
-
     # --- statements --------------------------------------------------------------------------------------------
 
     def visit_body(self, statements: Sequence[ast.stmt]) -> bool:
         """Compile statements in order; return whether every way through them returns from the function."""
         for statement in statements:
             self.locate(statement)
+            handler = STATEMENTS.get(type(statement))
+            if handler is None:
+                raise self.error(statement, f"unsupported statement in a kernel: {construct(statement)}")
             try:
-                returned = self._visit_statement(statement)
+                returned = handler(self, statement)
             except (CompilationError, EarlyReturn):
                 raise
             except Exception as error:
-                told = internal_error(error)
-                raise self.error(statement, told.message, told.notes) from error
+                internal = internal_error(error)
+                raise self.error(statement, internal.message, internal.notes) from error
             if returned:
                 # What follows can't be reached.
                 self.returned = True
                 return True
         self.returned = False
         return False
-
-    def visit_loop_body(self, statements: Sequence[ast.stmt]) -> None:
-        """Compile the statements of a loop or a task, which never return."""
-        self.visit_body(statements)
-
-    def _visit_statement(self, node: ast.stmt) -> bool:
-        match node:
-            case ast.If():
-                return branches.visit_if(self, node)
-            case ast.Return():
-                functions.visit_return(self, node)
-                return True
-            case _:
-                handler = _STATEMENTS.get(type(node))
-                if handler is None:
-                    raise self.error(node, f"unsupported statement in a kernel: {construct(node)}")
-                handler(self, node)
-                return False
-
-    def visit_expression_statement(self, node: ast.Expr) -> None:
-        """An expression on its own; a string is a docstring or a comment."""
-        if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
-            self.expression(node.value)
-
-    def visit_assign(self, node: ast.Assign) -> None:
-        """`target = value`."""
-        value = self.expression(node.value)
-        if any(not isinstance(target, ast.Attribute) for target in node.targets):
-            # A field of an aggregate takes the value as it is: it may be a constexpr.
-            value = runtime(self, node.value, value)
-        for target in node.targets:
-            self.assign(target, value)
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind `target`, a name or a tuple of names, to `value`."""
@@ -175,9 +189,10 @@ class Visitor:
         elif isinstance(target, ast.Attribute):
             self._assign_attribute(target, value)
         else:
-            raise self._not_assignable(target)
+            raise self.not_assignable(target)
 
-    def _not_assignable(self, target: ast.expr) -> CompilationError:
+    def not_assignable(self, target: ast.expr) -> CompilationError:
+        """The error that nothing can be assigned to `target`."""
         what = f"cannot assign to {construct(target)} in a kernel"
         if isinstance(target, ast.Subscript):
             what += ": write to memory with tl.store, to a buffer with tlx.local_store"
@@ -215,54 +230,26 @@ class Visitor:
                 return tuple(Constexpr(item) for item in cast(Sequence[Any], items))
         return None
 
-    def visit_annotated_assign(self, node: ast.AnnAssign) -> None:
-        """`name: annotation = value`."""
-        if node.value is None or not isinstance(node.target, ast.Name):
-            raise self.error(node, "an annotation needs a name and a value")
-        value = self.expression(node.value)
-        annotation = self.expression(node.annotation)
-        if not (isinstance(annotation, Constexpr) and annotation.value is constexpr):
-            self.assign(node.target, runtime(self, node.value, value))
-            return
-        if not functions.is_compile_time(value):
-            raise self.error(node.value, f"'{node.target.id}' is declared constexpr, found {value.describe()}")
-        if node.target.id in self.names:
-            raise self.error(node, f"the constexpr '{node.target.id}' is already defined")
-        self.names[node.target.id] = value
-
-    def visit_augmented_assign(self, node: ast.AugAssign) -> None:
-        """`name += value` and the like."""
-        if not isinstance(node.target, ast.Name):
-            raise self._not_assignable(node.target)
-        current = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-        value = expressions.binary(self, node, node.op, current, self.expression(node.value))
-        self.assign(node.target, runtime(self, node, value))
-
     # --- expressions -------------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr) -> Value:
         """Compile an expression."""
-        return expressions.visit(self, node)
-
-    def name(self, node: ast.Name) -> Value:
-        """What a name stands for."""
-        return expressions.visit_name(self, node)
-
-    def arguments(self, node: ast.Call) -> tuple[list[Argument], dict[str, Argument]]:
-        """The positional and the keyword arguments of a call."""
-        return expressions.arguments(self, node)
+        handler = EXPRESSIONS.get(type(node))
+        if handler is None:
+            raise self.error(node, f"unsupported expression in a kernel: {construct(node)}")
+        return handler(self, node)
 
     def semantic(self, node: ast.AST, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function of `semantic` at the place of `node`; its errors are located there."""
         self.locate(node)
         try:
             return function(self.builder, *args)
-        except SemanticError as error:
+        except semantic.SemanticError as error:
             raise self.error(node, str(error)) from error
 
     def as_condition(self, node: ast.AST, value: Value) -> Tensor:
         """`value` as a runtime int1."""
-        return expressions.as_condition(self, node, value)
+        return self.semantic(node, semantic.as_condition, value)
 
     def branch_condition(self, node: ast.AST, value: Value, what: str) -> Tensor:
         """`value` as the condition of a branch or a loop: a scalar int1."""
@@ -273,22 +260,9 @@ class Visitor:
             raise self.error(node, f"{what} needs a scalar condition, found {condition.describe()}")
         return condition
 
-    def call_jitted(
-        self, node: ast.AST, source: KernelSource, positional: Sequence[Argument], keywords: dict[str, Argument]
-    ) -> Value:
-        """Call a jitted function at this place."""
-        return functions.call_jitted(self, node, source, positional, keywords)
 
+EXPRESSIONS: dict[type[ast.expr], Callable[[Visitor, Any], Value]] = {}
+"""The value of each expression."""
 
-_STATEMENTS: dict[type[ast.stmt], Callable[[Visitor, Any], None]] = {
-    ast.Assign: Visitor.visit_assign,
-    ast.AnnAssign: Visitor.visit_annotated_assign,
-    ast.AugAssign: Visitor.visit_augmented_assign,
-    ast.Expr: Visitor.visit_expression_statement,
-    ast.For: loops.visit_for,
-    ast.While: loops.visit_while,
-    ast.With: tasks.visit_with,
-    ast.Assert: assertions.visit_assert,
-    ast.Pass: lambda visitor, node: None,
-}
-"""What each statement that never returns becomes."""
+STATEMENTS: dict[type[ast.stmt], Callable[[Visitor, Any], bool | None]] = {}
+"""The meaning of each statement: a handler says whether every path through the statement returns from the function."""

@@ -18,10 +18,11 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.plan import FunctionPlan, Planner, fault_of
+from tlx_xdsl.interpreter.machine import Task
+from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -39,7 +40,7 @@ class LaneGraph:
         self._numbers = {block: number for number, block in enumerate(blocks)}
 
     def run(self, task: Task, mask: Mask, values: Sequence[Array]) -> list[Array]:
-        """Run from the first block to the ends of the region, always the lanes that are furthest behind."""
+        """Run from the first block to the ends of the region, always the lanes that have advanced least."""
         pending: dict[int, tuple[Mask, list[Array]]] = {0: (mask, list(values))}
         results: tuple[Mask, list[Array]] | None = None
         while pending:

@@ -12,6 +12,7 @@ import numpy as np
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import deadlock
+from tlx_xdsl.interpreter.endings import check_end
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 
@@ -59,7 +60,7 @@ def run_clusters(
     They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for
     what a later one writes, and the next ones go on beside it.
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
-    Raises Fault for what a kernel does wrong; what it leaves behind is reported as warnings.
+    Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
     waiting = list(firsts)
     idle = [] if idle is None else idle
@@ -75,7 +76,7 @@ def run_clusters(
             if state is _ENDED:
                 stuck = 0
                 with _noted(current.cluster):
-                    current.cluster.finish()
+                    check_end(current.cluster)
                 idle.append(current.cluster)
                 yield current.cluster.time - current.began
                 continue

@@ -5,34 +5,29 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.deadlock import barrier_notes
-from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.code import Plan
+from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
+from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
-from tlx_xdsl.interpreter.memory import Memory, Placement
-from tlx_xdsl.interpreter.task import Task
-from tlx_xdsl.interpreter.unwritten import Leniency
-from tlx_xdsl.text.diagnostics import report_warning
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.plan import Plan
-    from tlx_xdsl.interpreter.tensor_core import TensorCore
+from tlx_xdsl.interpreter.memory import Memory, Placement, View
+from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.registry import Coroutine, Waiting
+from tlx_xdsl.interpreter.unwritten import UninitializedReadPolicy
+from tlx_xdsl.interpreter.users import lines
+from tlx_xdsl.numerics.arrays import Array
 
 TMEM_BYTES = 128 * 512 * 4
 """Tensor memory of a multiprocessor: 128 lanes x 512 columns of 32 bits (PTX ISA, "Tensor Memory Addressing")."""
 
-WAITED_FOR = ("TMA store", "cp.async", "wgmma")
-"""Asynchronous operations that a task waits for itself: they read its memory, or write it, until they are done."""
-
 
 class Observer(Protocol):
-    """Is told what happens, for a trace: every turn ends in `ran` or `completed`."""
+    """Receives what happens, for a trace: every turn ends in `ran` or `completed`."""
 
     def began(self, cluster: Cluster) -> None:
         """The thread blocks of a cluster stand at their programs."""
@@ -67,9 +62,186 @@ class Launch:
     """Thread blocks of a cluster along each axis."""
     arguments: Sequence[Any] = ()
     warns_of_unwritten: bool = False
-    """Whether a read of memory that nobody has written is only warned of, instead of a fault."""
+    """Whether a read of uninitialized memory is only warned of, instead of a fault."""
     in_issue_order: bool = False
     """Whether all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
+
+
+class Task:
+    """One region of code on its warps."""
+
+    def __init__(self, block: ThreadBlock, name: str, number: int, warps: int, frame: list[Any], clock: Clock):
+        self.block = block
+        self.name = name
+        """`the default task` or `partition 0`."""
+        self.number = number
+        """0 for the default task, else the number of the partition, from 1."""
+        self.warps = warps
+        self.frame = frame
+        """The value of each SSA value of the function that runs, by its slot."""
+        self.agent = block.cluster.new_agent()
+        """Makes what it does itself to the shared memory of its thread block."""
+        self.remote_agent = block.cluster.new_agent()
+        """Makes what it stores to the shared memory of others."""
+        self.tensor_agent = block.cluster.new_agent()
+        """Makes what it does to tensor memory, which it waits for where it stands."""
+        block.agents.update((self.agent, self.remote_agent))
+        block.remote_agents.add(self.remote_agent)
+        self.fenced = Clock()
+        """What its fences have released to the cluster: a relaxed arrival there releases it."""
+        self.clock = clock
+        self.clock.seen[self.agent] = 1
+        self.coroutine: Coroutine | None = None
+        self.waiting: Waiting | None = None
+        self.op: Operation | None = None
+        """The operation that it is at: others have had their turn before it, or inside."""
+        self.ended = False
+        self.passed: tuple[Operation, Mbarrier] | None = None
+        """Where it has waited at an mbarrier last."""
+        self.turns = 0
+        """How often it has run."""
+        self.queues: dict[str, Queue] = {}
+        self.tensor_core: TensorCore | None = None
+        """What it has issued to Blackwell's tensor cores."""
+        self.cluster_phase: int | None = None
+        """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
+        self.init_fences = 0
+        """Fences so far that release initialised mbarriers to the cluster."""
+        self.init_mark = block.cluster.new_mark()
+        """The agent whose steps they are."""
+        self.notes = 0
+        """Waits and arrivals at mbarriers so far."""
+        self.mark = block.cluster.new_mark()
+        """The agent whose steps they are: who sees what comes after one knows of it."""
+        self.groups: list[int] = []
+        """For each group of cp.async that it has committed, the number of its last copy."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that run it."""
+        return self.warps * 32
+
+    @property
+    def label(self) -> str:
+        """Its name, with its thread block where there are several."""
+        return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
+
+    def story(self) -> list[str]:
+        """What it has waited for last, for the report of a race."""
+        if self.passed is None:
+            return [f"{self.label} has waited at no mbarrier so far"]
+        op, barrier = self.passed
+        story = [f"{self.label} has last waited at '{barrier.name}', at {location_of(op)}; that phase had got:"]
+        return story + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
+
+    # Knowledge -------------------------------------------------------------------------------------------------------
+
+    def actor(self, op: Operation, view: View) -> Actor:
+        """Return the agent and step of an access to a buffer that this task makes now."""
+        agent = self.agent
+        if view.memory is self.block.tensor:
+            agent = self.tensor_agent
+        elif view.memory.rank != self.block.rank:
+            agent = self.remote_agent
+        return Actor(agent, self.clock.seen.setdefault(agent, 1), op, self.label)
+
+    def release(self) -> Clock:
+        """Return what this task knows, for others to acquire; what it does from now on is not in it."""
+        released = self.clock.copy()
+        self._step()
+        return released
+
+    def release_performed(self) -> Clock:
+        """Return what a thread block may rely on after an arrival that releases nothing to it.
+
+        Asynchronous operations that were waited for are over, and so is what other thread blocks have released to this
+        one; what the tasks of this one do themselves need not be.
+        """
+        return self.release().without(self.block.agents)
+
+    def fence_cluster(self, *, shared_only: bool = False) -> None:
+        """Release what is known with the relaxed arrivals from now on; if `shared_only`, not stores to elsewhere."""
+        known = self.release()
+        self.fenced = known.without(self.block.remote_agents) if shared_only else known
+
+    def note(self) -> None:
+        """Count a wait or an arrival at an mbarrier."""
+        self.notes += 1
+        self.clock.observe(self.mark, self.notes)
+
+    def acquire(self, clock: Clock) -> None:
+        """Acquire what others have released."""
+        self.clock.join(clock)
+
+    def fence(self) -> None:
+        """Make all that is known visible to the async proxy; what this task writes from now on is not in it."""
+        self.clock.fence()
+        self._step()
+
+    def _step(self) -> None:
+        for agent in (self.agent, self.remote_agent, self.tensor_agent):
+            if agent in self.clock.seen:
+                self.clock.seen[agent] += 1
+
+    # Memory ----------------------------------------------------------------------------------------------------------
+
+    def read(self, op: Operation, view: View) -> Array:
+        """Read a buffer.
+
+        Raises Fault for a race, and for bytes that were not written.
+        """
+        view.cell.read(self.actor(op, view), self.clock, view.name)
+        return view.read(op)
+
+    def write(self, op: Operation, view: View, values: Array) -> None:
+        """Write a buffer.
+
+        Raises Fault for a race.
+        """
+        view.cell.overwrite(self.actor(op, view), self.clock, view.name)
+        view.write(values)
+
+    def reach(self, op: Operation, view: View, agent: int, step: int) -> None:
+        """Note that this task, or a transfer that it issues, uses a buffer, which may be another thread block's.
+
+        Raises Fault when nothing says that the other thread block has started.
+        """
+        if view.memory.rank == self.block.rank:
+            return
+        other = self.block.cluster.blocks[view.memory.rank]
+        if not self.clock.knows(other.presence, 1):
+            raise fault_at(
+                op,
+                f"{self.label} uses '{view.name}', and nothing orders that after the start of CTA {other.rank}",
+                ("a tlx.cluster_barrier() before it does",),
+            )
+        other.visits[agent] = (step, op)
+
+    # Asynchronous operations -----------------------------------------------------------------------------------------
+
+    def queue(self, kind: str, *, in_order: bool, key: str | None = None, over: str = "") -> Queue:
+        """The queue for operations of this task of a kind, such as `wgmma`; `over` says what their end is known by."""
+        key = key or kind
+        if (queue := self.queues.get(key)) is None:
+            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
+            queue.over = over or OVER.get(kind, "")
+            self.queues[key] = queue
+        return queue
+
+    def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
+        """Start an asynchronous operation."""
+        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.passed_on))
+
+    def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
+        """Wait until the transfers of a queue up to `number` are complete, and acquire that."""
+        yield Waiting(
+            op,
+            lambda: queue.done >= number,
+            lambda: f"waits for the {queue.kind} number {queue.done + 1} of {queue.owner}",
+        )
+        queue.waited = max(queue.waited, number)
+        queue.wait = op
+        self.clock.observe(queue.agent, number)
 
 
 class ThreadBlock:
@@ -80,16 +252,12 @@ class ThreadBlock:
         self.rank = rank
         """In the cluster (PTX: %cluster_ctarank)."""
         self.program: tuple[int, int, int] = (0, 0, 0)
-        leniency = cluster.leniency
-        self.shared = Memory(
-            "shared memory", 1 << 16, rank, grows=True, placement=cluster.shared_placement, leniency=leniency
-        )
-        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, placement=cluster.tensor_placement, leniency=leniency)
+        reads = cluster.uninitialized_reads
+        self.shared = Memory("shared memory", 1 << 16, rank, cluster.shared_placement, reads, grows=True)
+        self.tensor = Memory("tensor memory", TMEM_BYTES, rank, cluster.tensor_placement, reads)
         self.named_barriers: dict[int, NamedBarrier] = {}
         self.scratch: dict[Operation, int] = {}
         """Addresses of the global memory that each program here has for itself, by what asks for it."""
-        self.tasks: list[Task] = []
-        """The tasks that have not ended."""
         self.main: Task | None = None
         """The default task."""
         self.crew: list[Task] = []
@@ -111,12 +279,11 @@ class ThreadBlock:
         """A new task, which has no code yet."""
         if self.main is None:
             self.presence = self.cluster.new_mark()
-            clock.learn(self.presence, 1)
+            clock.observe(self.presence, 1)
         task = Task(self, name, number, warps, frame, clock)
         if self.main is None:
             self.main = task
             self.crew = [task]
-        self.tasks.append(task)
         self.cluster.tasks.append(task)
         return task
 
@@ -132,13 +299,13 @@ class Cluster:
     busy: dict[Queue, None] = field(default_factory=dict[Queue, None])
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
-    tensor_cores: list[TensorCore] = field(default_factory=list["TensorCore"])
+    tensor_cores: list[TensorCore] = field(default_factory=list[TensorCore])
     """What tasks have issued to tensor cores, on Blackwell."""
     marks: set[int] = field(default_factory=set[int])
-    """Agents that stand for a fact, and access no memory: even a barrier that orders no memory tells of them."""
+    """Agents that stand for a fact, and access no memory: even a barrier that orders no memory releases them."""
     passed_on: set[int] = field(default_factory=set[int])
-    """The agents of which an asynchronous operation tells what its task knew, when it is over: those facts, and other
-    asynchronous operations. What its task itself has written is not told."""
+    """The agents of which the end of an asynchronous operation releases what its task knew: those facts, and other
+    asynchronous operations. What its task itself has written is not among them."""
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
@@ -157,14 +324,13 @@ class Cluster:
     observer: Observer | None = None
     shared_placement: Placement = field(default_factory=Placement)
     tensor_placement: Placement = field(default_factory=Placement)
-    leniency: Leniency | None = None
-    """What goes on where bytes are read that nobody has written, if the launch wants that."""
+    uninitialized_reads: UninitializedReadPolicy = field(default_factory=UninitializedReadPolicy)
     _agents: int = 0
     _serial: int = 0
 
     def __post_init__(self) -> None:
         if self.launch.warns_of_unwritten:
-            self.leniency = Leniency(lambda: self.note)
+            self.uninitialized_reads.note = lambda: self.note
         x, y, z = self.launch.cluster
         self.blocks.extend(ThreadBlock(self, rank) for rank in range(x * y * z))
 
@@ -193,7 +359,6 @@ class Cluster:
             block.shared.clear()
             block.tensor.clear()
             block.named_barriers.clear()
-            block.tasks.clear()
             block.main = None
             block.crew = []
             block.visits.clear()
@@ -209,85 +374,19 @@ class Cluster:
             where = f"the cluster of programs {first} to {self.blocks[-1].program}"
         return f"in {where}, {self.schedule}" if self.schedule else f"in {where}"
 
-    def finish(self) -> None:
-        """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results.
-
-        Raises Fault for a use of a thread block's memory that the block need not have lived to see.
-        """
-        for queue in self.queues:
-            if queue.kind in WAITED_FOR and queue.waited < queue.issued and queue.last is not None:
-                self._warn(
-                    queue.last,
-                    f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
-                )
-        for core in self.tensor_cores:
-            main = self.blocks[core.rank].main
-            assert main is not None
-            for agent, (number, op) in core.last.items():
-                if not main.clock.knows(agent, number):
-                    self._warn(op, f"{core.queue.owner} ends, and nothing has waited for this to be complete")
-        for block in self.blocks:
-            assert block.main is not None
-            for agent, (step, op) in block.visits.items():
-                if not block.main.clock.knows(agent, step):
-                    raise fault_at(
-                        op,
-                        f"the memory of CTA {block.rank} is used, and nothing keeps that CTA from ending before",
-                        ("a tlx.cluster_barrier() at the end of the kernel does",),
-                    )
-            self._check_barriers(block)
-            for named in block.named_barriers.values():
-                if named.arrived:
-                    self._warn(
-                        op := next(iter(named.ops.values())),
-                        f"named barrier {named.number} ends with {named.arrived} of {named.threads} threads arrived",
-                        named.others(op),
-                    )
-
-    def _check_barriers(self, block: ThreadBlock) -> None:
-        """Warn of the mbarriers that a thread block leaves."""
-        for barrier in block.shared.barriers.values():
-            self.check_barrier(barrier)
-            if (ended := block.shared.ended) is not None:
-                self._warn(
-                    barrier.op,
-                    f"nothing ends the life of '{barrier.name}' (mbarrier.inval), as it is done for others: stock "
-                    "Triton may give its memory to another buffer while it is in use",
-                    (f"such as at {place(ended)}",),
-                )
-
-    def check_barrier(self, barrier: Mbarrier) -> None:
-        """Warn of a barrier at the end of its life: of a phase under way, and of data that nobody has waited for."""
-        if barrier.is_armed:
-            self._warn(
-                barrier.op,
-                f"'{barrier.name}' ends in the middle of its phase {barrier.phase}, which lacks {barrier.missing}",
-                barrier_notes(barrier),
-            )
-        elif barrier.data_phase >= barrier.waited:
-            self._warn(
-                barrier.op,
-                f"nobody has waited for phase {barrier.data_phase} of '{barrier.name}', which asynchronous copies "
-                "have completed",
-                barrier_notes(barrier),
-            )
-
-    def _warn(self, op: Operation, message: str, notes: Sequence[str] = ()) -> None:
-        report_warning(op, message, (*notes, self.note))
-
     def new_agent(self) -> int:
         """A number for a task or a queue."""
         self._agents += 1
         return self._agents
 
     def new_mark(self) -> int:
-        """A number for a fact that tasks tell each other."""
+        """A number for a fact that tasks release to each other."""
         self.marks.add(agent := self.new_agent())
         self.passed_on.add(agent)
         return agent
 
     def new_engine(self) -> int:
-        """A number for asynchronous operations, of which later ones tell that they are over."""
+        """A number for asynchronous operations, of which later ones release that they are over."""
         self.passed_on.add(agent := self.new_agent())
         return agent
 

@@ -2,21 +2,20 @@
 
 A view knows for each of its elements which byte it lies at, as its layout says; so buffers that share bytes really
 overwrite each other, swizzled or not. Beside every byte stands the number of the buffer family that wrote it last:
-nobody (then it is poison), the family that reads it, or another one whose data still or already lies there.
+none (then it is poison), the family that reads it, or another one whose data still or already lies there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.interpreter.races import Cell, Footprint, Races
-from tlx_xdsl.interpreter.unwritten import NOBODY, Leniency, read_fault
 from tlx_xdsl.numerics.arrays import Array
 
 if TYPE_CHECKING:
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
 SCATTERED = 8
 """Intervals of bytes above which they are looked at one by one, instead of interval by interval."""
 POISON = 0xFF
-"""What every unwritten byte holds: NaN as a float of any width."""
+"""What every uninitialized byte holds: NaN as a float of any width."""
+UNINITIALIZED = 0
+"""The family of bytes that were not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Placement:
         self.families: list[Family] = []
         self.places: dict[Any, int] = {}
         self.end = 0
-        """The byte behind the last allocation."""
+        """The byte after the last allocation."""
         self._family_of: dict[Any, Family] = {}
 
     def family(self, key: Any, op: Operation, name: str) -> Family:
@@ -58,6 +59,22 @@ class Placement:
         return family
 
 
+class UninitializedReads(Protocol):
+    """What a read gives of whose bytes the buffer's family has not written all last."""
+
+    def read(self, op: Operation, view: View, values: Array) -> Array:
+        """Return the values of `view`, of which memory holds `values`, or raise a Fault."""
+        ...
+
+    def read_raw(self, op: Operation, view: View, owners: NDArray[np.int32]) -> None:
+        """Let the first bytes of `view`, which those families have written, be read, or raise a Fault."""
+        ...
+
+    def refusal(self, op: Operation, view: View) -> Fault:
+        """Return the fault of a read that must not happen, naming the first element that is not the family's."""
+        ...
+
+
 class Memory:
     """`size` bytes of one thread block's shared or tensor memory."""
 
@@ -65,18 +82,17 @@ class Memory:
         self,
         name: str,
         size: int,
-        rank: int = 0,
+        rank: int,
+        placement: Placement,
+        uninitialized_reads: UninitializedReads,
         *,
         grows: bool = False,
-        placement: Placement | None = None,
-        leniency: Leniency | None = None,
     ):
         self.name = name
         """`shared memory` or `tensor memory`."""
-        self.placement = placement or Placement()
+        self.placement = placement
         self.grows = grows
-        self.leniency = leniency
-        """What goes on where bytes are read that nobody has written; None where that is a fault."""
+        self.uninitialized_reads = uninitialized_reads
         self.rank = rank
         """Of the thread block in its cluster."""
         self.bytes: NDArray[np.uint8] = np.full(size, POISON, np.uint8)
@@ -102,7 +118,7 @@ class Memory:
         """The address of `size` bytes for `op`; the same each time for the same `key`.
 
         Shared memory grows as needed: stock Triton lays buffers over each other whose lives do not meet, so what lies
-        behind each other here may still fit (the pass `tlx-storage-budget` judges that).
+        next to each other here may still fit (the pass `tlx-storage-budget` judges that).
         Raises Fault when tensor memory is exhausted.
         """
         placed = self.placement
@@ -128,7 +144,7 @@ class Memory:
     def release(self, start: int, size: int) -> None:
         """Poison bytes whose buffer is dead, or is allocated anew."""
         self.bytes[start : start + size] = POISON
-        self.writers[start : start + size] = NOBODY
+        self.writers[start : start + size] = UNINITIALIZED
 
     def family(self, key: Any, op: Operation, name: str) -> Family:
         """The family of buffers that `key` stands for."""
@@ -245,13 +261,10 @@ class View:
         """The elements.
 
         Raises Fault for bytes that another family of buffers has overwritten, and unless the launch only warns of
-        that, for bytes that nobody has written.
+        that, for uninitialized bytes.
         """
-        if self._is_written():
-            return self._elements()[self._indices()]
-        if (leniency := self.memory.leniency) is None:
-            raise read_fault(op, self)
-        return leniency.read(op, self, self._elements()[self._indices()])
+        values = self._elements()[self._indices()]
+        return values if self._is_written() else self.memory.uninitialized_reads.read(op, self, values)
 
     def write(self, values: Array) -> None:
         """Set all elements."""
@@ -274,9 +287,7 @@ class View:
         at = self._all_bytes()[:size]
         owners = self.memory.writers[at]
         if not (owners == self.family.number).all():
-            if (leniency := self.memory.leniency) is None:
-                raise read_fault(op, self)
-            leniency.read_raw(op, self, owners)
+            self.memory.uninitialized_reads.read_raw(op, self, owners)
         return self.memory.bytes[at]
 
     def write_raw(self, values: NDArray[np.uint8]) -> None:
@@ -291,7 +302,7 @@ class View:
         Raises Fault, naming the first element of which that is not so.
         """
         if not self._is_written():
-            raise read_fault(op, self)
+            raise self.memory.uninitialized_reads.refusal(op, self)
 
     def _is_written(self) -> bool:
         writers, family, intervals = self.memory.writers, self.family.number, self.footprint.intervals

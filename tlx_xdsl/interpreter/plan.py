@@ -1,12 +1,15 @@
-"""From a function of the IR to what runs it: every operation is looked at once, every value gets a slot."""
+"""From a function of the IR to what runs it: every operation is looked at once, every value gets a slot.
+
+A watcher sees operations run: with which operands, in which program, and in which iteration of the loops around them.
+Other operations run as they always do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, cast
 
-from xdsl.dialects import cf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
@@ -14,156 +17,10 @@ from xdsl.traits import IsTerminator
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.interpreter.code import Body, FunctionPlan, Graph, Plan, Runner, Step, Watcher
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.ops import register_all
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
-from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
-from tlx_xdsl.interpreter.watch import Watcher, watched
-
-
-class Step:
-    """One operation, ready to run."""
-
-    __slots__ = ("args", "kind", "op", "results", "run")
-
-    def __init__(self, op: Operation, kind: Kind, run: Run, args: tuple[int, ...], results: tuple[int, ...]):
-        self.op = op
-        self.kind = kind
-        self.run = run
-        self.args = args
-        """Slots of the operands."""
-        self.results = results
-        """Slots of the results."""
-
-
-class Body:
-    """A block, ready to run: it takes the values of its arguments and gives those of its terminator's operands."""
-
-    __slots__ = ("arguments", "block", "steps", "suspends", "terminator", "yields")
-
-    def __init__(self, block: Block, arguments: tuple[int, ...]):
-        self.block = block
-        self.arguments = arguments
-        """Slots of the block's arguments."""
-        self.steps: list[Step] = []
-        self.suspends = False
-        """Whether other tasks may have their turn inside."""
-        self.terminator: Operation | None = None
-        self.yields: tuple[int, ...] = ()
-        """Slots of the terminator's operands."""
-
-    def call(self, task: Task, *values: Any) -> list[Any]:
-        """Run a body that does not suspend.
-
-        Not by way of `run`, and with no call for what both do: operations inside of loops pass here most often.
-        """
-        frame = task.frame
-        for slot, value in zip(self.arguments, values, strict=True):
-            frame[slot] = value
-        for step in self.steps:
-            arguments = [frame[slot] for slot in step.args]
-            value: Any
-            try:
-                value = step.run(*arguments) if step.kind == Kind.PURE else step.run(task, *arguments)
-            except Exception as error:
-                raise fault_of(step.op, arguments, error) from error
-            if len(step.results) == 1:
-                frame[step.results[0]] = value
-            elif step.results:
-                for slot, result in zip(step.results, value, strict=True):
-                    frame[slot] = result
-        return [frame[slot] for slot in self.yields]
-
-    def run(self, task: Task, *values: Any) -> Coroutine:
-        """Run the body; the coroutine returns the values of the terminator's operands."""
-        frame = task.frame
-        for slot, value in zip(self.arguments, values, strict=True):
-            frame[slot] = value
-        for step in self.steps:
-            arguments = [frame[slot] for slot in step.args]
-            value: Any
-            try:
-                if step.kind == Kind.PURE:
-                    value = step.run(*arguments)
-                elif step.kind == Kind.EFFECT:
-                    value = step.run(task, *arguments)
-                else:
-                    task.op = step.op
-                    value = cast(Any, (yield from step.run(task, *arguments)))
-            except Exception as error:
-                raise fault_of(step.op, arguments, error) from error
-            if len(step.results) == 1:
-                frame[step.results[0]] = value
-            elif step.results:
-                for slot, result in zip(step.results, value, strict=True):
-                    frame[slot] = result
-        return [frame[slot] for slot in self.yields]
-
-
-def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> CompilationError:
-    """What to tell the user of an exception while an operation ran."""
-    if isinstance(error, CompilationError):
-        return error
-    for value in arguments:
-        if isinstance(value, InFlight):
-            return value.misused(op)
-    if isinstance(error, MemoryError):
-        return fault_at(op, f"out of memory: {error}")
-    told = internal_error(error)
-    return fault_at(op, told.message, told.notes)
-
-
-class Graph:
-    """The blocks of a region with branches between them."""
-
-    def __init__(self, bodies: Sequence[Body]):
-        self.bodies = bodies
-        self.suspends = any(body.suspends for body in bodies)
-
-    def run(self, task: Task, *values: Any) -> Coroutine:
-        """Run from the first block to a terminator that leaves the region; gives its operands."""
-        index, arguments = 0, list(values)
-        entered: set[int] = set()
-        targets = {body.block: number for number, body in enumerate(self.bodies)}
-        while True:
-            body = self.bodies[index]
-            results = yield from body.run(task, *arguments)
-            match body.terminator:
-                case cf.BranchOp(successor=target):
-                    index, arguments = targets[target], results
-                case cf.ConditionalBranchOp() as op:
-                    count = len(op.then_arguments)
-                    if results[0]:
-                        index, arguments = targets[op.then_block], results[1 : 1 + count]
-                    else:
-                        index, arguments = targets[op.else_block], results[1 + count :]
-                case _:
-                    return results
-            if index in entered:
-                # A loop of branches, as of `scf.while`.
-                yield Waiting(body.terminator, lambda: True, lambda: "repeats a loop", spins=True)
-            entered.add(index)
-
-
-@dataclass
-class FunctionPlan:
-    """A function, ready to run."""
-
-    op: tt.FuncOp
-    graph: Graph | None = None
-    slots: int = 0
-    """Values of the function."""
-
-    def call(self, task: Task, arguments: Sequence[Any]) -> Coroutine:
-        """Run the function in a frame of its own; the coroutine returns its results."""
-        assert self.graph is not None
-        caller = task.frame
-        task.frame = [None] * self.slots
-        results = yield from self.graph.run(task, *arguments)
-        task.frame = caller
-        return results
 
 
 class Planner:
@@ -223,7 +80,7 @@ class Planner:
             )
         kind, run = builder(op, self)
         if (watcher := self.plan.watcher) is not None and kind != Kind.PURE and watcher.watches(op):
-            run = watched(op, run, self, watcher)
+            run = _watched(op, run, self, watcher)
         return kind, run
 
 
@@ -235,35 +92,39 @@ _BY_THREADS = frozenset((
 """Operations on buffers that are the same for a buffer that is spread over several CTAs."""
 
 
-@dataclass
-class Plan:
-    """A module, ready to run."""
+def _watched(op: Operation, run: Run, planner: Planner, watcher: Watcher) -> Run:
+    """A function that notifies `watcher`, and then runs `op`; `run` takes the task."""
+    turns = _turns_of(op, planner)
 
-    module: ModuleOp
-    function: tt.FuncOp
-    """The kernel."""
-    warps: int
-    """Of the kernel, outside of partitions."""
-    ctas: int = 1
-    """Thread blocks that hold one tensor together. They run as one program, since all operations on tensors are the
-    same for that, and so are those on buffers that each thread does for its own elements; barriers and engines are not,
-    because they count what one thread block does."""
-    functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
-    facts: dict[type, Any] = field(default_factory=dict[type, Any])
-    """What operations have found out about the whole module, by its class."""
-    watcher: Watcher | None = None
-    """Is told of what runs."""
+    def notify_and_run(task: Runner, *operands: Any) -> Any:
+        watcher.runs(task, op, operands, turns(task))
+        return run(task, *operands)
 
-    @property
-    def kernel(self) -> FunctionPlan:
-        """The kernel, ready to run."""
-        return self.functions[self.function.sym_name.data]
+    return notify_and_run
+
+
+def _turns_of(op: Operation, planner: Planner) -> Callable[[Runner], tuple[int, ...]]:
+    """What gives the turns of the loops around `op` in its function, outermost first."""
+    slots: list[tuple[int, int, int]] = []
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, tt.FuncOp):
+        if isinstance(parent, scf.ForOp):
+            index = parent.body.block.args[0]
+            slots.append((planner.slot(index), planner.slot(parent.lb), planner.slot(parent.step)))
+        parent = parent.parent_op()
+    slots.reverse()
+
+    def turns(task: Runner) -> tuple[int, ...]:
+        frame = task.frame
+        return tuple((int(frame[index]) - int(frame[first])) // int(frame[step]) for index, first, step in slots)
+
+    return turns
 
 
 def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher | None = None) -> Plan:
     """Plan a module of any stage of the pipeline.
 
-    `kernel` is the name of the function to run, by default the only public one; `watcher` is told of what runs.
+    `kernel` is the name of the function to run, by default the only public one; `watcher` receives what runs.
     Raises Fault for operations that the interpreter does not know, and ValueError when there is no such kernel.
     """
     register_all()

@@ -14,14 +14,14 @@ suspend; so this is one of our own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from xdsl.ir import Operation
 
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.memory import View
 
 
 class Kind(IntEnum):
@@ -40,7 +40,29 @@ Binary: TypeAlias = Callable[[Any, Any], Any]
 """The same with two."""
 Ternary: TypeAlias = Callable[[Any, Any, Any], Any]
 """The same with three."""
-Builder: TypeAlias = "Callable[[Any, Planner], tuple[Kind, Run]]"
+Builder: TypeAlias = Callable[[Any, Any], tuple[Kind, Run]]
+"""Plans an operation, with the `Planner` of its function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a task cannot go on."""
+
+    op: Operation
+    ready: Callable[[], bool]
+    reason: Callable[[], str]
+    """What it waits for, and what is missing, for the report of a deadlock."""
+    barrier: View | None = None
+    """The mbarrier that it waits at."""
+    named: int | None = None
+    """The named barrier that it waits at."""
+    spins: bool = False
+    """Whether it may wait for what another program writes: it repeats a loop, or polls."""
+
+
+Coroutine: TypeAlias = Generator[Waiting | None, None, Any]
+"""Yields why it cannot go on, or None where another task may have its turn."""
+
 
 BUILDERS: dict[type[Operation], Builder] = {}
 """What builds the code for each class of operations; `ops` fills it."""
@@ -76,7 +98,7 @@ def structured(*classes: type[Operation]) -> Callable[[_B], _B]:
 
 def _register(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B], _B]:
     def register(builder: _B) -> _B:
-        def build(op: Operation, _planner: Planner) -> tuple[Kind, Run]:
+        def build(op: Operation, _planner: Any) -> tuple[Kind, Run]:
             return kind, builder(op)
 
         for class_ in classes:

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at
-from tlx_xdsl.interpreter.task import Task
-
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.machine import Cluster
+from tlx_xdsl.interpreter.machine import Cluster, Task
 
 PATIENCE = 1000
 """Turns that the adversarial policy leaves to one task while others can run, too: a task that spins on global memory
@@ -31,14 +28,14 @@ class Policy(Protocol):
 
 
 class RoundRobin:
-    """Each task in turn, and behind every turn the oldest transfer: everything is as prompt as it can be."""
+    """Each task in turn, and after every turn the oldest transfer: everything is as prompt as it can be."""
 
     def __init__(self) -> None:
         self._last = -1
         self._transfer_due = False
 
     def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
-        """The oldest transfer if one is due, else the task behind the last one."""
+        """The oldest transfer if one is due, else the task after the last one."""
         if transfers and (self._transfer_due or not tasks):
             self._transfer_due = False
             return min(transfers, key=lambda transfer: transfer.serial)

@@ -1,7 +1,7 @@
 """Reads of bytes that the buffer's family has not written last: a fault, or a warning and poison.
 
-On a GPU, memory that nobody has written holds what was there before. Some kernels read it on purpose, since nothing
-comes of it: an attention that rescales its accumulator in front of the first product, which then overwrites it. Such a
+On a GPU, uninitialized memory holds what was there before. Some kernels read it on purpose, since nothing
+comes of it: an attention that rescales its accumulator before the first product, which then overwrites it. Such a
 read is a fault, unless the launch only warns of it. Then what is read is NaN, so that it shows in whatever is computed
 from it; written back, it is data like any other, and is not reported again.
 """
@@ -10,41 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at, place
+from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
+from tlx_xdsl.interpreter.memory import UNINITIALIZED, Family, View
 from tlx_xdsl.interpreter.users import lines, writers
 from tlx_xdsl.numerics.arrays import Array, is_float, poison
 from tlx_xdsl.text.diagnostics import report_warning
 
-if TYPE_CHECKING:
-    from tlx_xdsl.interpreter.memory import Family, View
-
-NOBODY = 0
-"""The family of bytes that were not written yet."""
 _HINT = """with --unwritten warn (in Python unwritten="warn") it is NaN, for kernels where nothing comes of it"""
 
 
 @dataclass(eq=False, slots=True)
-class Leniency:
-    """Goes on where nobody has written what is read, and warns: of each operation and allocation once."""
+class UninitializedReadPolicy:
+    """Refuses reads of bytes that the buffer's family has not written last, or only warns of uninitialized ones."""
 
-    note: Callable[[], str]
-    """Says which programs run."""
-    told: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
+    note: Callable[[], str] | None = None
+    """Names the programs that run, in a warning; None where an uninitialized read is a fault."""
+    reported: set[tuple[Operation, Operation]] = field(default_factory=set[tuple[Operation, Operation]])
+    """The operations and allocations of which a warning was given."""
 
     def read(self, op: Operation, view: View, values: Array) -> Array:
-        """What a read of `view` gives: `values`, with poison for each element of which a byte is nobody's.
+        """Return `values`, with poison for each element with an uninitialized byte.
 
-        Poison is NaN, or an integer whose every bit is set. Raises Fault for bytes that another family has written.
+        Poison is NaN, or an integer whose every bit is set. Raises Fault for bytes that another family has written,
+        and unless the launch only warns, for uninitialized ones.
         """
         owners = view.memory.writers
-        places = [view.offsets + (copy + byte) for copy in (0, *view.copies) for byte in range(view.dtype.itemsize)]
-        missing = np.asarray(self._missing(op, view, np.stack([owners[place] for place in places])).any(0))
+        offsets = [view.offsets + (copy + byte) for copy in (0, *view.copies) for byte in range(view.dtype.itemsize)]
+        missing = np.asarray(self._missing(op, view, np.stack([owners[offset] for offset in offsets])).any(0))
         self._warn(op, view, _count(missing))
         values = np.array(values)
         # The bits of an element that is written in part may be any number.
@@ -52,56 +49,58 @@ class Leniency:
         return values
 
     def read_raw(self, op: Operation, view: View, owners: NDArray[np.int32]) -> None:
-        """Warn of a read of the first bytes of a view, which those families have written: nobody's have all bits set.
+        """Warn of a read of the first bytes of a view, which those families have written; poison has all bits set.
 
-        Raises Fault for bytes that another family has written.
+        Raises Fault as `read` does.
         """
         missing = self._missing(op, view, owners)
         self._warn(op, view, f"{int(missing.sum())} of {missing.size} bytes")
 
     def _missing(self, op: Operation, view: View, owners: NDArray[np.int32]) -> NDArray[np.bool_]:
-        missing = owners == NOBODY
+        if self.note is None:
+            raise self.refusal(op, view)
+        missing = owners == UNINITIALIZED
         if not (missing | (owners == view.family.number)).all():
-            raise read_fault(op, view, overwritten=True)
+            raise self.refusal(op, view, overwritten=True)
         return missing
 
     def _warn(self, op: Operation, view: View, count: str) -> None:
-        if (op, view.family.op) in self.told:
+        if self.note is None or (op, view.family.op) in self.reported:
             return
-        self.told.add((op, view.family.op))
+        self.reported.add((op, view.family.op))
         reads_as = "NaN" if is_float(view.dtype) else "a number whose every bit is set"
-        # What differs between slots and programs is in the notes: each message is told once for a line.
+        # What differs between slots and programs is in the notes: each message is reported once for a line.
         report_warning(
             op,
             f"'{view.family.name}' is read before it is written, and reads as {reads_as}",
             (f"of '{view.name}' that is {count}", *_written_at(view.family), self.note()),
         )
 
+    def refusal(self, op: Operation, view: View, *, overwritten: bool = False) -> Fault:
+        """The fault of a read of a view, some bytes of which its family has not written last.
 
-def read_fault(op: Operation, view: View, *, overwritten: bool = False) -> Fault:
-    """The fault of a read of a view, some bytes of which its family has not written last.
-
-    With `overwritten` it is about those that another one has.
-    """
-    found = view.memory.writers[view.offsets]
-    bad = found != view.family.number
-    if overwritten:
-        bad &= found != NOBODY
-    if not bad.any():
-        # Only a part of an element is somebody else's.
-        return fault_at(op, f"'{view.name}' is partly overwritten")
-    number = int(found[bad][0])
-    if number == NOBODY:
-        notes = _written_at(view.family)
-        if view.memory.name == "tensor memory":
-            notes.append(_HINT)
-        return fault_at(op, f"'{view.name}' is read before it is written: {_count(bad)}", notes)
-    other = view.memory.placement.families[number - 1]
-    return fault_at(
-        op,
-        f"'{view.name}' is read, but '{other.name}', which lies at the same place, has overwritten it: {_count(bad)}",
-        (f"'{other.name}' is allocated at {place(other.op)}", *_written_at(other)),
-    )
+        With `overwritten` it is about those that another one has.
+        """
+        found = view.memory.writers[view.offsets]
+        bad = found != view.family.number
+        if overwritten:
+            bad &= found != UNINITIALIZED
+        if not bad.any():
+            # Only a part of an element is of another family.
+            return fault_at(op, f"'{view.name}' is partly overwritten")
+        number = int(found[bad][0])
+        if number == UNINITIALIZED:
+            notes = _written_at(view.family)
+            if view.memory.name == "tensor memory":
+                notes.append(_HINT)
+            return fault_at(op, f"'{view.name}' is read before it is written: {_count(bad)}", notes)
+        other = view.memory.placement.families[number - 1]
+        by = f"'{other.name}', which lies at the same place, has overwritten it"
+        return fault_at(
+            op,
+            f"'{view.name}' is read, but {by}: {_count(bad)}",
+            (f"'{other.name}' is allocated at {location_of(other.op)}", *_written_at(other)),
+        )
 
 
 def _count(bad: NDArray[np.bool_]) -> str:

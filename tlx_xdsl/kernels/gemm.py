@@ -30,7 +30,7 @@ from tlx_xdsl.kernels.operands import (
     operand,
     row_strides,
 )
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 DTYPES = ("fp16", "bf16")
 

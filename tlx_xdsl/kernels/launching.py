@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.kernels.operands import Operand, torch_module
 from tlx_xdsl.runtime.host_values import signature_of
-from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.interpret import Interpretation
-    from tlx_xdsl.runtime.launcher import Launcher
+    from tlx_xdsl.runtime.launch.launcher import Launcher
 
 INTERPRETED_PROGRAMS = 4
 """Multiprocessors of the CPU, so to speak: persistent kernels take several tiles each, as on a GPU."""

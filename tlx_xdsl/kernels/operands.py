@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor, dtype_name, element_size
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 TMA_ALIGNMENT = 16
 """Bytes: TMA wants the first element and every outer stride in multiples of it."""

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+__all__ = ["constexpr", "constexpr_type"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 CONSTEXPR_FUNCTION_MARK = "__tlx_constexpr_function__"

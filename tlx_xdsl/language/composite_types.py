@@ -8,6 +8,8 @@ from math import prod
 
 from tlx_xdsl.language.dtypes import base_type, dtype, int32
 
+__all__ = ["TRITON_MAX_TENSOR_NUMEL", "block_type", "const", "pi32_t", "pointer_type"]
+
 TRITON_MAX_TENSOR_NUMEL = 1048576
 """Elements that a block may have at most."""
 

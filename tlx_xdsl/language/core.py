@@ -7,39 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tlx_xdsl.language.compile_time import *
 from tlx_xdsl.language.compile_time import CONSTEXPR_FUNCTION_MARK as CONSTEXPR_FUNCTION_MARK
-from tlx_xdsl.language.compile_time import constexpr as constexpr
 from tlx_xdsl.language.compile_time import constexpr_function as constexpr_function
-from tlx_xdsl.language.compile_time import constexpr_type as constexpr_type
 from tlx_xdsl.language.compile_time import unwrapped as unwrapped
-from tlx_xdsl.language.composite_types import TRITON_MAX_TENSOR_NUMEL as TRITON_MAX_TENSOR_NUMEL
-from tlx_xdsl.language.composite_types import block_type as block_type
-from tlx_xdsl.language.composite_types import const as const
-from tlx_xdsl.language.composite_types import pi32_t as pi32_t
-from tlx_xdsl.language.composite_types import pointer_type as pointer_type
+from tlx_xdsl.language.composite_types import *
+from tlx_xdsl.language.dtypes import *
 from tlx_xdsl.language.dtypes import ALL_DTYPES as ALL_DTYPES
 from tlx_xdsl.language.dtypes import base_type as base_type
-from tlx_xdsl.language.dtypes import bfloat16 as bfloat16
-from tlx_xdsl.language.dtypes import dtype as dtype
-from tlx_xdsl.language.dtypes import float8e4b8 as float8e4b8
-from tlx_xdsl.language.dtypes import float8e4b15 as float8e4b15
-from tlx_xdsl.language.dtypes import float8e4nv as float8e4nv
-from tlx_xdsl.language.dtypes import float8e5 as float8e5
-from tlx_xdsl.language.dtypes import float8e5b16 as float8e5b16
-from tlx_xdsl.language.dtypes import float16 as float16
-from tlx_xdsl.language.dtypes import float32 as float32
-from tlx_xdsl.language.dtypes import float64 as float64
 from tlx_xdsl.language.dtypes import get_int_dtype as get_int_dtype
-from tlx_xdsl.language.dtypes import int1 as int1
-from tlx_xdsl.language.dtypes import int8 as int8
-from tlx_xdsl.language.dtypes import int16 as int16
-from tlx_xdsl.language.dtypes import int32 as int32
-from tlx_xdsl.language.dtypes import int64 as int64
-from tlx_xdsl.language.dtypes import uint8 as uint8
-from tlx_xdsl.language.dtypes import uint16 as uint16
-from tlx_xdsl.language.dtypes import uint32 as uint32
-from tlx_xdsl.language.dtypes import uint64 as uint64
-from tlx_xdsl.language.dtypes import void as void
 from tlx_xdsl.language.marks import AGGREGATE_MARK as AGGREGATE_MARK
 from tlx_xdsl.language.marks import BUILTIN_NAME as BUILTIN_NAME
 from tlx_xdsl.language.marks import LIBRARY_MARK as LIBRARY_MARK
@@ -50,23 +26,23 @@ from tlx_xdsl.language.marks import builtin as builtin
 from tlx_xdsl.language.marks import builtin_name as builtin_name
 from tlx_xdsl.language.marks import hosted as hosted
 from tlx_xdsl.language.marks import library as library
-from tlx_xdsl.language.objects import PropagateNan as PropagateNan
-from tlx_xdsl.language.objects import slice as slice
-from tlx_xdsl.language.objects import tensor as tensor
-from tlx_xdsl.language.objects import tensor_descriptor as tensor_descriptor
+from tlx_xdsl.language.objects import *
 from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
-from tlx_xdsl.language.objects import tuple as tuple
+
+__all__ = ["condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
 
 _tl = builtin("tl")
 
 
+OTHERS: dict[str, Any] = {}
+"""The names of the language that other modules define, filled by the package: none of them is imported here."""
+
+
 def __getattr__(name: str) -> Any:
     """The rest of the language."""
-    from tlx_xdsl import language
-
-    if name in language.__all__:
-        return getattr(language, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    if name not in OTHERS:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return OTHERS[name]
 
 
 @_tl

@@ -6,6 +6,8 @@ from typing import Any
 
 from tlx_xdsl.language.marks import builtin
 
+__all__ = ["arange", "cast", "cat", "full", "zeros", "zeros_like"]
+
 _tl = builtin("tl")
 _member = builtin("tl", member=True)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from tlx_xdsl.language.marks import builtin
 
+__all__ = ["debug_barrier", "device_assert", "device_print", "static_assert", "static_print"]
+
 _tl = builtin("tl")
 
 

@@ -6,6 +6,29 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+__all__ = [
+    "bfloat16",
+    "dtype",
+    "float8e4b8",
+    "float8e4b15",
+    "float8e4nv",
+    "float8e5",
+    "float8e5b16",
+    "float16",
+    "float32",
+    "float64",
+    "int1",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "void",
+]
+
 
 class base_type:
     """What all types of values share; each question is answered with no unless the class says otherwise."""

@@ -7,6 +7,34 @@ from typing import Any
 from tlx_xdsl.language.marks import builtin
 from tlx_xdsl.language.objects import PropagateNan
 
+__all__ = [
+    "abs",
+    "add",
+    "cdiv",
+    "ceil",
+    "clamp",
+    "cos",
+    "div_rn",
+    "erf",
+    "exp",
+    "exp2",
+    "fdiv",
+    "floor",
+    "fma",
+    "log",
+    "log2",
+    "maximum",
+    "minimum",
+    "mul",
+    "rsqrt",
+    "sin",
+    "sqrt",
+    "sqrt_rn",
+    "sub",
+    "umulhi",
+    "where",
+]
+
 _tl = builtin("tl")
 _member = builtin("tl", member=True)
 

@@ -10,6 +10,8 @@ from typing import Any
 from tlx_xdsl.language.dtypes import float32
 from tlx_xdsl.language.marks import builtin
 
+__all__ = ["dot", "dot_scaled", "gather", "histogram", "inline_asm_elementwise", "map_elementwise"]
+
 _tl = builtin("tl")
 _member = builtin("tl", member=True)
 

@@ -11,6 +11,32 @@ from typing import Any
 
 from tlx_xdsl.language.marks import builtin
 
+__all__ = [
+    "advance",
+    "assume",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_load",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_poll",
+    "atomic_store",
+    "atomic_xchg",
+    "atomic_xor",
+    "expect_zero",
+    "load",
+    "load_tensor_descriptor",
+    "make_block_ptr",
+    "make_tensor_descriptor",
+    "max_constancy",
+    "max_contiguous",
+    "multiple_of",
+    "store",
+    "store_tensor_descriptor",
+]
+
 _tl = builtin("tl")
 _member = builtin("tl", member=True)
 

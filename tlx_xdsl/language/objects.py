@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 from tlx_xdsl.language.composite_types import block_type, pointer_type
 from tlx_xdsl.language.dtypes import dtype
 
+__all__ = ["PropagateNan", "slice", "tensor", "tensor_descriptor", "tuple"]
+
 
 class PropagateNan(Enum):
     """What a minimum or maximum is when one operand is NaN: the other operand, or NaN."""

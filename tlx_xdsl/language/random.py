@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 else:
     from tlx_xdsl.language.compile_time import constexpr
 
+__all__ = [
+    "pair_uniform_to_normal",
+    "philox",
+    "philox_impl",
+    "rand",
+    "rand4x",
+    "randint",
+    "randint4x",
+    "randn",
+    "randn4x",
+    "uint_to_uniform_float",
+]
+
 _ROUNDS = 10
 """The rounds of Philox that pass all statistical tests with a margin (section 4.3)."""
 

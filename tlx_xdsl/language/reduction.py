@@ -23,6 +23,20 @@ if TYPE_CHECKING:
 else:
     from tlx_xdsl.language.compile_time import constexpr
 
+__all__ = [
+    "argmax",
+    "argmin",
+    "associative_scan",
+    "cumprod",
+    "cumsum",
+    "max",
+    "min",
+    "reduce",
+    "reduce_or",
+    "sum",
+    "xor_sum",
+]
+
 _member = builtin("tl", member=True)
 
 

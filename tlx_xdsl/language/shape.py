@@ -6,6 +6,22 @@ from typing import Any
 
 from tlx_xdsl.language.marks import builtin
 
+__all__ = [
+    "broadcast",
+    "broadcast_to",
+    "expand_dims",
+    "interleave",
+    "join",
+    "permute",
+    "ravel",
+    "reshape",
+    "split",
+    "squeeze",
+    "trans",
+    "unsqueeze",
+    "view",
+]
+
 _tl = builtin("tl")
 _member = builtin("tl", member=True)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 else:
     from tlx_xdsl.language.compile_time import constexpr
 
+__all__ = ["bitonic_merge", "flip", "sigmoid", "softmax", "sort", "swizzle2d", "topk"]
+
 # --- normalising ----------------------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,17 @@
-"""Running compiled kernels.
+"""From a kernel's source to text, binaries, runs and launches.
 
 `TensorDescriptor` describes a tensor for TMA; `Launcher` launches a cubin through the CUDA driver alone.
 `write_bundle` compiles a kernel to a folder of files, and `load` launches it from there, without a compiler.
 `compile_many` compiles many configurations (docs/sweeps.md). `assume_target` has Triton's runtime compile where there
 is no GPU. Importing this package needs neither torch, Triton nor a GPU; `available()` says whether kernels can be
 launched here.
+
+Packages, each of which imports only those above it:
+
+- `launch/`, `show/`: the CUDA driver and launches through it; pages for notebooks;
+- the files here: the compile driver (`compilation`: source to text, `build`: to a launcher, `interpret`: to a run on
+  the CPU, `steps`: pass by pass), and `kernel`, which offers them as methods;
+- `jit/`: kernels on Triton's runtime; `bundle/`: kernels compiled ahead of time; `sweep/`: many configurations.
 """
 
 from __future__ import annotations
@@ -14,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.runtime.bundle.errors import BundleError
 from tlx_xdsl.runtime.bundle.load import LoadedBundle, load
-from tlx_xdsl.runtime.cuda_driver import CudaDriverError, available
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriverError, available
+from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.bundle.write import write_bundle
-    from tlx_xdsl.runtime.stand_in_driver import assume_target
+    from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
     from tlx_xdsl.runtime.sweep import Job, SweepReport, compile_many, sweep_jobs
 
 __all__ = [
@@ -41,7 +49,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "assume_target": "tlx_xdsl.runtime.stand_in_driver",
+    "assume_target": "tlx_xdsl.runtime.jit.stand_in_driver",
     "write_bundle": "tlx_xdsl.runtime.bundle.write",
     **dict.fromkeys(("Job", "SweepReport", "compile_many", "sweep_jobs"), "tlx_xdsl.runtime.sweep"),
 }

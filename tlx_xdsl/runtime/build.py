@@ -10,8 +10,9 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text
-from tlx_xdsl.runtime.jit import Kernel
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.targets import Feature, Target, refusal, target_named
 
 

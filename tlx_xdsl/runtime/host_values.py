@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.frontend.arguments import Signature
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor, dtype_name, element_size
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 _NUMPY: dict[str, Any] = {
     "i1": np.bool_,
@@ -69,7 +69,7 @@ ALIGNED = 16
 
 
 def specialized(name: str, type_: Signature, value: Any) -> Signature:
-    """The type of the argument `name` with what a launch tells the compiler of its value: that it is a multiple of 16.
+    """The type of the argument `name` with what a launch promises of its value: that it is a multiple of 16.
 
     How many elements are loaded at a time rests on that, and so what is a vector and what `cp.async` can copy.
     """

@@ -21,18 +21,16 @@ from tlx_xdsl.addresses.report import report_lines
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import kernel_of
-from tlx_xdsl.runtime.compilation import frontend_module
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools import compile_command
 from tlx_xdsl.tools.addresses_text import Findings, findings_as_json, findings_as_text, warn
 from tlx_xdsl.tools.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.kernel_options import add_kernel_arguments, frontend_of, write_text
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, load_ir
 
 _EPILOG = """\
 Without --grid, what is said holds for every launch that keeps the conditions that are named. With it, the addresses of
-all programs are computed: which of them write the same bytes, which leave an array, and what nobody writes.
+all programs are computed: which of them write the same bytes, which leave an array, and what is not written.
 
 example:
   tlx addresses examples/ampere_gemm_pipelined.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
@@ -52,14 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over the arguments")
     parser.add_argument("--arg", **repeated, metavar="NAME=NUMBER", help="value of an integer argument")
     parser.add_argument(
-        "--shape", **repeated, metavar="NAME=SIZES", help="sizes of the array behind a pointer or descriptor: 1024,512"
+        "--shape",
+        **repeated,
+        metavar="NAME=SIZES",
+        help="sizes of the array that a pointer or descriptor addresses: 1024,512",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--svg", metavar="FILE", help="write a picture: which program touches which block")
     parser.add_argument(
         "--wave", type=int, metavar="N", help="in the picture, one colour for each N programs, which run at a time"
     )
-    compile_command.add_kernel_arguments(parser)
+    add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -76,8 +77,7 @@ def run(args: argparse.Namespace) -> None:
     findings = _findings(module, function, launch, args)
     if args.svg is not None:
         assert findings.coverage is not None
-        Path(args.svg).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.svg).write_text(coverage_as_svg(findings.coverage, wave=args.wave) + "\n", encoding="utf-8")
+        write_text(coverage_as_svg(findings.coverage, wave=args.wave) + "\n", args.svg)
     print(json.dumps(findings_as_json(findings), indent=2) if args.json else findings_as_text(findings))
     warn(findings)
 
@@ -88,9 +88,7 @@ def _kernel(args: argparse.Namespace) -> tuple[ModuleOp, tt.FuncOp, Mapping[str,
     if Path(path).suffix in MLIR_SUFFIXES:
         module = load_ir(path)
         return module, kernel_of(module, name or None), {}
-    kernel, specialization = compile_command.kernel_of(args)
-    module = frontend_module(kernel.source, specialization)
-    verify_module(module)
+    module, specialization = frontend_of(args)
     return module, kernel_of(module, None), specialization.constexprs
 
 

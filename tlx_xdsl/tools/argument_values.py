@@ -32,7 +32,7 @@ from tlx_xdsl.frontend.types import parse_argument_type
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.language.core import pointer_type
 from tlx_xdsl.runtime.host_values import numpy_dtype
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 EXPECTED = "a number, an array such as randn:fp16[512,512] or FILE.npy, or desc(ARRAY, [64,64])"
 

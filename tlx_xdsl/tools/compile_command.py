@@ -5,34 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
-from math import prod
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from tlx_xdsl.backend import (
-    BackendOptions,
-    BackendResult,
-    compile_ttgir,
-    installed_triton_version,
-    start_worker,
-)
+from tlx_xdsl.backend import BackendResult, compile_ttgir, start_worker
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
-from tlx_xdsl.runtime.compilation import (
-    CONVERSIONS,
-    CompiledText,
-    Conversion,
-    Specialization,
-    compile_text,
-    frontend_text,
+from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.bundle.manifest import MANIFEST
+from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
+from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text, frontend_text
+from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.tools.kernel_options import (
+    KERNEL,
+    add_conversion_argument,
+    add_kernel_arguments,
+    backend_options,
+    load,
+    triton_version,
 )
-from tlx_xdsl.runtime.defaults import KernelDefaults
-from tlx_xdsl.runtime.jit import Kernel
-from tlx_xdsl.text.profiles import NEUTRAL, parse_version
-from tlx_xdsl.tools import bundle_option
-from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
 from tlx_xdsl.tools.report import format_report
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
@@ -54,21 +46,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
-    parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
+    parser.add_argument("kernel", **KERNEL)
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for the files (build); - prints them")
     parser.add_argument(
         "--emit",
         metavar="STAGES",
         help=f"what to write, of {','.join(STAGES)} (all but llir; none with --bundle alone)",
     )
-    bundle_option.add_arguments(parser)
+    _add_bundle_arguments(parser)
     parser.add_argument(
         "--triton-version",
         metavar="VERSION",
         help="Triton whose text is written (the installed one's, else 3.9)",
     )
     parser.add_argument(
-        "--print-after-all", action="store_true", help="also write the module behind every pass, for tlx-opt"
+        "--print-after-all", action="store_true", help="also write the module after every pass, for tlx-opt"
     )
     parser.add_argument("--no-verify", action="store_true", help="do not verify the module")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report")
@@ -77,38 +69,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_kernel_arguments(parser)
 
 
-def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments that say what a kernel is compiled for."""
-    parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
+def _add_bundle_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that are about a bundle."""
     parser.add_argument(
-        "--signature",
-        action="append",
-        default=[],
-        metavar="NAME=TYPE",
-        help="type of a runtime argument: *fp16, *fp16:16 (16-byte aligned), i32, tensordesc<fp16[128, 64]>",
+        "--bundle",
+        metavar="DIR",
+        help="write a folder into DIR that tlx_xdsl.runtime.load, or its own C code, launches without a compiler",
+    )
+    parser.add_argument("--bundle-name", metavar="NAME", help="name of that folder and of the C functions (KERNEL)")
+    parser.add_argument(
+        "--launch-pdl", action="store_true", help="the bundle's launches may start before their predecessor has ended"
     )
     parser.add_argument(
-        "--constexpr",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="value of a compile-time argument",
-    )
-    parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
-    parser.add_argument("--num-stages", type=int, help="depth of automatic pipelining; explicit TLX has its own")
-    parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
-    parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
-    parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
-
-
-def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare the argument that says whose passes give tensors their layouts."""
-    parser.add_argument(
-        "--conversion",
-        choices=CONVERSIONS,
-        default="auto",
-        help="who gives tensors their layouts: our passes, or stock Triton's, which take plain Triton kernels only and "
-        "pipeline their loops (auto: stock's for plain kernels)",
+        "--launch-cooperative-grid", action="store_true", help="all CTAs of the bundle's launches are resident at once"
     )
 
 
@@ -117,15 +90,14 @@ def run(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.
     """
-    stages = _asked_stages(args)
-    needed = (*stages, *bundle_option.stages(args))
+    stages, needed = _asked_stages(args)
     needs_backend = any(stage in needed for stage in ("llir", "ptx", "cubin", "json"))
     version = triton_version(args.triton_version, needs_backend=needs_backend)
     if needs_backend:
         # Triton's import takes longer than our passes: let it happen meanwhile.
         start_worker()
     kernel, options, specialization = load(args)
-    bundle_option.check(args, kernel.source, specialization)
+    write_bundle = _bundle_writer(args, kernel.source, specialization, options)
     output = Path(args.output or "build")
     paths: list[Path] = []
     if args.output == "-":
@@ -172,28 +144,9 @@ def run(args: argparse.Namespace) -> None:
                 write(stage, products[stage])
         for warning in result.warnings:
             print(warning, file=sys.stderr)
-        paths += bundle_option.write(args, kernel.source, specialization, text, result, options["num_stages"])
+        paths += write_bundle(text, result)
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
-
-
-def kernel_of(args: argparse.Namespace) -> tuple[Kernel, Specialization]:
-    """The kernel that a command line with `add_kernel_arguments` names, and what it is compiled for.
-
-    Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
-    """
-    kernel, _, specialization = load(args)
-    return kernel, specialization
-
-
-def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
-    """The kernel that a command line names, the options of its launch, and what it is compiled for.
-
-    Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
-    """
-    kernel, defaults = load_kernel(args.kernel)
-    options = launch_options(args, defaults)
-    return kernel, options, _specialization(args, defaults, options)
 
 
 def _print_text(
@@ -209,18 +162,57 @@ def _print_text(
     if not set(stages) <= {"ttir", "ttgir"}:
         raise CompilationError(f"--output -: only ttir and ttgir are printed, found --emit {','.join(stages)}")
     if stages == ("ttir",):
-        # Nothing behind the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
+        # Nothing after the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
         print(frontend_text(kernel.source, specialization, verify=verify), end="")
         return
     text = compile_text(kernel.source, specialization, triton_version=version, verify=verify, conversion=conversion)
     print("".join(getattr(text, stage) for stage in stages), end="")
 
 
-def _asked_stages(args: argparse.Namespace) -> tuple[str, ...]:
-    """The stages to write as files. Who asks for a bundle, and for nothing else, gets nothing else."""
-    if args.bundle is not None and args.emit is None and args.output is None:
-        return ()
-    return _stages(args.emit or _DEFAULT_STAGES)
+def _asked_stages(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stages to write as files, and those to compile.
+
+    With `--bundle` and no other option about files, only the bundle is written.
+    """
+    if args.bundle is None:
+        written = _stages(args.emit or _DEFAULT_STAGES)
+        return written, written
+    written = _stages(args.emit or _DEFAULT_STAGES) if args.emit or args.output else ()
+    return written, (*written, "ptx", "cubin")
+
+
+def _bundle_writer(
+    args: argparse.Namespace, source: KernelSource, specialization: Specialization, options: Mapping[str, Any]
+) -> Callable[[CompiledText, BackendResult], list[Path]]:
+    """A function that writes the bundle that is asked for, if any, and gives its files, the manifest last.
+
+    Raises CompilationError, before anything is compiled, for what can't be bundled.
+    """
+    if args.bundle is None:
+        for option in ("bundle_name", "launch_pdl", "launch_cooperative_grid"):
+            if getattr(args, option):
+                text = f"--{option.replace('_', '-')}: there is no bundle that it is for, add --bundle DIR"
+                raise CompilationError(text)
+        return lambda _text, _result: []
+    if args.output == "-":
+        raise CompilationError("--output -: text is printed, while --bundle writes files: ask for one of the two")
+    check_name(args.bundle_name or source.name)
+    check_launchable(source, specialization)
+
+    def write(text: CompiledText, result: BackendResult) -> list[Path]:
+        folder = write_compiled(
+            args.bundle,
+            source,
+            specialization,
+            text,
+            result,
+            name=args.bundle_name,
+            num_stages=options["num_stages"],
+            flags=LaunchFlags(args.launch_pdl, args.launch_cooperative_grid),
+        )
+        return [*sorted(folder.glob(f"{folder.name}.*")), folder / MANIFEST]
+
+    return write
 
 
 def _stages(text: str) -> tuple[str, ...]:
@@ -229,94 +221,6 @@ def _stages(text: str) -> tuple[str, ...]:
     if unknown is not None or not wanted:
         raise CompilationError(f"--emit: expected stages of {', '.join(STAGES)}, found '{unknown or text}'")
     return tuple(wanted)
-
-
-def triton_version(asked: str | None, *, needs_backend: bool) -> str:
-    """The version whose text is written; a backend stage must be compiled by the version that is installed.
-
-    Raises CompilationError for what is no version, and for one that can't compile what is asked for.
-    """
-    installed = installed_triton_version()
-    if needs_backend and installed is None:
-        raise CompilationError(
-            "stock Triton is not installed: install tlx-xdsl[nvidia], or write text only with --emit ttir,ttgir"
-        )
-    if asked is None:
-        return installed or NEUTRAL.name
-    try:
-        version = parse_version(asked)
-    except ValueError as error:
-        raise CompilationError(f"--triton-version: {error}") from error
-    if needs_backend and installed is not None and parse_version(installed) != version:
-        raise CompilationError(
-            f"--triton-version: the text for Triton {asked} can't be compiled by the installed Triton {installed}; "
-            "write text only with --emit ttir,ttgir"
-        )
-    return asked
-
-
-def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[str, Any]:
-    """The launch options: what the command line says, then what the file says, then the usual ones.
-
-    Raises CompilationError for sizes that can't be.
-    """
-    options: dict[str, Any] = {
-        "num_warps": 4,
-        "num_stages": 3,
-        "num_ctas": 1,
-        "maxnreg": None,
-        "target": "sm_90a",
-    }
-    options |= defaults.options
-    given = {name: getattr(args, name, None) for name in (*options, "cluster")}
-    options |= {name: value for name, value in given.items() if value is not None}
-    options["cluster"] = _cluster(options.get("cluster"))
-    for name in ("num_warps", "num_ctas"):
-        if not isinstance(options[name], int) or options[name] < 1 or options[name] & (options[name] - 1):
-            raise CompilationError(f"{name} must be a power of two, found {options[name]}")
-    return options
-
-
-def _cluster(value: object) -> list[int]:
-    if value is None:
-        return [1, 1, 1]
-    parts = value.split(",") if isinstance(value, str) else list(cast(tuple[object, ...], value))
-    try:
-        sizes = [int(str(part)) for part in parts]
-    except ValueError:
-        sizes = []
-    if len(sizes) != 3 or min(sizes) < 1:
-        raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
-    if prod(sizes) > MAX_CTAS:
-        raise CompilationError(f"--cluster: a cluster has at most {MAX_CTAS} CTAs, found {prod(sizes)}")
-    return sizes
-
-
-def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options: Mapping[str, Any]) -> Specialization:
-    constexprs = {
-        name: constexpr_value(name, text) for name, text in assignments(args.constexpr, "--constexpr").items()
-    }
-    signature = assignments(args.signature, "--signature")
-    return Specialization(
-        {**{k: v for k, v in defaults.signature.items() if k not in constexprs}, **signature},
-        {**{k: v for k, v in defaults.constexprs.items() if k not in signature}, **constexprs},
-        options["target"],
-        options["num_warps"],
-        options["num_ctas"],
-        tuple(options["cluster"]),
-        maxnreg=options["maxnreg"],
-    )
-
-
-def backend_options(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
-    """How stock Triton is to compile a kernel that is launched with `options`."""
-    return BackendOptions(
-        specialization.target,
-        specialization.num_warps,
-        specialization.num_ctas,
-        options["maxnreg"],
-        num_stages=options["num_stages"],
-    )
 
 
 def _backend(

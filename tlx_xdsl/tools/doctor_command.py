@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.runtime.cuda_driver import CudaDriver, CudaDriverError, default_driver
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
 from tlx_xdsl.version import __version__
 

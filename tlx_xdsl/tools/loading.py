@@ -18,7 +18,8 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.language.core import ALL_DTYPES
 from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
-from tlx_xdsl.runtime.jit import Kernel, without_launching
+from tlx_xdsl.runtime.jit import without_launching
+from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
@@ -59,7 +60,7 @@ def load_ir(path: str) -> ModuleOp:
 
 
 def _choice(path: str) -> str:
-    """What the kernels of a file are, where somebody has named the file alone."""
+    """What the kernels of a file are, where the file alone is named."""
     kernels = _kernels(_run(path)) if path.endswith(".py") and Path(path).is_file() else {}
     return f", whose kernels are {', '.join(kernels)}" if kernels else ""
 

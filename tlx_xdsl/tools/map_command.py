@@ -12,11 +12,9 @@ from tlx_xdsl.analysis.storage_budget import check_budget
 from tlx_xdsl.analysis.storage_map import StorageMap
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.runtime.compilation import frontend_module
 from tlx_xdsl.runtime.show.storage_map_svg import map_as_svg
 from tlx_xdsl.targets import target_named
-from tlx_xdsl.text.verify import verify_module
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.kernel_options import add_kernel_arguments, frontend_of, write_text
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
 from tlx_xdsl.tools.storage_map_text import map_as_json, map_as_text
 
@@ -31,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, help="what to write (text; svg or json by the name of -o)")
     parser.add_argument("-o", "--output", metavar="FILE", help="file to write to, instead of standard output")
     parser.add_argument("--strict", action="store_true", help="lay out as storage-alias lowering does with strict")
-    compile_command.add_kernel_arguments(parser)
+    add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -43,11 +41,7 @@ def run(args: argparse.Namespace) -> None:
     if not maps:
         raise CompilationError("nothing here allocates shared or tensor memory", SourceLocation(args.kernel, 0))
     text = _render(maps, _format(args))
-    if args.output is None:
-        print(text)
-    else:
-        Path(args.output).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.output).write_text(text + "\n", encoding="utf-8")
+    write_text(text + "\n", args.output)
     for each in maps:
         check_budget(each)
 
@@ -56,9 +50,7 @@ def _module(args: argparse.Namespace) -> tuple[ModuleOp, int | None]:
     """The module to map, and the compute capability that the command line asks for."""
     if Path(args.kernel).suffix in MLIR_SUFFIXES:
         return load_ir(args.kernel), None if args.target is None else target_named(args.target).capability
-    kernel, specialization = compile_command.kernel_of(args)
-    module = frontend_module(kernel.source, specialization)
-    verify_module(module)
+    module, specialization = frontend_of(args)
     return module, target_named(specialization.target).capability
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.decompile.module import python_of
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.steps import step_behind_frontend
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.kernel_options import add_kernel_arguments, load, write_text
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
 
 
@@ -21,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write to, instead of standard output")
     parser.add_argument(
-        "--stage", metavar="PASS", help="the pass of a kernel's pipeline behind which to look (the last one)"
+        "--stage", metavar="PASS", help="the pass of a kernel's pipeline after which to look (the last one)"
     )
-    compile_command.add_kernel_arguments(parser)
+    add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -32,11 +32,7 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, and, when the text is written, for operations that it lacks.
     """
     text, refused = python_of(_module(args))
-    if args.output is None:
-        print(text, end="")
-    else:
-        Path(args.output).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.output).write_text(text, encoding="utf-8")
+    write_text(text, args.output)
     if refused:
         lacking = ", ".join(sorted({op.name for op in refused}))
         raise CompilationError(f"{len(refused)} operations could not be expressed: {lacking}")
@@ -49,6 +45,6 @@ def _module(args: argparse.Namespace) -> ModuleOp:
                 "--stage is for kernels, IR in a file is at a stage already", SourceLocation(args.kernel, 0)
             )
         return load_ir(args.kernel)
-    kernel, specialization = compile_command.kernel_of(args)
+    kernel, _, specialization = load(args)
     step = step_behind_frontend(kernel, specialization)
     return (step.finish() if args.stage is None else step.to(args.stage)).module()

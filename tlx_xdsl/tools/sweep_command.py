@@ -10,7 +10,7 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.sweep import JobResult, SweepReport, compile_many, sweep_jobs
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools.kernel_options import KERNEL, add_kernel_arguments, load
 from tlx_xdsl.tools.loading import assignments, constexpr_value
 
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -18,7 +18,7 @@ _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the kernel, a function decorated with tlx_xdsl.jit")
+    parser.add_argument("kernel", **KERNEL)
     parser.add_argument(
         "--set",
         dest="choices",
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-prune", action="store_true", help="compile even what can't fit the target")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no bar on standard error")
-    compile_command.add_kernel_arguments(parser)
+    add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     that don't fit it.
     """
     choices = {name: _values(name, text) for name, text in assignments(args.choices, "--set").items()}
-    kernel, options, base = compile_command.load(args)
+    kernel, options, base = load(args)
     jobs = sweep_jobs(kernel, base, choices, num_stages=options["num_stages"])
     report = compile_many(
         jobs,

@@ -54,7 +54,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130  # as a shell tells of SIGINT
+        return 130  # as a shell reports SIGINT
     except Exception as error:
         print(internal_error(error), file=sys.stderr)
         return 1

@@ -24,11 +24,11 @@ from tlx_xdsl.addresses import (
 from tlx_xdsl.addresses.accesses import READERS
 from tlx_xdsl.addresses.analysis import argument_names
 from tlx_xdsl.addresses.forms import Counter as LoopCounter
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.plan import Plan
 
 Grid = tuple[int, int, int]
 

@@ -9,8 +9,9 @@ import pytest
 from tests.gallery.synchronisation.example_runs import CASES
 from tests.unit import volume
 from tests.unit.addresses.ground_truth import Recorder, Tally, compare
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.plan import Plan, make_plan
+from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.runtime import interpret
 
 QUICK = ("portable-gemm-ragged", "pipelined-attention-causal")

@@ -16,7 +16,7 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.runtime.compilation import compile_text
 from tlx_xdsl.text.parser import parse_module
-from tlx_xdsl.tools import compile_command
+from tlx_xdsl.tools import compile_command, kernel_options
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -25,7 +25,7 @@ def compiled(path: str, name: str):
     """The modules behind the frontend and behind the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
-    kernel, _, specialization = compile_command.load(parser.parse_args([f"{path}:{name}"]))
+    kernel, _, specialization = kernel_options.load(parser.parse_args([f"{path}:{name}"]))
     texts: list[str] = []
     compile_text(kernel.source, specialization, verify=False, on_stage=lambda _, text: texts.append(text))
     return parse_module(texts[0]), parse_module(texts[-1])

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
@@ -15,7 +15,7 @@ from tests.gallery.synchronisation.zoo.kernels import CASES, Case
 from tests.gallery.synchronisation.zoo.running import run_plan
 from tlx_xdsl.analysis.proxy_hazards import missing_fences
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.dialects.ttng import FenceAsyncSharedOp
+from tlx_xdsl.dialects.ttng import ArriveBarrierOp, AsyncCopyMbarrierArriveOp, FenceAsyncSharedOp
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -69,7 +69,7 @@ def test_kernels_without_their_fences_run_clean_behind_the_pass(case: Case):
 
 @tlx_xdsl.jit
 def hand_over(  # noqa: C901
-    x_ptr, y_desc, y_ptr, SYNC: tl.constexpr, FENCE: tl.constexpr, USE: tl.constexpr, TURNS: tl.constexpr
+    x_ptr, y_desc, y_ptr, flag_ptr, SYNC: tl.constexpr, FENCE: tl.constexpr, USE: tl.constexpr, TURNS: tl.constexpr
 ):  # fmt: skip
     """One task writes tiles, another one copies or multiplies them."""
     tile = tlx.local_alloc((64, 64), tl.float16, 1)
@@ -97,10 +97,19 @@ def hand_over(  # noqa: C901
                     tlx.barrier_arrive(each[0])
                 elif SYNC == "named barrier":
                     tlx.named_barrier_arrive(9, 256)
+                elif SYNC == "commit":
+                    tlx.tcgen05_commit(full[0])
+                elif SYNC == "flag":
+                    tl.atomic_xchg(flag_ptr, turn + 1)
+                elif SYNC == "release":
+                    tl.atomic_xchg(flag_ptr, turn + 1, sem="release")
         with tlx.async_task(num_warps=4):
             for turn in range(TURNS):
-                if SYNC == "mbarrier":
+                if SYNC == "mbarrier" or SYNC == "commit":
                     tlx.barrier_wait(full[0], turn & 1)
+                elif SYNC == "flag" or SYNC == "release":
+                    while tl.atomic_add(flag_ptr, 0) < turn + 1:
+                        pass
                 elif SYNC == "warp barrier":
                     tlx.barrier_wait(each[0], turn & 1)
                 elif SYNC == "named barrier":
@@ -127,14 +136,15 @@ def hand_over(  # noqa: C901
         tlx.async_descriptor_store_wait(0)
 
 
-SYNCS = ("mbarrier", "warp barrier", "named barrier", "begin")
+SYNCS = ("mbarrier", "warp barrier", "named barrier", "begin", "commit", "flag", "release")
 
 
 def module_of(sync: str, fence: str, use: str, turns: int) -> ModuleOp:
     """`hand_over` behind the frontend."""
-    signature = {"x_ptr": "*fp16", "y_desc": "tensordesc<fp16[64, 64]>", "y_ptr": "*fp16"}
+    signature = {"x_ptr": "*fp16", "y_desc": "tensordesc<fp16[64, 64]>", "y_ptr": "*fp16", "flag_ptr": "*i32"}
     constexprs = {"SYNC": sync, "FENCE": fence, "USE": use, "TURNS": turns}
-    return frontend_module(hand_over.source, Specialization(signature, constexprs))
+    target = "sm_100a" if sync == "commit" else "sm_90a"
+    return frontend_module(hand_over.source, Specialization(signature, constexprs, target=target))
 
 
 def run(module: ModuleOp, use: str, schedule: str) -> None:
@@ -144,7 +154,7 @@ def run(module: ModuleOp, use: str, schedule: str) -> None:
     interpret_module(
         module.clone(),
         1,
-        [x, tlx_xdsl.TensorDescriptor.from_tensor(y, [64, 64]), y],
+        [x, tlx_xdsl.TensorDescriptor.from_tensor(y, [64, 64]), y, np.zeros(1, np.int32)],
         Options(schedule=schedule, jobs=1),
     )
     if use == "dot":
@@ -154,7 +164,11 @@ def run(module: ModuleOp, use: str, schedule: str) -> None:
         np.testing.assert_array_equal(np.sort(y, 1), np.sort(x, 1))
 
 
-@pytest.mark.parametrize(("sync", "use"), list(itertools.product(SYNCS, ("tma", "bulk", "dot"))))
+PAIRS = [pair for pair in itertools.product(SYNCS, ("tma", "bulk", "dot")) if pair != ("commit", "dot")]
+"""wgmma and tcgen05 are never on one GPU."""
+
+
+@pytest.mark.parametrize(("sync", "use"), PAIRS)
 def test_hand_over(sync, use):
     turns = 1 if sync == "begin" else 3
     for fence in ("writer", "reader"):
@@ -168,10 +182,49 @@ def test_hand_over(sync, use):
     (place,) = missing_fences(module)
     assert place.name in (
         "ttng.arrive_barrier", "tlx.arrive_per_thread", "tlx.named_barrier_arrive", "ttg.warp_specialize",
+        "ttng.tc_gen5_commit", "tt.atomic_rmw",
     )  # fmt: skip
     insert(module)
     for schedule in POLICIES:
         run(module, use, schedule)
+
+
+@tlx_xdsl.jit
+def copy_over(x_ptr, y_desc):
+    """One task brings a tile by `cp.async`, another one copies it by TMA."""
+    tile = tlx.local_alloc((64, 64), tl.float16, 1)
+    full = tlx.alloc_barriers(1, arrive_count=128)
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            at = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
+            tlx.async_load(x_ptr + at, tile[0])
+            tlx.barrier_arrive(full[0], 128)
+        with tlx.async_task(num_warps=4):
+            tlx.barrier_wait(full[0], 0)
+            tlx.async_descriptor_store(y_desc, tile[0], [0, 0])
+            tlx.async_descriptor_store_wait(0)
+
+
+def test_what_cp_async_brings_needs_no_fence_when_its_end_arrives():
+    signature = {"x_ptr": "*fp16", "y_desc": "tensordesc<fp16[64, 64]>"}
+    module = frontend_module(copy_over.source, Specialization(signature, {}))
+    (arrival,) = (op for op in module.walk() if isinstance(op, ArriveBarrierOp))
+    block = arrival.parent
+    assert block is not None
+    end = AsyncCopyMbarrierArriveOp(operands=[arrival.alloc], properties={"noIncrement": UnitAttr()})
+    end.location = arrival.location
+    block.insert_op_before(end, arrival)
+    arrival.detach()
+    arrival.erase()
+    assert missing_fences(module) == []
+    x = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float16)
+    for schedule in POLICIES:
+        y = np.zeros_like(x)
+        interpret_module(
+            module.clone(), 1, [x, tlx_xdsl.TensorDescriptor.from_tensor(y, [64, 64])],
+            Options(schedule=schedule, jobs=1),
+        )  # fmt: skip
+        np.testing.assert_array_equal(x, y)
 
 
 def test_the_kernel_goes_on_where_the_default_task_has_been():

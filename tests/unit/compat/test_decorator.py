@@ -12,8 +12,8 @@ import triton
 from triton.runtime.jit import JITFunction
 
 import tlx_xdsl.compat as compat
-from tlx_xdsl.runtime import triton_kernel
-from tlx_xdsl.runtime.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.jit import triton_kernel
+from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 
 pytestmark = pytest.mark.backend
 

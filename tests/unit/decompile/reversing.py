@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.decompile.module import python_of
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.defaults import KernelDefaults, kernel_defaults
-from tlx_xdsl.runtime.jit import Kernel
+from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.verify import verify_module
 

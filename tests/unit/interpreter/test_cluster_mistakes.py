@@ -6,7 +6,7 @@ from tests.gallery.synchronisation import cluster_runs as runs
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
-UNORDERED = "nothing orders it behind"
+UNORDERED = "nothing orders it after"
 IN_FLIGHT = "while an earlier one may still be in flight"
 UNWRITTEN = "is read before it is written"
 UNSTARTED = "nothing tells it that CTA . has started"
@@ -22,7 +22,7 @@ MISTAKES = [
     (runs.multicast, "ending barrier", "nothing keeps that CTA from ending before"),
     (runs.norm, "barrier", UNSTARTED),
     # Bytes come from other CTAs that nobody expects, or that nobody waits for.
-    (runs.norm, "expect", "lacks 1 of 1 arrivals, while 96 bytes have come that nobody expects"),
+    (runs.norm, "expect", "lacks 1 of 1 arrivals, while 96 bytes have come that are not expected"),
     (runs.norm, "wait", f"'sums.*({UNORDERED} the remote store|{UNWRITTEN})"),
     (runs.norm, "last wait", f"'squares.*({UNORDERED} the remote store|{UNWRITTEN})"),
     # An accumulator is overwritten before it is read.
@@ -41,8 +41,8 @@ MISTAKES = [
     (runs.mx, "copy", f"'a_tmem.*{UNWRITTEN}"),
     # Probabilities that lie where the scores are: not written, read too early, overwritten by the next scores.
     (runs.softmax, "p", "'p.* is read, but 's', which lies at the same place, has overwritten it"),
-    (runs.softmax, "p_full", "reads 'p.*, and nothing orders it behind the tcgen05.mma to 's"),
-    (runs.softmax, "o_full", "writes 's.*, and nothing orders it behind the tcgen05.mma to 'o"),
+    (runs.softmax, "p_full", "reads 'p.*, and nothing orders it after the tcgen05.mma to 's"),
+    (runs.softmax, "o_full", "writes 's.*, and nothing orders it after the tcgen05.mma to 'o"),
     (runs.softmax, "last wait", f"'o.*{UNORDERED}"),
 ]
 

@@ -43,7 +43,7 @@ def test_knowledge_only_grows():
 def test_a_copy_is_kept():
     clock = knowing(task=1)
     kept = clock.copy()
-    clock.learn(TASK, 2)
+    clock.observe(TASK, 2)
     assert kept.seen == {TASK: 1}
 
 
@@ -56,7 +56,7 @@ def test_a_fence_covers_what_is_known_then():
 
 def test_what_an_asynchronous_operation_writes_needs_no_fence():
     clock = Clock()
-    clock.learn(QUEUE, 4)
+    clock.observe(QUEUE, 4)
     assert clock.seen == clock.fenced == {QUEUE: 4}
 
 
@@ -101,7 +101,7 @@ def test_a_read_happens_after_a_write_that_its_clock_has_or_races():
 def test_a_write_that_is_not_known_races_with_a_read():
     cell = Races().cell(footprint(0, 16))
     cell.overwrite(actor(TASK, 2), knowing(task=2), "x")
-    with pytest.raises(Race, match="agent 2 reads 'x', and nothing orders it behind agent 1, by which it is written"):
+    with pytest.raises(Race, match="agent 2 reads 'x', and nothing orders it after agent 1, by which it is written"):
         cell.read(actor(OTHER, 1), knowing(other=1, task=1), "x")
 
 
@@ -109,7 +109,7 @@ def test_a_write_must_know_every_reader():
     cell = Races().cell(footprint(0, 16))
     cell.read(actor(OTHER, 1), knowing(other=1), "x")
     cell.read(actor(QUEUE, 1, is_async=True), knowing(queue=1), "x")
-    with pytest.raises(Race, match="agent 1 writes 'x', and nothing orders it behind agent 3, by which it is read"):
+    with pytest.raises(Race, match="agent 1 writes 'x', and nothing orders it after agent 3, by which it is read"):
         cell.overwrite(actor(TASK, 1), knowing(task=1, other=1), "x")
     cell.overwrite(actor(TASK, 1), knowing(task=1, other=1, queue=1), "x")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.runtime.bundle.manifest import BundleArgument, Manifest
-from tlx_xdsl.runtime.cuda_driver import SIGNATURES
+from tlx_xdsl.runtime.launch.cuda_driver import SIGNATURES
 
 HERE = Path(__file__).parent
 

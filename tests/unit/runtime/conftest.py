@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tlx_xdsl.runtime.cuda_driver import SIGNATURES, CudaDriver, DeviceAttribute
+from tlx_xdsl.runtime.launch.cuda_driver import SIGNATURES, CudaDriver, DeviceAttribute
 
 ERRORS = {
     1: (b"CUDA_ERROR_INVALID_VALUE", b"invalid argument"),

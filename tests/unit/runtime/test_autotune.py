@@ -17,7 +17,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit.runtime.jit_kernels import FakeTensor
-from tlx_xdsl.runtime.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 
 pytestmark = pytest.mark.backend
 

@@ -16,9 +16,9 @@ from triton.runtime.driver import driver as triton_driver
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.runtime.jit_kernels import DType, FakeTensor, Pair, add, copy_tile, of_a_tuple, rank_in_cluster
-from tlx_xdsl.runtime import launcher
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
-from tlx_xdsl.runtime.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
+from tlx_xdsl.runtime.launch import launcher
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 pytestmark = pytest.mark.backend
 

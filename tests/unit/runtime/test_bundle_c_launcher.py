@@ -12,7 +12,7 @@ from tlx_xdsl.runtime.bundle.c_launcher import CLauncher
 from tlx_xdsl.runtime.bundle.c_names import c_names
 from tlx_xdsl.runtime.bundle.load import load
 from tlx_xdsl.runtime.bundle.write import write_files
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 pytestmark = [
     pytest.mark.skipif(not has_c_compiler(), reason="there is no gcc and g++"),

@@ -17,7 +17,7 @@ from tlx_xdsl.runtime.bundle import folder as folder_module
 from tlx_xdsl.runtime.bundle.load import load
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, read_manifest
 from tlx_xdsl.runtime.bundle.write import write_files
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tlx_xdsl.runtime.cuda_driver import default_driver
+from tlx_xdsl.runtime.launch.cuda_driver import default_driver
 
 ROOT = Path(__file__).parents[3]
 

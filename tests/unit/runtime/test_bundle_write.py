@@ -10,7 +10,7 @@ from tests.unit.runtime import bundles
 from tests.unit.runtime.bundles import ADD, EXAMPLE, add, compile_c, cuda_include, has_c_compiler, transposed
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime import TensorDescriptor, load, write_bundle
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.tools.tlx import main
 
 FILE = bundles.__file__

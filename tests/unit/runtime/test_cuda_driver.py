@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from tlx_xdsl.runtime import cuda_driver
-from tlx_xdsl.runtime.cuda_driver import (
+from tlx_xdsl.runtime.launch import cuda_driver
+from tlx_xdsl.runtime.launch.cuda_driver import (
     CudaDriver,
     CudaDriverError,
     FunctionAttribute,
@@ -103,7 +103,7 @@ def test_available(make_cuda, options, expected):
 def test_import_loads_no_driver_and_nothing_heavy():
     """A fresh process: this one may have imported torch for other tests."""
     code = (
-        "import sys, tlx_xdsl.runtime; from tlx_xdsl.runtime.cuda_driver import default_driver; "
+        "import sys, tlx_xdsl.runtime; from tlx_xdsl.runtime.launch.cuda_driver import default_driver; "
         "assert default_driver()._library is None; "
         "assert not {'torch', 'triton', 'xdsl', 'numpy'} & set(sys.modules)"
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.runtime import TensorDescriptor
-from tlx_xdsl.runtime.tensor_descriptor import dtype_name, element_size
+from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name, element_size
 
 
 def test_from_tensor_takes_shape_and_strides_over(make_tensor):

@@ -247,6 +247,7 @@ def test_the_stages_are_those_of_the_pipeline():
     module = frontend_module(copy.source, Specialization(signature, {"TILE": 64}))
     assert passes_until("frontend", module) == ()
     assert passes_until("aliased", module)[-1].name == "tlx-rewrite-local-alias"
+    assert passes_until("tlx-lower-votes", module)[-1].name == "tlx-lower-to-ptx-with-layouts"
     assert passes_until("ttgir", module) == ttgir_pipeline()
 
 

@@ -19,8 +19,9 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.runtime import jit_kernels
 from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, of_a_tuple, rank_in_cluster
-from tlx_xdsl.runtime.jit import Kernel, without_launching
-from tlx_xdsl.runtime.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit import without_launching
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
+from tlx_xdsl.runtime.kernel import Kernel
 
 pytestmark = pytest.mark.backend
 

@@ -23,10 +23,10 @@ import tlx_xdsl.language.tlx as tlx
 from tests.unit.runtime import jit_kernels
 from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, rank_in_cluster
 from tests.versions import RELEASE
-from tlx_xdsl.runtime import compiled_kernel
-from tlx_xdsl.runtime.cuda_driver import CudaDriver
-from tlx_xdsl.runtime.stand_in_driver import assume_target
-from tlx_xdsl.runtime.triton_compile import CompilationWarning
+from tlx_xdsl.runtime.jit import compiled_kernel
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit.triton_compile import CompilationWarning
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 pytestmark = pytest.mark.backend
 

@@ -23,8 +23,8 @@ from triton.runtime.jit import JITFunction
 import tlx_xdsl
 from tests.unit.backend.backend_kernels import ABORTING
 from tests.unit.runtime.jit_kernels import FakeTensor, add
-from tlx_xdsl.runtime import triton_compile
-from tlx_xdsl.runtime.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit import triton_compile
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 
 pytestmark = pytest.mark.backend
 
@@ -34,7 +34,7 @@ SCRIPT = """
 import sys
 from tests.unit.backend.backend_kernels import ABORTING
 from tests.unit.runtime.jit_kernels import FakeTensor, add
-from tlx_xdsl.runtime.stand_in_driver import assume_target
+from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 with assume_target("sm_90a"):
     kernel = add.warmup(*[FakeTensor(1024) for _ in range(3)], 1024, BLOCK=256, grid=(4,))
 compiled = "xdsl" in sys.modules
@@ -70,7 +70,7 @@ def test_an_edited_pass_makes_it_compile_again(tmp_path):
     first = finish(start(cache, package.parent))
     assert first[0] == "compiled"
     assert finish(start(cache, package.parent)) == ["cached", *first[1:]]
-    edited = package / "transforms" / "nvidia" / "barrier_lifecycle.py"
+    edited = package / "transforms" / "nvidia" / "barrier_lifetimes.py"
     edited.write_text(edited.read_text() + "\n# Another thought.\n")
     second = finish(start(cache, package.parent))
     assert second[0] == "compiled"

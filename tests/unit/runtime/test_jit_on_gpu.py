@@ -19,7 +19,7 @@ pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 stock_descriptors = pytest.importorskip("triton.tools.tensor_descriptor")
-triton_compile = pytest.importorskip("tlx_xdsl.runtime.triton_compile")
+triton_compile = pytest.importorskip("tlx_xdsl.runtime.jit.triton_compile")
 
 if not (torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9):
     pytest.skip("needs a Hopper GPU (compute capability 9.0)", allow_module_level=True)

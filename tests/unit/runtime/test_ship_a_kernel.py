@@ -12,7 +12,7 @@ import pytest
 from tests.unit.runtime.bundles import compile_page_s_program, cuda_include, has_c_compiler, page_blocks, sizes_of
 from tlx_xdsl.runtime import BundleError, load
 from tlx_xdsl.runtime.bundle import load as load_module
-from tlx_xdsl.runtime.cuda_driver import CudaDriver, DeviceAttribute
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, DeviceAttribute
 from tlx_xdsl.tools.tlx import main
 
 ROOT = Path(__file__).parents[3]

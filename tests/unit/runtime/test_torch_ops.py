@@ -14,7 +14,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.torch
 from tlx_xdsl.runtime import jit as jit_module
-from tlx_xdsl.runtime.graph_capture import refuse_while_capturing
+from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -104,8 +104,8 @@ def test_no_kernel_launches(monkeypatch: pytest.MonkeyPatch):
     import triton
     from triton.runtime.jit import JITFunction, KernelInterface
 
-    from tlx_xdsl.runtime import triton_kernel
-    from tlx_xdsl.runtime.triton_kernel import TritonKernel
+    from tlx_xdsl.runtime.jit import triton_kernel
+    from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 
     launched = []
     monkeypatch.setattr(JITFunction, "run", lambda self, *args, **_: launched.append(self))

@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from tests.versions import INSTALLED
-from tlx_xdsl.runtime.cuda_driver import CudaDriver, CudaDriverError
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError
 from tlx_xdsl.tools import doctor_command, tlx
 
 

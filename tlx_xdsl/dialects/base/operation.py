@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -11,15 +11,13 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorT
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
 from xdsl.traits import (
-    EffectInstance,
-    MemoryEffect,
-    MemoryEffectKind,
-    MemoryReadEffect,
-    MemoryWriteEffect,
     OpTrait,
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.effects import (
+    DeclaredEffects,
+)
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.layouts.encodings import (
@@ -32,9 +30,6 @@ from tlx_xdsl.layouts.encodings import (
 
 MAX_TENSOR_ELEMENTS = 1 << 20
 """Most elements that a tensor of Triton may have."""
-
-SYNCHRONISES = (MemoryReadEffect(), MemoryWriteEffect())
-"""Traits of what orders memory accesses (barriers, waits, asynchronous copies): never merged, moved or dropped."""
 
 
 def num_warps_of(op: Operation) -> int | None:
@@ -128,10 +123,10 @@ class TensorsFit(OpTrait):
 
 
 class TritonOp(IRDLOperation):
-    """Base of the operations: properties stand in the attribute dictionary, and tensors must fit the machine."""
+    """Base of the operations: properties are in the attribute dictionary, tensors fit, effects are declared."""
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(TensorsFit())
+    traits = traits_def(TensorsFit(), DeclaredEffects())
 
 
 def _tensors(types: Iterable[Attribute]) -> list[TensorType[Attribute]]:
@@ -165,13 +160,7 @@ class Elementwise(OpTrait):
         SameShapeAndLayout().verify(op)
 
 
-class EffectsUnlessPure(MemoryEffect):
-    """Reads and writes memory unless the property `pure` is true."""
-
-    @classmethod
-    def get_effects(cls, op: Operation) -> Set[EffectInstance]:
-        """Nothing for a pure operation."""
-        pure = op.properties.get("pure")
-        if isinstance(pure, IntegerAttr) and pure.value.data:
-            return set()
-        return {EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
+def is_elementwise(op: Operation) -> bool:
+    """Whether all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
+    traits = (Elementwise, SameShapeAndLayout)
+    return op.name.startswith(("arith.", "math.")) or any(op.has_trait(t, value_if_unregistered=False) for t in traits)

@@ -9,6 +9,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tlx_xdsl.dialects.base.enums import Keyword
+from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.dialects.base.spelling import writes
 
 
@@ -22,6 +23,8 @@ class PtrAddrSpace(Keyword):
 
 GLOBAL_ADDRESS_SPACE = PtrAddrSpace.Global.value
 """The address space of a pointer that names none."""
+SHARED_ADDRESS_SPACE = 3
+"""The address space of shared memory."""
 
 
 @irdl_attr_definition
@@ -32,6 +35,11 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     pointee: Attribute = param_def()
     address_space: IntAttr = param_def()
+
+    @property
+    def space(self) -> Space:
+        """The memory that it points into."""
+        return Space.SHARED if self.address_space.data == SHARED_ADDRESS_SPACE else Space.GLOBAL
 
     @staticmethod
     def get(pointee: Attribute, address_space: int = GLOBAL_ADDRESS_SPACE) -> PointerType:

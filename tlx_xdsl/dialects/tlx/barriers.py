@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, i1, i32
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
+from tlx_xdsl.dialects.base.effects import (
+    Effects,
+    Sync,
+    arrives,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.layouts.distributed import WARP_SIZE
@@ -39,7 +44,6 @@ class _NamedBarrierOp(TritonOp):
     id = operand_def(i32)
     threads = prop_def(IntegerAttr.constr(i32))
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$id `,` $threads attr-dict"
 
     def verify_(self) -> None:
@@ -59,6 +63,7 @@ class NamedBarrierWaitOp(_NamedBarrierOp):
     """
 
     name = "tlx.named_barrier_wait"
+    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE | Sync.ACQUIRE)
 
 
 @irdl_op_definition
@@ -66,6 +71,7 @@ class NamedBarrierArriveOp(_NamedBarrierOp):
     """Arrive at a named barrier without waiting (PTX: bar.arrive): `tlx.named_barrier_arrive %id, 256`."""
 
     name = "tlx.named_barrier_arrive"
+    EFFECTS: ClassVar = Effects(sync=Sync.NAMED | Sync.RELEASE)
 
 
 @irdl_op_definition
@@ -76,10 +82,10 @@ class FenceOp(TritonOp):
     """
 
     name = "tlx.fence"
+    EFFECTS: ClassVar = Effects(sync=Sync.RELEASE | Sync.ACQUIRE | Sync.FENCE)
 
     scope = prop_def(EnumNumber(FenceScope))
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(FenceScope),)
     assembly_format = "custom<FenceScope>($scope) attr-dict"
 
@@ -94,8 +100,8 @@ class FenceMBarrierInitClusterOp(TritonOp):
 
     name = "tlx.fence_mbarrier_init_cluster"
     NEEDS: ClassVar = Needs("tlx.fence_mbarrier_init_cluster", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.FENCE)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
 
@@ -109,11 +115,11 @@ class ArrivePerThreadOp(TritonOp):
 
     name = "tlx.arrive_per_thread"
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
+    EFFECTS: ClassVar = Effects(arrives("alloc"))
 
     alloc = operand_def(MemDescType)
     pred = opt_operand_def(i1)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc (`,` $pred^)? attr-dict `:` type($alloc)"
 
     def verify_(self) -> None:

@@ -25,8 +25,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
+from tlx_xdsl.dialects.base.effects import (
+    BULK_COPY,
+    Effects,
+    arrives,
+    reads,
+    writes,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.memory import Space
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
@@ -38,6 +46,7 @@ class SharedClusterMemoryAttr(ParametrizedAttribute):
     """`#tlx.shared_cluster_memory`: the shared memory of another CTA of the cluster (PTX: .shared::cluster)."""
 
     name = "tlx.shared_cluster_memory"
+    SPACE: ClassVar = Space.CLUSTER
 
 
 class Releases(Keyword):
@@ -143,13 +152,13 @@ class ArriveRemoteOp(TritonOp):
 
     name = "tlx.arrive_remote"
     NEEDS: ClassVar = Needs("tlx.barrier_arrive on another CTA", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(arrives("alloc"))
 
     alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
     pred = opt_operand_def(i1)
     releases = opt_prop_def(EnumNumber(Releases))
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(Releases),)
     assembly_format = (
         "$alloc `,` $count (`,` $pred^)? (`releases` custom<Releases>($releases)^)? attr-dict `:` type($alloc)"
@@ -175,11 +184,11 @@ class RemoteStoreOp(TritonOp):
 
     name = "tlx.remote_store"
     NEEDS: ClassVar = Needs("tlx.remote_shmem_store", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(writes("dst"))
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$src `,` $dst attr-dict `:` type($src) `->` type($dst)"
 
     def verify_(self) -> None:
@@ -197,12 +206,12 @@ class AsyncRemoteStoreOp(TritonOp):
 
     name = "tlx.async_remote_store"
     NEEDS: ClassVar = Needs("tlx.async_remote_shmem_store", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(writes("dst"), completes_on="barrier")
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)
     barrier = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$src `,` $dst `,` $barrier attr-dict `:` type($src) `->` type($dst) `,` type($barrier)"
 
     def verify_(self) -> None:
@@ -222,12 +231,12 @@ class AsyncRemoteCopyOp(TritonOp):
 
     name = "tlx.async_remote_copy"
     NEEDS: ClassVar = Needs("tlx.async_remote_shmem_copy", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("dst"), by=BULK_COPY, completes_on="barrier")
 
     src = operand_def(MemDescType)
     dst = operand_def(MemDescType)
     barrier = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$src `,` $dst `,` $barrier attr-dict `:` type($src) `->` type($dst) `,` type($barrier)"
 
     def verify_(self) -> None:

@@ -14,7 +14,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
@@ -22,8 +21,19 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.assembly import stripped_directive
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, POINTER, POINTER_LIKE
+from tlx_xdsl.dialects.base.effects import (
+    BULK_COPY,
+    LAUNCH_CONTROL,
+    TMA,
+    Effects,
+    Group,
+    Sync,
+    prefetches,
+    reads,
+    writes,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
 from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
 from tlx_xdsl.dialects.tt.enums import PaddingOption
@@ -32,6 +42,7 @@ from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.cluster import verify_response
+from tlx_xdsl.dialects.ttng.tma import load_effects
 from tlx_xdsl.targets import Feature
 
 BULK_BYTES = 16
@@ -74,13 +85,13 @@ class AsyncBulkLoadOp(TritonOp):
 
     name = "tlx.async_bulk_load"
     NEEDS: ClassVar = Needs("tlx.async_load with bulk=True", Feature.BULK_COPY)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("result"), by=BULK_COPY, completes_on="barrier")
 
     src = operand_def(POINTER)
     result = operand_def(MemDescType)
     size = operand_def(i32)
     barrier = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = (
         "$src `,` $result `,` $size `,` $barrier attr-dict `:` type($src) `->` type($result) `,` type($barrier)"
     )
@@ -103,12 +114,12 @@ class AsyncBulkStoreOp(TritonOp):
 
     name = "tlx.async_bulk_store"
     NEEDS: ClassVar = Needs("tlx.async_store", Feature.BULK_COPY)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("dst"), by=BULK_COPY, completes_on=Group.BULK)
 
     src = operand_def(MemDescType)
     dst = operand_def(POINTER)
     size = operand_def(i32)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$src `,` $dst `,` $size attr-dict `:` type($src) `->` type($dst)"
 
     def verify_(self) -> None:
@@ -139,7 +150,6 @@ class AsyncTMALoadOp(TritonOp):
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = (
         "$desc `[` $coord `]` $result `,` $barrier `,` $pred (`multicast` $multicast^)? "
         "attr-dict `:` type($desc) `,` type($barrier) `->` type($result)"
@@ -153,6 +163,10 @@ class AsyncTMALoadOp(TritonOp):
             verify_barrier(barrier)
         if self.multicast is None and self.two_ctas is None:
             raise VerifyException("a load for one CTA is a 'ttng.async_tma_copy_global_to_local'")
+
+    def effects(self) -> Effects:
+        """Those of a load by TMA; `multicast` is its last operand."""
+        return load_effects(multicast=len(self.operands) > 0 and self.multicast is not None)
 
     def also_needs(self) -> tuple[Feature, ...]:
         """A multicast has a cluster, and a pair of CTAs is Blackwell's."""
@@ -169,6 +183,7 @@ class AsyncTMAPrefetchOp(TritonOp):
 
     name = "tlx.async_tma_prefetch"
     NEEDS: ClassVar = Needs("tlx.async_descriptor_prefetch_tensor", Feature.TMA)
+    EFFECTS: ClassVar = Effects(prefetches("desc"), by=TMA)
 
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
@@ -176,7 +191,6 @@ class AsyncTMAPrefetchOp(TritonOp):
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
 
     # It changes no value, but a dropped or moved hint is a hint lost.
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc `[` $coord `]` `,` $pred attr-dict `:` type($desc)"
 
     def verify_(self) -> None:
@@ -192,12 +206,12 @@ class PrefetchOp(TritonOp):
     """
 
     name = "tlx.prefetch"
+    EFFECTS: ClassVar = Effects(prefetches("src"))
 
     level = prop_def(EnumNumber(CacheLevel))
     src = operand_def(POINTER_LIKE)
     mask = opt_operand_def(BOOL_LIKE)
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(CacheLevel),)
     assembly_format = "custom<CacheLevel>($level) $src (`mask` $mask^)? attr-dict `:` type($src) (`,` type($mask)^)?"
 
@@ -219,10 +233,10 @@ class PrefetchTensormapOp(TritonOp):
 
     name = "tlx.prefetch_tensormap"
     NEEDS: ClassVar = Needs("tlx.prefetch with tensormap=True", Feature.TMA)
+    EFFECTS: ClassVar = Effects(prefetches("desc"))
 
     desc = operand_def(TensorDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc attr-dict `:` type($desc)"
 
 
@@ -236,6 +250,7 @@ class MakeTensorDescOp(TritonOp):
 
     name = "tlx.make_tensor_descriptor"
     NEEDS: ClassVar = Needs("tlx.make_tensor_descriptor", Feature.TMA)
+    EFFECTS: ClassVar = Effects(writes("desc_ptr"), sync=Sync.ORDERED)
 
     desc_ptr = operand_def(POINTER)
     base = operand_def(POINTER)
@@ -245,7 +260,6 @@ class MakeTensorDescOp(TritonOp):
     result = result_def(TensorDescType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (stripped_directive("Ptr", PointerType), stripped_directive("Desc", TensorDescType))
     assembly_format = (
         "$desc_ptr `,` $base `,` `[` $shape `]` `,` `[` $strides `]` attr-dict `:` custom<Ptr>(type($desc_ptr)) `,` "
@@ -274,12 +288,12 @@ class CLCTryCancelOp(TritonOp):
 
     name = "tlx.clc_try_cancel"
     NEEDS: ClassVar = Needs("tlx.clc_producer", Feature.CLUSTER_LAUNCH_CONTROL)
+    EFFECTS: ClassVar = Effects(writes("result", cluster=True), by=LAUNCH_CONTROL, completes_on="barrier")
 
     result = operand_def(MemDescType)
     barrier = operand_def(MemDescType)
     pred = operand_def(i1)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$result `,` $barrier `,` $pred attr-dict `:` type($result) `,` type($barrier)"
 
     def verify_(self) -> None:

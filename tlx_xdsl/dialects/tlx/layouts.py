@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, IntAttr, NoneAttr, UnitAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import (
@@ -18,9 +20,13 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    DeclaredEffects,
+)
 from tlx_xdsl.dialects.base.layouts import LayoutWrapper
 from tlx_xdsl.dialects.ttg.types import MemDescType, as_tensor, shape_attr, shape_of
 
@@ -101,11 +107,12 @@ class DumpLayoutOp(IRDLOperation):
     """Print the final layout of a tensor or buffer while compiling: `tlx.dump_layout %0 : ...`."""
 
     name = "tlx.dump_layout"
+    EFFECTS: ClassVar = ORDERED
 
     src = operand_def()
 
     # It must still stand where the user put it when layouts are final.
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(DeclaredEffects())
     assembly_format = "$src attr-dict `:` type($src)"
 
     def verify_(self) -> None:
@@ -118,11 +125,12 @@ class AssertSameLayoutOp(IRDLOperation):
     """Refuse to compile unless both operands end up in the same layout: `tlx.assert_same_layout %a, %b : A, B`."""
 
     name = "tlx.assert_same_layout"
+    EFFECTS: ClassVar = ORDERED
 
     lhs = operand_def()
     rhs = operand_def()
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(DeclaredEffects())
     assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)"
 
     def verify_(self) -> None:
@@ -139,12 +147,13 @@ class AssertSameLayoutExpectedOp(IRDLOperation):
     """
 
     name = "tlx.assert_same_layout_expected"
+    EFFECTS: ClassVar = ORDERED
 
     src = operand_def()
     expected = prop_def()
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(DeclaredEffects())
     assembly_format = "$src attr-dict `:` type($src)"
 
     def verify_(self) -> None:

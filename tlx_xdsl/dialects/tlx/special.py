@@ -11,7 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, FLOAT_TENSOR, I32_LIKE, I32_TENSOR
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+)
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type, with_element_type
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttg.views import verify_view
@@ -23,11 +26,11 @@ class Clock64Op(TritonOp):
     """The cycle counter of the multiprocessor (PTX: %clock64): `%t = tlx.clock64`."""
 
     name = "tlx.clock64"
+    EFFECTS: ClassVar = ORDERED
 
     result = result_def(i64)
 
     # Two reads are two points in time.
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
 
@@ -41,13 +44,13 @@ class VoteBallotOp(TritonOp):
     """
 
     name = "tlx.vote_ballot"
+    EFFECTS: ClassVar = ORDERED
 
     mask = operand_def(i32)
     pred = operand_def(BOOL_LIKE)
     result = result_def(I32_LIKE)
 
     # The threads of the warp meet here.
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$mask `,` $pred attr-dict `:` type($pred) `->` type($result)"
 
     def verify_(self) -> None:

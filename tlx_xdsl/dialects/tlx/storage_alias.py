@@ -25,10 +25,16 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryAllocEffect, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    DeclaredEffects,
+    Effects,
+    allocates,
+)
 from tlx_xdsl.dialects.tlx.types import (
     ReuseGroupKind,
     ReuseGroupKindAttr,
@@ -61,6 +67,7 @@ class StorageAliasSpecOp(IRDLOperation):
 
     name = "tlx.storage_alias_spec"
     NEEDS: ClassVar = Needs("tlx.storage_alias_spec in tensor memory")
+    EFFECTS: ClassVar = Effects(allocates("result"))
 
     storage = prop_def(StorageKindAttr)
     buffer_size_bytes = opt_prop_def(IntegerAttr.constr(i64))
@@ -68,7 +75,7 @@ class StorageAliasSpecOp(IRDLOperation):
     result = result_def(StorageAliasSpecType)
 
     # No memory of its own, but two specs are two regions: it must not be merged with an equal one.
-    traits = traits_def(MemoryAllocEffect())
+    traits = traits_def(DeclaredEffects())
 
     def __init__(self, storage: StorageKind, buffer_size_bytes: int | None = None):
         super().__init__(
@@ -146,6 +153,7 @@ class StorageAliasLocalAllocOp(IRDLOperation):
     """
 
     name = "tlx.storage_alias_local_alloc"
+    EFFECTS: ClassVar = Effects(allocates("result"))
 
     storage_alias = operand_def(StorageAliasSpecType)
     buffer_offset = opt_prop_def(IntegerAttr.constr(i64))
@@ -154,7 +162,7 @@ class StorageAliasLocalAllocOp(IRDLOperation):
     result = result_def(MemDescType)
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(MemoryAllocEffect())
+    traits = traits_def(DeclaredEffects())
     assembly_format = "$storage_alias attr-dict `:` type($storage_alias) `->` type($result)"
 
     @property
@@ -261,11 +269,12 @@ class SetBufferOverlapOp(IRDLOperation):
     """Tie an overlap tree to a spec: `tlx.set_buffer_overlap(%spec, %group) : (type, type) -> ()`."""
 
     name = "tlx.set_buffer_overlap"
+    EFFECTS: ClassVar = ORDERED
 
     storage_alias_spec = operand_def(StorageAliasSpecType)
     overlap_def = operand_def(ReuseGroupType)
 
-    traits = traits_def(MemoryWriteEffect())
+    traits = traits_def(DeclaredEffects())
     assembly_format = (
         "`(` $storage_alias_spec `,` $overlap_def `)` attr-dict "
         "`:` `(` type($storage_alias_spec) `,` type($overlap_def) `)` `->` `(` `)`"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
     result_def,
-    traits_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -25,8 +24,14 @@ from tlx_xdsl.dialects.base.constraints import (
     pointer_type,
     same,
 )
+from tlx_xdsl.dialects.base.effects import (
+    UNKNOWN,
+    Access,
+    Effects,
+    Kind,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import element_bits, mask_type, pointee_type, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
 
@@ -34,14 +39,27 @@ ORDERING = (keyword_directive(MemSemantic), keyword_directive(MemSyncScope))
 """Directives for the memory ordering and its scope."""
 
 
+class _AtomicOp(TritonOp):
+    """Shared parts of the atomic operations."""
+
+    KIND: ClassVar = Kind.READ | Kind.WRITE | Kind.ATOMIC
+
+    def effects(self) -> Effects:
+        """An access that synchronises as the semantics say."""
+        semantics = self.properties.get("sem")
+        known = isinstance(semantics, IntegerAttr)
+        return Effects(Access("ptr", self.KIND), sync=MemSemantic(semantics.value.data).sync if known else UNKNOWN.sync)
+
+
 @irdl_op_definition
-class AtomicLoadOp(TritonOp):
+class AtomicLoadOp(_AtomicOp):
     """Load atomically; a synchronisation, so that it stays even where its result is not used.
 
     Example: `%0 = tt.atomic_load acquire, gpu, %p : (!tt.ptr<i32>) -> i32`
     """
 
     name = "tt.atomic_load"
+    KIND: ClassVar = Kind.READ | Kind.ATOMIC
 
     POINTER: ClassVar = same("POINTER", POINTER_LIKE)
 
@@ -51,7 +69,6 @@ class AtomicLoadOp(TritonOp):
     scope = prop_def(EnumNumber(MemSyncScope))
     result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = ORDERING
     assembly_format = (
         "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr (`,` $mask^)? "
@@ -65,10 +82,11 @@ class AtomicLoadOp(TritonOp):
 
 
 @irdl_op_definition
-class AtomicStoreOp(TritonOp):
+class AtomicStoreOp(_AtomicOp):
     """Store atomically: `tt.atomic_store release, gpu, %p, %v : !tt.ptr<i32>`."""
 
     name = "tt.atomic_store"
+    KIND: ClassVar = Kind.WRITE | Kind.ATOMIC
 
     POINTER: ClassVar = same("POINTER", POINTER_LIKE)
 
@@ -78,7 +96,6 @@ class AtomicStoreOp(TritonOp):
     sem = prop_def(EnumNumber(MemSemantic))
     scope = prop_def(EnumNumber(MemSyncScope))
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = ORDERING
     assembly_format = (
         "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr `,` $value (`,` $mask^)? "
@@ -92,13 +109,14 @@ class AtomicStoreOp(TritonOp):
 
 
 @irdl_op_definition
-class AtomicPollOp(TritonOp):
+class AtomicPollOp(_AtomicOp):
     """Load again and again until every element equals `expected` or `timeout` (ns) is over; which of them did.
 
     Example: `%ok = tt.atomic_poll relaxed, gpu, %p, %v timeout %t : !tt.ptr<i32>, i32 -> i1`
     """
 
     name = "tt.atomic_poll"
+    KIND: ClassVar = Kind.READ | Kind.ATOMIC
 
     VALUE: ClassVar = same("VALUE", INT_LIKE)
 
@@ -109,7 +127,6 @@ class AtomicPollOp(TritonOp):
     scope = prop_def(EnumNumber(MemSyncScope))
     result = result_def(Derived("VALUE", mask_type, "the result"))
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = ORDERING
     assembly_format = (
         "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr `,` $expected (`timeout` $timeout^)? "
@@ -133,7 +150,7 @@ ANY_RMW = (RMWOp.XCHG,)
 
 
 @irdl_op_definition
-class AtomicRMWOp(TritonOp):
+class AtomicRMWOp(_AtomicOp):
     """Replace the value at `ptr` by what `atomic_rmw_op` makes of it and `val`, and yield the old value.
 
     Example: `%old = tt.atomic_rmw fadd, acq_rel, gpu, %p, %v, %m : (!tt.ptr<f32>, f32, i1) -> f32`
@@ -151,7 +168,6 @@ class AtomicRMWOp(TritonOp):
     scope = prop_def(EnumNumber(MemSyncScope))
     result = result_def(VALUE)
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(RMWOp), *ORDERING)
     assembly_format = (
         "custom<RMWOp>($atomic_rmw_op) `,` custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` "
@@ -170,7 +186,7 @@ class AtomicRMWOp(TritonOp):
 
 
 @irdl_op_definition
-class AtomicCASOp(TritonOp):
+class AtomicCASOp(_AtomicOp):
     """Put `val` at `ptr` if `cmp` is there, and yield what was there.
 
     Example: `%old = tt.atomic_cas acq_rel, gpu, %p, %c, %v : (!tt.ptr<i32>, i32, i32) -> i32`
@@ -187,7 +203,6 @@ class AtomicCASOp(TritonOp):
     scope = prop_def(EnumNumber(MemSyncScope))
     result = result_def(VALUE)
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = ORDERING
     assembly_format = (
         "custom<MemSemantic>($sem) `,` custom<MemSyncScope>($scope) `,` $ptr `,` $cmp `,` $val "

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, StringAttr, i32
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     prop_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.constraints import ANY_LIKE, BOOL_LIKE
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+)
+from tlx_xdsl.dialects.base.operation import TritonOp
 
 
 @irdl_op_definition
@@ -24,13 +28,13 @@ class PrintOp(TritonOp):
     """
 
     name = "tt.print"
+    EFFECTS: ClassVar = ORDERED
 
     prefix = prop_def(StringAttr)
     hex = prop_def(BoolAttr)
     args = var_operand_def(ANY_LIKE)
     is_signed = prop_def(DenseArrayBase.constr(i32), prop_name="isSigned")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$prefix attr-dict (`:` $args^ `:` type($args))?"
 
     def verify_(self) -> None:
@@ -44,9 +48,9 @@ class AssertOp(TritonOp):
     """Stop the program with `message` unless the condition holds: `tt.assert %0, "text" : tensor<64xi1>`."""
 
     name = "tt.assert"
+    EFFECTS: ClassVar = ORDERED
 
     condition = operand_def(BOOL_LIKE)
     message = prop_def(StringAttr)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$condition `,` $message attr-dict `:` type($condition)"

@@ -16,14 +16,21 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.traits import MemoryReadEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import stripped_directive
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR, INDEX_TENSOR, POINTER
+from tlx_xdsl.dialects.base.effects import (
+    TMA,
+    Effects,
+    atomically,
+    reads,
+    writes,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import element_bits, integer_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
@@ -109,13 +116,13 @@ class DescriptorLoadOp(TritonOp):
 
     name = "tt.descriptor_load"
     NEEDS: ClassVar = Needs("a load through a tensor descriptor", Feature.TMA)
+    EFFECTS: ClassVar = Effects(reads("desc"), by=TMA)
 
     desc = operand_def(TensorDescType)
     indices = var_operand_def(i32)
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
     result = result_def(ANY_TENSOR)
 
-    traits = traits_def(MemoryReadEffect())
     custom_directives = (CacheKeywords,)
     assembly_format = "$desc `[` $indices `]` custom<CacheKeywords>() attr-dict `:` type($desc) `->` type($result)"
 
@@ -131,12 +138,12 @@ class DescriptorStoreOp(TritonOp):
 
     name = "tt.descriptor_store"
     NEEDS: ClassVar = Needs("a store through a tensor descriptor", Feature.TMA)
+    EFFECTS: ClassVar = Effects(writes("desc"), by=TMA)
 
     desc = operand_def(TensorDescType)
     src = operand_def(ANY_TENSOR)
     indices = var_operand_def(i32)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc `[` $indices `]` `,` $src attr-dict `:` type($desc) `,` type($src)"
 
     def verify_(self) -> None:
@@ -151,13 +158,13 @@ class DescriptorReduceOp(TritonOp):
 
     name = "tt.descriptor_reduce"
     NEEDS: ClassVar = Needs("an atomic store through a tensor descriptor", Feature.TMA)
+    EFFECTS: ClassVar = Effects(atomically("desc"), by=TMA)
 
     kind = prop_def(EnumNumber(DescriptorReduceKind))
     desc = operand_def(TensorDescType)
     src = operand_def(ANY_TENSOR)
     indices = var_operand_def(i32)
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(DescriptorReduceKind),)
     assembly_format = (
         "custom<DescriptorReduceKind>($kind) `,` $desc `[` $indices `]` `,` $src "
@@ -179,13 +186,13 @@ class DescriptorGatherOp(TritonOp):
 
     name = "tt.descriptor_gather"
     NEEDS: ClassVar = Needs("a gather through a tensor descriptor", Feature.TMA_GATHER)
+    EFFECTS: ClassVar = Effects(reads("desc"), by=TMA)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(INDEX_TENSOR)
     y_offset = operand_def(i32)
     result = result_def(ANY_TENSOR)
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = "$desc `[` $x_offsets `,` $y_offset `]` attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
@@ -202,13 +209,13 @@ class DescriptorScatterOp(TritonOp):
 
     name = "tt.descriptor_scatter"
     NEEDS: ClassVar = Needs("a scatter through a tensor descriptor", Feature.TMA_SCATTER)
+    EFFECTS: ClassVar = Effects(writes("desc"), by=TMA)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(INDEX_TENSOR)
     y_offset = operand_def(i32)
     src = operand_def(ANY_TENSOR)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc `[` $x_offsets `,` $y_offset `]` `,` $src attr-dict `:` type(operands)"
 
     def verify_(self) -> None:

@@ -32,8 +32,15 @@ from tlx_xdsl.dialects.base.constraints import (
     is_pointer,
     same,
 )
+from tlx_xdsl.dialects.base.effects import (
+    NO_EFFECTS,
+    UNKNOWN,
+    Effects,
+    is_set,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import EffectsUnlessPure, Elementwise, SameShapeAndLayout, TritonOp
+from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout, TritonOp
+from tlx_xdsl.dialects.base.ptx import effects_of_ptx
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.targets import Feature
@@ -227,8 +234,12 @@ class ExternElementwiseOp(TritonOp):
     pure = prop_def(BoolAttr)
     result = result_def(ANY_LIKE)
 
-    traits = traits_def(SameShapeAndLayout(), EffectsUnlessPure())
+    traits = traits_def(SameShapeAndLayout())
     assembly_format = "operands attr-dict `:` functional-type(operands, $result)"
+
+    def effects(self) -> Effects:
+        """Anything, unless it is pure."""
+        return NO_EFFECTS if is_set(self, "pure") else UNKNOWN
 
 
 @irdl_op_definition
@@ -248,13 +259,17 @@ class ElementwiseInlineAsmOp(TritonOp):
     args = var_operand_def()
     result = var_result_def(ANY_LIKE)
 
-    traits = traits_def(SameShapeAndLayout(), EffectsUnlessPure())
+    traits = traits_def(SameShapeAndLayout())
     assembly_format = "$asm_string attr-dict ($args^ `:` type($args))? `->` type($result)"
 
     def verify_(self) -> None:
         """The pack holds at least one element."""
         if self.packed_element.value.data < 1:
             raise VerifyException(f"packed_element must be at least 1, found {self.packed_element.value.data}")
+
+    def effects(self) -> Effects:
+        """Those of its PTX."""
+        return effects_of_ptx(self, "asm_string")
 
 
 @irdl_op_definition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tlx_xdsl.dialects.base.enums import Keyword
+from tlx_xdsl.dialects.base.memory import Sync
 from tlx_xdsl.dialects.base.pointer import PtrAddrSpace as PtrAddrSpace
 
 
@@ -13,6 +14,12 @@ class MemSemantic(Keyword):
     ACQUIRE = 2, "acquire"
     RELEASE = 3, "release"
     ACQUIRE_RELEASE = 4, "acq_rel"
+
+    @property
+    def sync(self) -> Sync:
+        """What the operation orders."""
+        release = Sync.RELEASE if self in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE) else Sync.NONE
+        return release | (Sync.ACQUIRE if self in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE) else Sync.NONE)
 
 
 class MemSyncScope(Keyword):

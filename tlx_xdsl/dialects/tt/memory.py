@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import BoolAttr, UnitAttr
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -17,11 +16,19 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, MemoryWriteEffect, Pure
+from xdsl.traits import Pure
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import INT_LIKE, POINTER_LIKE, Derived, same
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, Elementwise, TritonOp
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    Effects,
+    Sync,
+    is_set,
+    reads,
+    writes,
+)
+from tlx_xdsl.dialects.base.operation import Elementwise, TritonOp
 from tlx_xdsl.dialects.base.tensors import mask_type, pointee_type
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.targets import Feature
@@ -48,19 +55,6 @@ class AddPtrOp(TritonOp):
         super().__init__(operands=[ptr, offset], result_types=[ptr.type])
 
 
-class LoadEffects(MemoryEffect):
-    """Reads memory; a volatile load also counts as a write, so that it stays where it is."""
-
-    @classmethod
-    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
-        """The effects of the load `op`."""
-        effects = {EffectInstance(MemoryEffectKind.READ)}
-        volatile = op.properties.get("isVolatile")
-        if isinstance(volatile, IntegerAttr) and volatile.value.data:
-            effects.add(EffectInstance(MemoryEffectKind.WRITE))
-        return effects
-
-
 @irdl_op_definition
 class LoadOp(TritonOp):
     """Load through pointers; where `mask` is false the result is `other` (undefined without it).
@@ -81,7 +75,6 @@ class LoadOp(TritonOp):
     result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(LoadEffects())
     custom_directives = (CacheKeywords,)
     assembly_format = "$ptr (`,` $mask^)? (`,` $other^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
 
@@ -100,6 +93,10 @@ class LoadOp(TritonOp):
             result_types=[pointee_type(ptr.type)],
         )
 
+    def effects(self) -> Effects:
+        """A volatile load stays where it is."""
+        return Effects(reads("ptr"), sync=Sync.ORDERED if is_set(self, "isVolatile") else Sync.NONE)
+
 
 @irdl_op_definition
 class StoreOp(TritonOp):
@@ -109,6 +106,7 @@ class StoreOp(TritonOp):
     """
 
     name = "tt.store"
+    EFFECTS: ClassVar = Effects(writes("ptr"))
 
     POINTER: ClassVar = same("POINTER", POINTER_LIKE)
 
@@ -118,7 +116,6 @@ class StoreOp(TritonOp):
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
     ignore_cta = opt_prop_def(UnitAttr)
 
-    traits = traits_def(MemoryWriteEffect())
     custom_directives = (CacheKeywords,)
     assembly_format = "$ptr `,` $value (`,` $mask^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
 
@@ -139,8 +136,8 @@ class GridDependencyWaitOp(TritonOp):
 
     name = "tt.grid_dependency_wait"
     NEEDS: ClassVar = Needs("tl.extra.cuda.gdc_wait", Feature.DEPENDENT_LAUNCH)
+    EFFECTS: ClassVar = ORDERED
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
 
@@ -150,6 +147,6 @@ class GridDependencyLaunchDependentsOp(TritonOp):
 
     name = "tt.grid_dependency_launch_dependents"
     NEEDS: ClassVar = Needs("tl.extra.cuda.gdc_launch_dependents", Feature.DEPENDENT_LAUNCH)
+    EFFECTS: ClassVar = ORDERED
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"

@@ -12,6 +12,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.dialects.base.pointer import GLOBAL_ADDRESS_SPACE as GLOBAL_ADDRESS_SPACE
 from tlx_xdsl.dialects.base.pointer import PointerType as PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, print_shaped, shape_attr, shape_of
@@ -26,6 +27,11 @@ class DescriptorType(ParametrizedAttribute, TypeAttribute):
     element_type: Attribute
     encoding: Attribute
     """A shared-memory layout, or `none` before layouts are assigned."""
+
+    @property
+    def space(self) -> Space:
+        """The memory of the tensor that it describes."""
+        return Space.GLOBAL
 
     @property
     def shape(self) -> tuple[int, ...]:

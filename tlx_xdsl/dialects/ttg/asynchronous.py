@@ -14,7 +14,6 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
@@ -22,7 +21,14 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.assembly import stripped_directive
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import POINTER_TENSOR, Derived, same
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    Effects,
+    Group,
+    reads,
+    writes,
+)
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import mask_type, pointee_type
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
@@ -42,6 +48,7 @@ class AsyncCopyGlobalToLocalOp(TritonOp):
 
     name = "ttg.async_copy_global_to_local"
     NEEDS: ClassVar = Needs("tlx.async_load", Feature.CP_ASYNC)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("result"), completes_on=Group.CP_ASYNC)
 
     POINTERS: ClassVar = same("POINTERS", POINTER_TENSOR)
 
@@ -55,7 +62,6 @@ class AsyncCopyGlobalToLocalOp(TritonOp):
     token = result_def(AsyncTokenType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (CacheKeywords, stripped_directive("Buffer", MemDescType))
     assembly_format = (
         "$src `,` $result (`mask` $mask^)? (`other` $other^)? custom<CacheKeywords>() attr-dict "
@@ -76,11 +82,11 @@ class AsyncCommitGroupOp(TritonOp):
 
     name = "ttg.async_commit_group"
     NEEDS: ClassVar = Needs("tlx.async_load_commit_group", Feature.CP_ASYNC)
+    EFFECTS: ClassVar = ORDERED
 
     input_tokens = var_operand_def(AsyncTokenType)
     async_token = result_def(AsyncTokenType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "(`tokens` $input_tokens^)? attr-dict"
 
 
@@ -93,12 +99,12 @@ class AsyncWaitOp(TritonOp):
 
     name = "ttg.async_wait"
     NEEDS: ClassVar = Needs("tlx.async_load_wait_group", Feature.CP_ASYNC)
+    EFFECTS: ClassVar = ORDERED
 
     async_token = var_operand_def(AsyncTokenType)
     num = prop_def(IntegerAttr.constr(i32))
     ret_token = result_def(AsyncTokenType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "($async_token^)? attr-dict"
 
     def verify_(self) -> None:

@@ -16,6 +16,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, parse_entries, print_entries, shown_entries
+from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.layouts import encodings
 from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
 
@@ -233,6 +234,7 @@ class SharedMemorySpaceAttr(ParametrizedAttribute):
     """`#ttg.shared_memory`: the memory space of buffers in the shared memory of the thread block."""
 
     name = "ttg.shared_memory"
+    SPACE: ClassVar = Space.SHARED
 
 
 LAYOUT_ATTRS: tuple[type[LayoutAttr], ...] = (

@@ -13,12 +13,19 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
 )
-from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR, INT_TENSOR, Derived, is_float, is_integer, same
+from tlx_xdsl.dialects.base.effects import (
+    Effects,
+    Engine,
+    allocates,
+    atomically,
+    frees,
+    reads,
+    writes,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.operation import TritonOp
@@ -78,7 +85,6 @@ class LocalAllocOp(TritonOp):
     alignment = opt_prop_def(IntegerAttr.constr(i32))
     result = result_def(MemDescType)
 
-    traits = traits_def(MemoryAllocEffect())
     assembly_format = "($src^)? attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
@@ -97,16 +103,20 @@ class LocalAllocOp(TritonOp):
             if bytes_ < 1 or bytes_ & (bytes_ - 1):
                 raise VerifyException(f"the alignment must be a power of two, found {bytes_}")
 
+    def effects(self) -> Effects:
+        """New memory, with the initial value if there is one."""
+        return Effects(allocates("result", initialised=bool(self.operands)))
+
 
 @irdl_op_definition
 class LocalDeallocOp(TritonOp):
     """End the life of a buffer in shared memory."""
 
     name = "ttg.local_dealloc"
+    EFFECTS: ClassVar = Effects(frees("src"))
 
     src = operand_def(MemDescType)
 
-    traits = traits_def(MemoryFreeEffect())
     assembly_format = "$src attr-dict `:` type($src)"
 
 
@@ -118,12 +128,12 @@ class LocalLoadOp(TritonOp):
     """
 
     name = "ttg.local_load"
+    EFFECTS: ClassVar = Effects(reads("src"))
 
     src = operand_def(MemDescType)
     token = opt_operand_def(AsyncTokenType)
     result = result_def(ANY_TENSOR)
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = "$src (`token` $token^)? attr-dict `:` type($src) `->` type($result)"
 
     def verify_(self) -> None:
@@ -137,11 +147,11 @@ class LocalStoreOp(TritonOp):
     """Write a tensor from registers to a buffer in shared memory."""
 
     name = "ttg.local_store"
+    EFFECTS: ClassVar = Effects(writes("dst"))
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = "$src `,` $dst attr-dict `:` type($src) `->` type($dst)"
 
     def verify_(self) -> None:
@@ -172,6 +182,7 @@ class LocalGatherOp(TritonOp):
     """
 
     name = "ttg.local_gather"
+    EFFECTS: ClassVar = Effects(reads("src"), by=Engine("a gather"))
 
     src = operand_def(MemDescType)
     indices = operand_def(INT_TENSOR)
@@ -179,7 +190,6 @@ class LocalGatherOp(TritonOp):
     token = opt_operand_def(AsyncTokenType)
     result = result_def(ANY_TENSOR)
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = (
         "$src `[` $indices `]` (`token` $token^)? attr-dict `:` type($src) `,` type($indices) `->` type($result)"
     )
@@ -194,6 +204,7 @@ class LocalScatterOp(TritonOp):
     """Put values into a buffer along `axis`: `dst[indices[i][j]][j] = values[i][j]` for axis 0."""
 
     name = "ttg.local_scatter"
+    EFFECTS: ClassVar = Effects(writes("dst"), by=Engine("a scatter"))
 
     dst = operand_def(MemDescType)
     values = operand_def(ANY_TENSOR)
@@ -201,7 +212,6 @@ class LocalScatterOp(TritonOp):
     axis = prop_def(IntegerAttr.constr(i32))
     token = opt_operand_def(AsyncTokenType)
 
-    traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$dst `[` $indices `]` `,` $values (`token` $token^)? "
         "attr-dict `:` type($dst) `,` type($indices) `,` type($values)"
@@ -221,6 +231,7 @@ class LocalAtomicScatterRMWOp(TritonOp):
     """
 
     name = "ttg.local_atomic_scatter_rmw"
+    EFFECTS: ClassVar = Effects(atomically("dst"), by=Engine("atomics"))
 
     VALUES: ClassVar = same("VALUES", ANY_TENSOR)
 
@@ -232,7 +243,6 @@ class LocalAtomicScatterRMWOp(TritonOp):
     axis = prop_def(IntegerAttr.constr(i32))
     result = result_def(VALUES)
 
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     custom_directives = (keyword_directive(RMWOp),)
     assembly_format = (
         "custom<RMWOp>($atomic_rmw_op) `,` $dst `[` $indices `]` `,` $values (`,` $mask^)? "

@@ -19,7 +19,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsTerminator, MemoryAllocEffect, Pure, RecursiveMemoryEffect
+from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import print_attr_dict
@@ -33,8 +33,14 @@ from tlx_xdsl.dialects.base.constraints import (
     is_element,
     same,
 )
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    Effects,
+    allocates,
+)
 from tlx_xdsl.dialects.base.enums import parse_keyword_of
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, EffectsUnlessPure, TritonOp
+from tlx_xdsl.dialects.base.operation import TritonOp
+from tlx_xdsl.dialects.base.ptx import effects_of_ptx
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -84,7 +90,6 @@ class InlineAsmOp(TritonOp):
     args = var_operand_def(ASM_OPERAND)
     result = var_result_def(ANY_LIKE)
 
-    traits = traits_def(EffectsUnlessPure())
     assembly_format = "$asm_string attr-dict ($args^)? `:` functional-type($args, $result)"
 
     def verify_(self) -> None:
@@ -95,6 +100,10 @@ class InlineAsmOp(TritonOp):
             raise VerifyException("assembly that takes a buffer can't be pure")
         if not self.result:
             raise VerifyException("assembly without a result can't be pure")
+
+    def effects(self) -> Effects:
+        """Those of its PTX."""
+        return effects_of_ptx(self, "asm_string")
 
 
 @irdl_op_definition
@@ -132,6 +141,7 @@ class GlobalScratchAllocOp(TritonOp):
     """
 
     name = "ttg.global_scratch_alloc"
+    EFFECTS: ClassVar = Effects(allocates("result"))
 
     nbytes = prop_def(IntegerAttr.constr(i32))
     alignment = prop_def(IntegerAttr.constr(i32))
@@ -139,7 +149,6 @@ class GlobalScratchAllocOp(TritonOp):
     shared_cluster_state = opt_prop_def(UnitAttr)
     result = result_def(POINTER)
 
-    traits = traits_def(MemoryAllocEffect())
     assembly_format = "attr-dict `:` type($result)"
 
     def verify_(self) -> None:
@@ -172,10 +181,9 @@ class BarrierOp(TritonOp):
     """
 
     name = "ttg.barrier"
+    EFFECTS: ClassVar = ORDERED
 
     addr_space = prop_def(IntegerAttr.constr(i32), prop_name="addrSpace")
-
-    traits = traits_def(*SYNCHRONISES)
 
     def verify_(self) -> None:
         """The mask has known bits only."""
@@ -208,8 +216,8 @@ class LocalBarrierOp(TritonOp):
     """What Triton 3.6 has in the place of `ttg.barrier local`."""
 
     name = "ttg.local_barrier"
+    EFFECTS: ClassVar = ORDERED
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
 

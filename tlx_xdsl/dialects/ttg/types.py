@@ -13,6 +13,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.layouts import is_layout_or_placeholder
+from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.dialects.base.tensors import as_tensor as as_tensor
 from tlx_xdsl.dialects.base.tensors import element_bits as element_bits
 from tlx_xdsl.dialects.base.tensors import print_shaped, shape_attr, shape_of
@@ -67,6 +68,12 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
             UnitAttr() if mutable else NoneAttr(),
             shape_attr(shape if alloc_shape is None else alloc_shape),
         )
+
+    @property
+    def space(self) -> Space:
+        """The memory that the buffer is in."""
+        space: Space = getattr(self.memory_space, "SPACE", Space.SHARED)
+        return space
 
     @property
     def shape(self) -> tuple[int, ...]:

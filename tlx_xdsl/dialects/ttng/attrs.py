@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.enums import Keyword, parse_keyword_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, parse_entries, print_entries, shown_entries
+from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.dialects.base.spelling import writes
 from tlx_xdsl.dialects.tt.enums import CacheModifier
 from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
@@ -86,6 +87,7 @@ class TensorMemorySpaceAttr(ParametrizedAttribute):
     """`#ttng.tensor_memory`: the memory space of buffers in the tensor memory of the multiprocessor (Blackwell)."""
 
     name = "ttng.tensor_memory"
+    SPACE: ClassVar = Space.TENSOR
 
 
 class _KeywordAttr(ParametrizedAttribute):

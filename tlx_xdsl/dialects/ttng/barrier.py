@@ -17,14 +17,22 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.base.effects import (
+    Effects,
+    Sync,
+    arrives,
+    frees,
+    initialises,
+    waits,
+    writes,
+)
+from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.targets import Feature
@@ -53,8 +61,6 @@ class _BarrierOp(TritonOp):
 
     alloc = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
-
     def verify_(self) -> None:
         """The operand is one barrier."""
         verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
@@ -69,6 +75,7 @@ class InitBarrierOp(_BarrierOp):
 
     name = "ttng.init_barrier"
     NEEDS: ClassVar = Needs("tlx.alloc_barriers", Feature.MBARRIER)
+    EFFECTS: ClassVar = Effects(initialises("alloc"))
 
     count = prop_def(IntegerAttr.constr(i32))
 
@@ -86,6 +93,7 @@ class InvalBarrierOp(_BarrierOp):
 
     name = "ttng.inval_barrier"
     NEEDS: ClassVar = Needs("tlx.alloc_barriers", Feature.MBARRIER)
+    EFFECTS: ClassVar = Effects(frees("alloc"), sync=Sync.ORDERED)
 
     assembly_format = "$alloc attr-dict `:` type($alloc)"
 
@@ -100,13 +108,13 @@ class BarrierExpectOp(TritonOp):
 
     name = "ttng.barrier_expect"
     NEEDS: ClassVar = Needs("tlx.barrier_expect_bytes", Feature.MBARRIER_COUNTS)
+    EFFECTS: ClassVar = Effects(arrives("alloc"))
 
     alloc = operand_def(MemDescType)
     size = prop_def(IntegerAttr.constr(i32))
     pred = operand_def(i1)
     from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc `,` $size attr-dict `,` $pred `:` type($alloc)"
 
     def verify_(self) -> None:
@@ -125,6 +133,7 @@ class WaitBarrierOp(TritonOp):
 
     name = "ttng.wait_barrier"
     NEEDS: ClassVar = Needs("tlx.barrier_wait", Feature.MBARRIER)
+    EFFECTS: ClassVar = Effects(waits("alloc"))
 
     alloc = operand_def(MemDescType)
     phase = operand_def(i32)
@@ -132,7 +141,6 @@ class WaitBarrierOp(TritonOp):
     deps = var_operand_def(MemDescType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc `,` $phase (`,` $pred^)? (`deps` $deps^)? attr-dict `:` type($alloc) (`,` type($deps)^)?"
 
     def verify_(self) -> None:
@@ -151,6 +159,7 @@ class ArriveBarrierOp(TritonOp):
 
     name = "ttng.arrive_barrier"
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
+    EFFECTS: ClassVar = Effects(arrives("alloc"))
 
     alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
@@ -158,7 +167,6 @@ class ArriveBarrierOp(TritonOp):
     from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
     multicast_cta = prop_def(IntegerAttr.constr(i32), prop_name="multicastCTA", default_value=IntegerAttr(0, i32))
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$alloc `,` $count (`,` $pred^)? attr-dict `:` type($alloc)"
 
     def verify_(self) -> None:
@@ -186,11 +194,11 @@ class AsyncCopyMbarrierArriveOp(TritonOp):
 
     name = "ttng.async_copy_mbarrier_arrive"
     NEEDS: ClassVar = Needs("ttng.async_copy_mbarrier_arrive", Feature.MBARRIER)
+    EFFECTS: ClassVar = Effects(arrives("barrier"))
 
     barrier = operand_def(MemDescType)
     no_increment = opt_prop_def(UnitAttr, prop_name="noIncrement")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$barrier attr-dict `:` type($barrier)"
 
     def verify_(self) -> None:
@@ -207,12 +215,12 @@ class AsyncSharedStoreOp(TritonOp):
 
     name = "ttng.async_shared_store"
     NEEDS: ClassVar = Needs("ttng.async_shared_store", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(writes("dst", cluster=True), completes_on="mbarrier")
 
     src = operand_def(ANY_TENSOR)
     dst = operand_def(MemDescType)
     mbarrier = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$src `,` $dst `,` $mbarrier attr-dict `:` type($src) `->` type($dst) `,` type($mbarrier)"
 
     def verify_(self) -> None:

@@ -6,13 +6,22 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerType, i1, i32, i64
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.traits import MemoryReadEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
+from tlx_xdsl.dialects.base.effects import (
+    LAUNCH_CONTROL,
+    ORDERED,
+    Effects,
+    Sync,
+    is_set,
+    reads,
+    writes,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
 from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.dialects.ttg.local import verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -32,17 +41,16 @@ class FenceAsyncSharedOp(TritonOp):
 
     name = "ttng.fence_async_shared"
     NEEDS: ClassVar = Needs("tlx.fence_async_shared", Feature.ASYNC_PROXY)
+    EFFECTS: ClassVar = Effects(sync=Sync.FENCE_PROXY)
 
     b_cluster = prop_def(BoolAttr, prop_name="bCluster")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
 
 class _ClusterOp(TritonOp):
     """Shared parts of what needs a cluster."""
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
     def verify_(self) -> None:
@@ -57,6 +65,7 @@ class FenceMBarrierInitReleaseClusterOp(_ClusterOp):
 
     name = "ttng.fence_mbarrier_init_release_cluster"
     NEEDS: ClassVar = Needs("tlx.fence_mbarrier_init_cluster", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.FENCE)
 
 
 @irdl_op_definition
@@ -68,6 +77,10 @@ class ClusterBarrierOp(_ClusterOp):
 
     relaxed = prop_def(BoolAttr, default_value=FALSE)
 
+    def effects(self) -> Effects:
+        """A relaxed barrier orders no memory."""
+        return Effects(sync=Sync.CLUSTER | (Sync.ORDERED if is_set(self, "relaxed") else Sync.RELEASE | Sync.ACQUIRE))
+
 
 @irdl_op_definition
 class ClusterArriveOp(TritonOp):
@@ -78,8 +91,11 @@ class ClusterArriveOp(TritonOp):
 
     relaxed = opt_prop_def(BoolAttr)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
+
+    def effects(self) -> Effects:
+        """A relaxed arrival orders no memory."""
+        return Effects(sync=Sync.CLUSTER | (Sync.ORDERED if is_set(self, "relaxed") else Sync.RELEASE))
 
 
 @irdl_op_definition
@@ -88,8 +104,8 @@ class ClusterWaitOp(TritonOp):
 
     name = "ttng.cluster_wait"
     NEEDS: ClassVar = Needs("tlx.cluster_barrier", Feature.CLUSTER)
+    EFFECTS: ClassVar = Effects(sync=Sync.ACQUIRE | Sync.CLUSTER)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
 
@@ -106,10 +122,10 @@ class CLCTryCancelSyncOp(TritonOp):
 
     name = "ttng.clc_try_cancel_sync"
     NEEDS: ClassVar = Needs("ttng.clc_try_cancel_sync", Feature.CLUSTER_LAUNCH_CONTROL)
+    EFFECTS: ClassVar = ORDERED
 
     response = result_def(ANY_TENSOR)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict `:` type($response)"
 
     def verify_(self) -> None:
@@ -128,11 +144,11 @@ class CLCTryCancelOp(TritonOp):
 
     name = "ttng.clc_try_cancel"
     NEEDS: ClassVar = Needs("tlx.clc_producer", Feature.CLUSTER_LAUNCH_CONTROL)
+    EFFECTS: ClassVar = Effects(writes("result"), by=LAUNCH_CONTROL, completes_on="mbarrier")
 
     result = operand_def(MemDescType)
     mbarrier = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$result `,` $mbarrier attr-dict `:` type($result) `,` type($mbarrier)"
 
     def verify_(self) -> None:
@@ -147,11 +163,11 @@ class CLCLoadResultOp(TritonOp):
 
     name = "ttng.clc_load_result"
     NEEDS: ClassVar = Needs("tlx.clc_consumer", Feature.CLUSTER_LAUNCH_CONTROL)
+    EFFECTS: ClassVar = Effects(reads("src"))
 
     src = operand_def(MemDescType)
     clc_result = result_def(I128)
 
-    traits = traits_def(MemoryReadEffect())
     assembly_format = "$src attr-dict `:` type($src) `->` type($clc_result)"
 
     def verify_(self) -> None:

@@ -38,9 +38,16 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_attr_dict, print_types, split_properties
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import NUMBER_TENSOR, PACKED_OPERAND, PACKED_RESULT, TypeIs, same
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    WGMMA,
+    Effects,
+    Group,
+    reads,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_warps_of
+from tlx_xdsl.dialects.base.operation import TritonOp, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tt.dot import verify_matmul
 from tlx_xdsl.dialects.tt.enums import InputPrecision
@@ -92,6 +99,7 @@ class WarpGroupDotOp(TritonOp):
 
     name = "ttng.warp_group_dot"
     NEEDS: ClassVar = Needs("tlx.async_dot into registers", Feature.WGMMA)
+    EFFECTS: ClassVar = Effects(reads("a"), reads("b"), by=WGMMA, completes_on=Group.WGMMA)
 
     ACCUMULATOR: ClassVar = same("ACCUMULATOR", NUMBER_TENSOR)
 
@@ -109,7 +117,6 @@ class WarpGroupDotOp(TritonOp):
     d = result_def(ACCUMULATOR)
 
     # The hardware reads shared memory and orders itself against waits: never merge, move or drop a dot.
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$a `,` $b `,` $c (`,` $use_c^)? attr-dict `:` type($a) `*` type($b) `->` type($d)"
 
     def verify_(self) -> None:
@@ -166,13 +173,12 @@ class WarpGroupDotWaitOp(TritonOp):
 
     name = "ttng.warp_group_dot_wait"
     NEEDS: ClassVar = Needs("tlx.async_dot_wait", Feature.WGMMA)
+    EFFECTS: ClassVar = ORDERED
 
     inputs = var_operand_def(TENSOR_OR_BUFFER)
     pendings = prop_def(IntegerAttr.constr(i32))
     warp_group_local = opt_prop_def(UnitAttr, prop_name="warpGroupLocal")
     outputs = var_result_def(TENSOR_OR_BUFFER)
-
-    traits = traits_def(*SYNCHRONISES)
 
     def print(self, printer: Printer) -> None:
         """Print ` %inputs {pendings = ...} : types`; the result types are the input types."""

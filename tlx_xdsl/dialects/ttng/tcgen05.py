@@ -26,15 +26,23 @@ from xdsl.irdl import (
     opt_prop_def,
     opt_result_def,
     prop_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
+from tlx_xdsl.dialects.base.effects import (
+    TCGEN05,
+    Effects,
+    Group,
+    arrives,
+    is_set,
+    reads,
+    updates,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
 from tlx_xdsl.dialects.tt.dot import verify_matmul, verify_scaled_type
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr, SharedLinearEncodingAttr, SharedMemorySpaceAttr
@@ -101,8 +109,21 @@ def _accumulators(element: Attribute) -> tuple[Attribute, ...]:
             return ()
 
 
+class _MMAOp(TritonOp):
+    """Shared parts of the MMAs."""
+
+    INPUTS: ClassVar = ("a", "b")
+
+    def effects(self) -> Effects:
+        """Reads of the inputs and an update of the accumulator; with `two_ctas` those of both CTAs of the pair."""
+        pair = is_set(self, "two_ctas")
+        inputs = (reads(name, cluster=pair) for name in self.INPUTS)
+        others = updates("d", cluster=pair), arrives("barriers", cluster=pair)
+        return Effects(*inputs, *others, by=TCGEN05, completes_on=Group.TCGEN05)
+
+
 @irdl_op_definition
-class TCGen5MMAOp(TritonOp):
+class TCGen5MMAOp(_MMAOp):
     """d = a * b, plus d where `useD` is true, with d in tensor memory.
 
     `a` is in shared or tensor memory, `b` in shared memory. With `is_async` the product is in flight until the
@@ -130,7 +151,6 @@ class TCGen5MMAOp(TritonOp):
     token = opt_result_def(AsyncTokenType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (Token, BarriersAndPreds)
     assembly_format = (
         "$a `,` $b `,` $d `` custom<Token>($acc_dep, type($token)) `,` $use_d `,` $pred `` "
@@ -176,7 +196,7 @@ class TCGen5MMAOp(TritonOp):
 
 
 @irdl_op_definition
-class TCGen5MMAScaledOp(TritonOp):
+class TCGen5MMAScaledOp(_MMAOp):
     """d = (a * a_scale) * (b * b_scale), plus d where `useD` is true; the scales are in tensor memory.
 
     Example: `ttng.tc_gen5_mma_scaled %a, %b, %d, %as, %bs, %use, %pred lhs = e4m3 rhs = e2m1 : ...`
@@ -184,6 +204,7 @@ class TCGen5MMAScaledOp(TritonOp):
 
     name = "ttng.tc_gen5_mma_scaled"
     NEEDS: ClassVar = Needs("tlx.async_dot_scaled", Feature.TCGEN05)
+    INPUTS: ClassVar = ("a", "b", "a_scale", "b_scale")
 
     a = operand_def(MemDescType)
     b = operand_def(MemDescType)
@@ -203,7 +224,6 @@ class TCGen5MMAScaledOp(TritonOp):
     token = opt_result_def(AsyncTokenType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (Token, BarriersAndPreds, keyword_directive(ScaleDotElemType))
     assembly_format = (
         "$a `,` $b `,` $d `` custom<Token>($acc_dep, type($token)) `,` $a_scale `,` $b_scale `,` $use_d `,` $pred "
@@ -240,13 +260,13 @@ class TCGen5CommitOp(TritonOp):
 
     name = "ttng.tc_gen5_commit"
     NEEDS: ClassVar = Needs("tlx.tcgen05_commit", Feature.TCGEN05)
+    EFFECTS: ClassVar = Effects(arrives("barrier"))
 
     barrier = operand_def(MemDescType)
     pred = opt_operand_def(i1)
     descs = var_operand_def(MemDescType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$barrier (`,` $pred^)? (`descs` $descs^)? attr-dict `:` type($barrier) (`,` type($descs)^)?"
 
     def verify_(self) -> None:

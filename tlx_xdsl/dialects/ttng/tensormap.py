@@ -30,7 +30,13 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.assembly import print_types
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import POINTER
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    Effects,
+    Sync,
+    writes,
+)
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.targets import Feature
 
@@ -69,6 +75,7 @@ class TensormapCreateOp(TritonOp):
 
     name = "ttng.tensormap_create"
     NEEDS: ClassVar = Needs("ttng.tensormap_create", Feature.TMA)
+    EFFECTS: ClassVar = Effects(writes("desc_ptr"), sync=Sync.ORDERED)
 
     desc_ptr = operand_def(POINTER)
     global_address = operand_def(POINTER)
@@ -82,7 +89,6 @@ class TensormapCreateOp(TritonOp):
     fill_mode = prop_def(IntegerAttr.constr(i32))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (OperandTypes,)
     assembly_format = (
         "$desc_ptr `,` $global_address `,` `[` $box_dim `]` `,` `[` $global_dim `]` `,` `[` $global_stride `]` `,` "
@@ -113,10 +119,10 @@ class TensormapFenceproxyAcquireOp(TritonOp):
 
     name = "ttng.tensormap_fenceproxy_acquire"
     NEEDS: ClassVar = Needs("ttng.tensormap_fenceproxy_acquire", Feature.TMA)
+    EFFECTS: ClassVar = ORDERED
 
     desc_ptr = operand_def(POINTER)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc_ptr attr-dict `:` type($desc_ptr)"
 
 

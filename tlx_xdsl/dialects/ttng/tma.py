@@ -13,15 +13,24 @@ from xdsl.irdl import (
     operand_def,
     opt_prop_def,
     prop_def,
-    traits_def,
     var_operand_def,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import I32_TENSOR, TypeIs
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    TMA,
+    Effects,
+    Group,
+    atomically,
+    is_set,
+    reads,
+    writes,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp, num_ctas_of
+from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
 from tlx_xdsl.dialects.base.tensors import integer_bits, shape_of_tensor
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.dialects.tt.descriptor import verify_rows
@@ -63,6 +72,11 @@ def _verify_copy(descriptor: DescriptorType, buffer: MemDescType, coordinates: i
         raise VerifyException("TMA cannot copy to or from a transposed buffer")
 
 
+def load_effects(*, multicast: bool) -> Effects:
+    """The effects of a load by TMA to one CTA's buffer or to those of several."""
+    return Effects(reads("desc"), writes("result", cluster=multicast), by=TMA, completes_on="barrier")
+
+
 @irdl_op_definition
 class AsyncTMACopyGlobalToLocalOp(TritonOp):
     """Copy the block at `coord` (in elements) to `result`; its bytes complete on `barrier`.
@@ -86,7 +100,6 @@ class AsyncTMACopyGlobalToLocalOp(TritonOp):
     is_volatile = prop_def(BoolAttr, prop_name="isVolatile", default_value=FALSE)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (CacheKeywords,)
     assembly_format = (
         "$desc `[` $coord `]` (`offsets` `=` `[` $offsets^ `]`)? $result `,` $barrier `,` $pred "
@@ -113,6 +126,10 @@ class AsyncTMACopyGlobalToLocalOp(TritonOp):
         if len(self.offsets) != wanted:
             raise VerifyException(f"expected {wanted} offsets, found {len(self.offsets)}")
 
+    def effects(self) -> Effects:
+        """A read of the tensor, and a write of the buffer or of those of several CTAs."""
+        return load_effects(multicast=is_set(self, "multicast"))
+
 
 @irdl_op_definition
 class AsyncTMACopyLocalToGlobalOp(TritonOp):
@@ -120,13 +137,13 @@ class AsyncTMACopyLocalToGlobalOp(TritonOp):
 
     name = "ttng.async_tma_copy_local_to_global"
     NEEDS: ClassVar = Needs("tlx.async_descriptor_store", Feature.TMA)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("desc"), by=TMA, completes_on=Group.BULK)
 
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
     src = operand_def(MemDescType)
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc `[` $coord `]` $src attr-dict `:` type($desc) `,` type($src)"
 
     def verify_(self) -> None:
@@ -143,13 +160,13 @@ class AsyncTMAReduceOp(TritonOp):
 
     name = "ttng.async_tma_reduce"
     NEEDS: ClassVar = Needs("tlx.async_descriptor_store", Feature.TMA)
+    EFFECTS: ClassVar = Effects(reads("src"), atomically("desc"), by=TMA, completes_on=Group.BULK)
 
     kind = prop_def(EnumNumber(DescriptorReduceKind))
     desc = operand_def(TensorDescType)
     coord = var_operand_def(i32)
     src = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(DescriptorReduceKind),)
     assembly_format = (
         "custom<DescriptorReduceKind>($kind) `,` $desc `[` $coord `]` $src attr-dict `:` type($desc) `,` type($src)"
@@ -181,7 +198,6 @@ class AsyncTMAGatherOp(TritonOp):
     multicast = opt_prop_def(UnitAttr)
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = (
         "$desc `[` $x_offsets `,` $y_offset `]` $result `,` $barrier `,` $pred attr-dict `:` type(operands)"
     )
@@ -196,6 +212,10 @@ class AsyncTMAGatherOp(TritonOp):
         verify_mutable(memdesc_type(self.result.type))
         verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
 
+    def effects(self) -> Effects:
+        """A read of the tensor, and a write of the buffer or of those of several CTAs."""
+        return load_effects(multicast=is_set(self, "multicast"))
+
 
 @irdl_op_definition
 class AsyncTMAScatterOp(TritonOp):
@@ -203,6 +223,7 @@ class AsyncTMAScatterOp(TritonOp):
 
     name = "ttng.async_tma_scatter"
     NEEDS: ClassVar = Needs("ttng.async_tma_scatter", Feature.TMA_SCATTER)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("desc"), by=TMA, completes_on=Group.BULK)
 
     desc = operand_def(TensorDescType)
     x_offsets = operand_def(I32_TENSOR)
@@ -210,7 +231,6 @@ class AsyncTMAScatterOp(TritonOp):
     src = operand_def(MemDescType)
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$desc `[` $x_offsets `,` $y_offset `]` $src attr-dict `:` type(operands)"
 
     def verify_(self) -> None:
@@ -231,11 +251,11 @@ class AsyncTMAStoreWaitOp(TritonOp):
 
     name = "ttng.async_tma_store_wait"
     NEEDS: ClassVar = Needs("tlx.async_descriptor_store_wait", Feature.BULK_COPY)
+    EFFECTS: ClassVar = ORDERED
 
     pendings = prop_def(IntegerAttr.constr(i32))
     read_only = opt_prop_def(UnitAttr)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "attr-dict"
 
     def verify_(self) -> None:

@@ -20,16 +20,28 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import MemoryAllocEffect, MemoryReadEffect, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
 from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
+from tlx_xdsl.dialects.base.effects import (
+    ORDERED,
+    TCGEN05_COPY,
+    Effects,
+    Engine,
+    Group,
+    allocates,
+    reads,
+)
+from tlx_xdsl.dialects.base.effects import (
+    writes as writes_to,
+)
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import SYNCHRONISES, TritonOp
+from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.spelling import writes
 from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
@@ -43,6 +55,7 @@ from tlx_xdsl.targets import TMEM_COLUMNS, Feature
 
 ROWS = 128
 """Rows of tensor memory, which PTX calls lanes."""
+TMEM_STORE = Engine("tcgen05.st")
 COLUMNS = TMEM_COLUMNS
 """Columns of tensor memory, of 32 bits each (PTX ISA, "Tensor Memory Addressing")."""
 
@@ -116,7 +129,6 @@ class TMEMAllocOp(TritonOp):
     result = result_def(MemDescType)
     token = opt_result_def(AsyncTokenType)
 
-    traits = traits_def(MemoryAllocEffect())
     assembly_format = "($src^)? attr-dict `:` functional-type(operands, results)"
 
     def verify_(self) -> None:
@@ -131,6 +143,10 @@ class TMEMAllocOp(TritonOp):
         elif not buffer.is_mutable:
             raise VerifyException("a buffer without an initial value must be mutable")
 
+    def effects(self) -> Effects:
+        """New memory, with the initial value if there is one."""
+        return Effects(allocates("result", initialised=bool(self.operands)), by=TMEM_STORE)
+
 
 @irdl_op_definition
 class TMEMLoadOp(TritonOp):
@@ -142,6 +158,7 @@ class TMEMLoadOp(TritonOp):
 
     name = "ttng.tmem_load"
     NEEDS: ClassVar = Needs("tlx.local_load from tensor memory", Feature.TENSOR_MEMORY)
+    EFFECTS: ClassVar = Effects(reads("src"), by=Engine("tcgen05.ld"))
 
     src = operand_def(MemDescType)
     dep = opt_operand_def(AsyncTokenType)
@@ -153,7 +170,6 @@ class TMEMLoadOp(TritonOp):
     red = opt_result_def(ANY_TENSOR)
 
     irdl_options = (AttrSizedResultSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
     custom_directives = (Token,)
     assembly_format = (
         "$src `` custom<Token>($dep, type($token)) attr-dict `:` type($src) `->` type($result) (`,` type($red)^)?"
@@ -190,6 +206,7 @@ class TMEMStoreOp(TritonOp):
 
     name = "ttng.tmem_store"
     NEEDS: ClassVar = Needs("tlx.local_store to tensor memory", Feature.TENSOR_MEMORY)
+    EFFECTS: ClassVar = Effects(writes_to("dst"), by=TMEM_STORE)
 
     dst = operand_def(MemDescType)
     dep = opt_operand_def(AsyncTokenType)
@@ -197,7 +214,6 @@ class TMEMStoreOp(TritonOp):
     pred = operand_def(i1)
     token = opt_result_def(AsyncTokenType)
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (Token,)
     assembly_format = (
         "$src `,` $dst `` custom<Token>($dep, type($token)) `,` $pred attr-dict `:` type($src) `->` type($dst)"
@@ -219,11 +235,11 @@ class TMEMCopyOp(TritonOp):
 
     name = "ttng.tmem_copy"
     NEEDS: ClassVar = Needs("tlx.tmem_copy", Feature.TENSOR_MEMORY)
+    EFFECTS: ClassVar = Effects(reads("src"), writes_to("dst"), by=TCGEN05_COPY, completes_on=Group.TCGEN05)
 
     src = operand_def(MemDescType)
     dst = operand_def(MemDescType)
 
-    traits = traits_def(*SYNCHRONISES)
     assembly_format = "$src `,` $dst attr-dict `:` type(operands)"
 
     def verify_(self) -> None:
@@ -246,10 +262,10 @@ class TMEMWaitOp(TritonOp):
 
     name = "ttng.tmem_wait"
     NEEDS: ClassVar = Needs("ttng.tmem_wait", Feature.TENSOR_MEMORY)
+    EFFECTS: ClassVar = ORDERED
 
     kind = prop_def(EnumNumber(TMEMWaitKind))
 
-    traits = traits_def(*SYNCHRONISES)
     custom_directives = (keyword_directive(TMEMWaitKind),)
     assembly_format = "custom<TMEMWaitKind>($kind) attr-dict"
 

@@ -12,6 +12,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.functions import call_jitted
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.language.core import dtype
@@ -86,7 +87,7 @@ def _map_elementwise(call: Call) -> Value:
         argument.location = call.builder.location
     arguments = [Tensor(ssa, scalar.dtype) for ssa, scalar in zip(blocks[0].args, scalars, strict=True)]
     with call.builder.function(blocks):
-        returned = call.visitor.call_jitted(call.node, source, [(call.node, value) for value in arguments], {})
+        returned = call_jitted(call.visitor, call.node, source, [(call.node, value) for value in arguments], {})
         call.visitor.locate(call.node)
         items = call.visitor.items_of(returned)
         results = [_scalar(call, item) for item in ((returned,) if items is None else items)]

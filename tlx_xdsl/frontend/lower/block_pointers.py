@@ -6,8 +6,7 @@ in Triton, offsets are int32, shape and strides int64, all in elements.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -15,9 +14,8 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import METHODS
 from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.calls import Call, lowers, lowers_method
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BlockPointer, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, int32, int64, pointer_type
@@ -53,17 +51,12 @@ def _make_block_ptr(call: Call) -> Value:
 
 
 @lowers("tl.advance")
+@lowers_method(BlockPointer, "advance", "base", "offsets")
 def _advance(call: Call) -> Value:
     pointer = call.of("base", BlockPointer, "a block pointer (tl.make_block_ptr)")
     steps = _scalars(call, "offsets", len(pointer.block_shape), int32)
     moved = (semantic.binary(call.builder, "+", old, step) for old, step in zip(pointer.offsets, steps, strict=True))
     return replace(pointer, offsets=cast("tuple[Tensor, ...]", tuple(moved)))
-
-
-def _advance_signature(base: object, offsets: object) -> None: ...
-
-
-METHODS[BlockPointer, "advance"] = cast("Callable[[Call], Value]", _advance), inspect.signature(_advance_signature)
 
 
 def resolved(call: Call) -> Call:

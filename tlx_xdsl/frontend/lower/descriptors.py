@@ -5,19 +5,14 @@ Block pointers, which descriptors replace, are refused here.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import METHODS
-from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.calls import Call, Handler, lowers, lowers_method
 from tlx_xdsl.frontend.types import descriptor_ir_type, ir_type
-from tlx_xdsl.frontend.values import NONE, Constexpr, Tensor, TensorDescriptor, Value
+from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
@@ -101,8 +96,9 @@ def _scalar(call: Call, parameter: str, value: Value, element: dtype) -> Tensor:
 # --- methods --------------------------------------------------------------------------------------------------------
 
 
-def _descriptor(call: Call, parameter: str) -> TensorDescriptor:
-    return call.of(parameter, TensorDescriptor, "a tensor descriptor")
+def _descriptor(call: Call) -> TensorDescriptor:
+    """The receiver of a method, or the first argument of a function."""
+    return call.of(next(iter(call.args)), TensorDescriptor, "a tensor descriptor")
 
 
 def _offsets(call: Call, descriptor: TensorDescriptor) -> list[SSAValue]:
@@ -134,7 +130,10 @@ def _stored_block(call: Call, descriptor: TensorDescriptor, shape: tuple[int, ..
     return semantic.cast(call.builder, value, element)
 
 
-def _load(call: Call, descriptor: TensorDescriptor) -> Value:
+@lowers("tl.load_tensor_descriptor")
+@lowers_method(TensorDescriptor, "load", "self", "offsets")
+def _load(call: Call) -> Value:
+    descriptor = _descriptor(call)
     op = tt.DescriptorLoadOp(
         operands=[descriptor.ssa, _offsets(call, descriptor)],
         result_types=[ir_type(descriptor.dtype, descriptor.block_shape)],
@@ -142,10 +141,12 @@ def _load(call: Call, descriptor: TensorDescriptor) -> Value:
     return Tensor(call.builder.insert(op).result, descriptor.dtype, descriptor.block_shape)
 
 
-def _store(call: Call, descriptor: TensorDescriptor) -> Value:
+@lowers("tl.store_tensor_descriptor")
+@lowers_method(TensorDescriptor, "store", "self", "offsets", "value")
+def _store(call: Call) -> None:
+    descriptor = _descriptor(call)
     value = _stored_block(call, descriptor, descriptor.block_shape, convert=True)
     call.builder.insert(tt.DescriptorStoreOp(operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)]))
-    return NONE
 
 
 _REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
@@ -159,11 +160,11 @@ _REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
 """Reducing stores and the element types that they exist for (PTX ISA, "cp.reduce.async.bulk.tensor")."""
 
 
-def _reduction(name: str) -> Callable[[Call], Value]:
+def _reduction(name: str) -> Handler:
     kind, types = _REDUCTIONS[name]
 
-    def lower(call: Call) -> Value:
-        descriptor = _descriptor(call, "self")
+    def lower(call: Call) -> None:
+        descriptor = _descriptor(call)
         if descriptor.dtype not in types:
             expected = ", ".join(map(str, types))
             call.fail(None, f"the elements must be one of {expected}, found {descriptor.describe()}")
@@ -172,9 +173,12 @@ def _reduction(name: str) -> Callable[[Call], Value]:
             operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)], properties={"kind": kind.attr}
         )
         call.builder.insert(op)
-        return NONE
 
     return lower
+
+
+for _name in _REDUCTIONS:
+    lowers_method(TensorDescriptor, f"atomic_{_name}", "self", "offsets", "value")(_reduction(_name))
 
 
 def _rows(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
@@ -193,8 +197,9 @@ def _rows(call: Call, descriptor: TensorDescriptor) -> tuple[Tensor, SSAValue]:
     return rows, _offset(call, "y_offset", call.args["y_offset"])
 
 
+@lowers_method(TensorDescriptor, "gather", "self", "x_offsets", "y_offset")
 def _gather(call: Call) -> Value:
-    descriptor = _descriptor(call, "self")
+    descriptor = _descriptor(call)
     rows, column = _rows(call, descriptor)
     shape = (rows.shape[0], descriptor.block_shape[1])
     op = tt.DescriptorGatherOp(
@@ -203,47 +208,9 @@ def _gather(call: Call) -> Value:
     return Tensor(call.builder.insert(op).result, descriptor.dtype, shape)
 
 
-def _scatter(call: Call) -> Value:
-    descriptor = _descriptor(call, "self")
+@lowers_method(TensorDescriptor, "scatter", "self", "value", "x_offsets", "y_offset")
+def _scatter(call: Call) -> None:
+    descriptor = _descriptor(call)
     rows, column = _rows(call, descriptor)
     value = _stored_block(call, descriptor, (rows.shape[0], descriptor.block_shape[1]), convert=False)
     call.builder.insert(tt.DescriptorScatterOp(operands=[descriptor.ssa, rows.ssa, column, value.ssa]))
-    return NONE
-
-
-@lowers("tl.load_tensor_descriptor")
-def _load_tensor_descriptor(call: Call) -> Value:
-    return _load(call, _descriptor(call, "desc"))
-
-
-@lowers("tl.store_tensor_descriptor")
-def _store_tensor_descriptor(call: Call) -> Value:
-    return _store(call, _descriptor(call, "desc"))
-
-
-def _load_signature(self: Any, offsets: Any) -> None: ...
-
-
-def _store_signature(self: Any, offsets: Any, value: Any) -> None: ...
-
-
-def _gather_signature(self: Any, x_offsets: Any, y_offset: Any) -> None: ...
-
-
-def _scatter_signature(self: Any, value: Any, x_offsets: Any, y_offset: Any) -> None: ...
-
-
-def _load_method(call: Call) -> Value:
-    return _load(call, _descriptor(call, "self"))
-
-
-def _store_method(call: Call) -> Value:
-    return _store(call, _descriptor(call, "self"))
-
-
-METHODS[TensorDescriptor, "load"] = _load_method, inspect.signature(_load_signature)
-METHODS[TensorDescriptor, "store"] = _store_method, inspect.signature(_store_signature)
-METHODS[TensorDescriptor, "gather"] = _gather, inspect.signature(_gather_signature)
-METHODS[TensorDescriptor, "scatter"] = _scatter, inspect.signature(_scatter_signature)
-for _name in _REDUCTIONS:
-    METHODS[TensorDescriptor, f"atomic_{_name}"] = _reduction(_name), inspect.signature(_store_signature)

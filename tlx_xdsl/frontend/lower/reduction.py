@@ -13,6 +13,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.functions import call_jitted
 from tlx_xdsl.frontend.lower.shape import reshape
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.types import ir_type
@@ -89,7 +90,7 @@ def _combination(call: Call, operands: _Operands, end: Callable[..., Operation])
         argument.location = builder.location
         arguments.append((node, Tensor(argument, block.dtype)))
     with builder.at_end_of(body):
-        result = visitor.call_jitted(call.node, source, arguments, {})  # pyright: ignore[reportArgumentType]
+        result = call_jitted(visitor, call.node, source, arguments, {})  # pyright: ignore[reportArgumentType]
         items = visitor.items_of(result)
         values = (result,) if items is None else items
         found = [value.ssa.type if isinstance(value, Tensor) else None for value in values]

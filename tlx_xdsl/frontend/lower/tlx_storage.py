@@ -10,7 +10,7 @@ from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.calls import Call, lowers, lowers_method
 from tlx_xdsl.frontend.lower.tlx_common import SMEM, TMEM
 from tlx_xdsl.frontend.lower.tlx_encodings import chosen, shared_encoding, tmem_encoding
 from tlx_xdsl.frontend.types import ir_type
@@ -166,7 +166,8 @@ def _reuse_group(call: Call) -> Value:
     return ReuseGroup(call.emit(dialect.ReuseGroupOp(operands, ReuseGroupKind(kind.value), size)).result)
 
 
-def set_buffer_overlap(call: Call) -> Value:
+@lowers_method(StorageAliasSpec, "set_buffer_overlap", "self", "overlap_def")
+def _set_buffer_overlap(call: Call) -> Value:
     """`spec.set_buffer_overlap(group)`."""
     spec = call.of("self", StorageAliasSpec, "a storage_alias_spec")
     group = call.args["overlap_def"]

@@ -10,12 +10,13 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.endings import check_barrier
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
-from tlx_xdsl.interpreter.task import Coroutine, Task, Waiting
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, effect, step
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 
@@ -32,15 +33,15 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
 
 
 def arrive(task: Task, op: Operation, view: View, count: int) -> None:
-    """Arrive at an mbarrier, and tell who watches when that completes its phase."""
+    """Arrive at an mbarrier, and notify observers when that completes its phase."""
     task.note()
     arrive_with(task, op, view, count, task.release(), task.mark)
 
 
 def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, releases: Releases) -> None:
-    """Arrive at an mbarrier of any thread block; `SHARED` is a relaxed arrival, which tells what fences have released.
+    """Arrive at an mbarrier of any thread block; `SHARED` is a relaxed arrival: it passes on what fences have released.
 
-    A release to the own thread block tells others nothing but what is performed.
+    To others, a release to the own thread block passes on only what is performed.
     Raises Fault as `arrive` does, and when nothing says that the other thread block has started.
     """
     # Who knows of the arrival knows that it is over.
@@ -49,12 +50,12 @@ def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, release
     task.note()
     is_own = view.memory.rank == task.block.rank
     if releases is Releases.CLUSTER or (releases is Releases.CTA and is_own):
-        told = task.release()
+        released = task.release()
     else:
-        told = task.release_performed()
+        released = task.release_performed()
         if releases is Releases.SHARED:
-            told.join(task.fenced)
-    arrive_with(task, op, view, count, told, task.mark)
+            released.join(task.fenced)
+    arrive_with(task, op, view, count, released, task.mark)
 
 
 def arrive_with(task: Task, op: Operation, view: View, count: int, clock: Clock, mark: int) -> None:
@@ -113,7 +114,7 @@ def inval_barrier(op: ttng.InvalBarrierOp) -> Run:
     def run(task: Task, view: View) -> Coroutine:
         yield None
         barrier = barrier_of(op, view)
-        task.block.cluster.check_barrier(barrier)
+        check_barrier(task.block.cluster, barrier)
         view.cell.overwrite(task.actor(op, view), task.clock, view.name)
         del view.memory.barriers[view.address]
         view.memory.ended = op
@@ -138,7 +139,7 @@ def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
 
 @step(ttng.ArriveBarrierOp)
 def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
-    """One thread arrives for all of the task, behind all that they have done."""
+    """One thread arrives for all of the task, after all that they have done."""
     count = op.count.value.data
 
     def run(task: Task, view: View, pred: Any = True) -> Coroutine:
@@ -193,7 +194,7 @@ def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
 
 
 def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
-    """Wait for a phase, and learn what those know that have completed it."""
+    """Wait for a phase, and acquire what those have released that completed it."""
     barrier = barrier_of(op, view)
     # Stock's warp specialisation extends the parity by its sign.
     parity = 1 if parity == -1 else parity

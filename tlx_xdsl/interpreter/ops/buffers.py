@@ -12,11 +12,13 @@ from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places
+from tlx_xdsl.interpreter.code import Plan
+from tlx_xdsl.interpreter.endings import check_barrier
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.plan import Plan, Planner
-from tlx_xdsl.interpreter.registry import Binary, Kind, Run, effect, pure, step, structured
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Binary, Coroutine, Kind, Run, effect, pure, step, structured
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -70,7 +72,7 @@ def local_alloc(op: ttg.LocalAllocOp) -> Run:
 def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     """The buffer is dead: what is read from it now was never written.
 
-    Where the kernel ends, too, nobody has another use for the memory of its mbarriers, so they end with it.
+    Where the kernel ends, too, there is no other use for the memory of its mbarriers, so they end with it.
 
     Raises Fault when an asynchronous operation may still use it, and elsewhere for an mbarrier whose life has not
     ended.
@@ -84,7 +86,7 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
             if not start <= address < end:
                 continue
             if ends_kernel:
-                task.block.cluster.check_barrier(barrier)
+                check_barrier(task.block.cluster, barrier)
                 del view.memory.barriers[address]
             else:
                 raise fault_at(

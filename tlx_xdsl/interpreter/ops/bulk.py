@@ -9,11 +9,11 @@ from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.tma import load_queue, store_queue
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, step
 
 
 def _check(op: Operation, address: int, view: View, size: int) -> None:

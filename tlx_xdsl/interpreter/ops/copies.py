@@ -13,10 +13,10 @@ import numpy as np
 
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import arrive_later, barrier_of, touch
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, step
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -93,7 +93,7 @@ def mbarrier_arrive(op: ttng.AsyncCopyMbarrierArriveOp) -> Run:
             for copy in [copy for copy in copies.pending if copy.number <= number]:
                 copy.complete()
             _forget(task, copies)
-            barrier.gathering.learn(copies.agent, number)
+            barrier.gathering.observe(copies.agent, number)
             arrive_later(task, transfer, view, task.threads)
 
         task.issue(queue, op, finish)

@@ -11,9 +11,9 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import scalar_type
 from tlx_xdsl.dialects.tt.types import PointerType
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Run, Unary, effect
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array, is_float, unsigned
 
 

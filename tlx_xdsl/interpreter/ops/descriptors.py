@@ -1,4 +1,4 @@
-"""Loads and stores of blocks through tensor descriptors, in front of the passes that give them buffers and barriers."""
+"""Loads and stores of blocks through tensor descriptors, before the passes that give them buffers and barriers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import PaddingOption
 from tlx_xdsl.interpreter.descriptor import Descriptor
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.tma import gather_rows, reduce_block, scatter_rows
 from tlx_xdsl.interpreter.registry import Run, effect, pure
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 

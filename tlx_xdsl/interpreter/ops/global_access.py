@@ -10,9 +10,9 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, effect, pure
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array, poison
 
 

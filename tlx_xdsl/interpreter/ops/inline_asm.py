@@ -10,12 +10,12 @@ import numpy as np
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.special import register_value
 from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Run, effect
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 _WIDTHS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64}
@@ -94,12 +94,12 @@ def _tied(op: tt.ElementwiseInlineAsmOp) -> dict[str, str]:
 def _threads(op: tt.ElementwiseInlineAsmOp, program: Program) -> tuple[Array, ...] | None:
     """The element that each thread holds in each register, where that counts.
 
-    Raises UnknownInstruction where it counts and nobody knows.
+    Raises UnknownInstruction where it counts and is unknown.
     """
     if not program.crosses_lanes:
         return None
     if (holders := held_elements(op.result[0])) is None:
-        raise UnknownInstruction("the threads of a warp exchange something, and without a layout nobody knows what")
+        raise UnknownInstruction("the threads of a warp exchange something, and without a layout it is unknown what")
     return holders
 
 
@@ -125,7 +125,7 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
 
     Where the threads of a warp exchange something, packs are made of the elements that a thread holds.
     Raises Fault for an instruction that the interpreter does not know, when it is to run, and for an exchange between
-    threads of which nobody knows what they hold.
+    threads whose values are unknown.
     """
     pack, single = op.packed_element.value.data, len(op.result) == 1
     tensor = as_tensor(op.result[0].type)

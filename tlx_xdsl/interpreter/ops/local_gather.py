@@ -11,10 +11,10 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tt.enums import RMWOp
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.atomics import combining, in_turns
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, step
 from tlx_xdsl.numerics.arrays import Array
 
 

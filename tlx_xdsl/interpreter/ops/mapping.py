@@ -8,9 +8,9 @@ import numpy as np
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, structured
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 

@@ -10,12 +10,12 @@ from tlx_xdsl.dialects import tlx
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.cluster import visit
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, step
 
 
 @step(tlx.AsyncTMALoadOp)
@@ -65,7 +65,7 @@ def places_of(
 def start_load(task: Task, op: Operation, desc: Descriptor, corner: list[int], places: list[tuple[View, View]]) -> None:
     """Issue a load of the block at `corner` to all places."""
     desc.check(op)
-    # A barrier learns of a transfer when all before it in its queue are complete: they all go to the same places.
+    # A barrier knows of a transfer when all before it in its queue are complete: they all go to the same places.
     key = " ".join(f"{target.memory.rank} {barrier.memory.rank}" for target, barrier in places)
     queue = task.queue(
         "TMA load",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tlx_xdsl.dialects import tlx, tt
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.registry import Run, Unary, effect
-from tlx_xdsl.interpreter.task import Task
 
 
 @effect(tt.GetProgramIdOp)

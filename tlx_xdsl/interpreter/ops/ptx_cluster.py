@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.ops.multicast import places_of, start_load
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
 from tlx_xdsl.interpreter.ptx.registers import TYPES
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.task import Coroutine
+from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.layouts.tma_box import tma_box

@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, acts
 from tlx_xdsl.interpreter.ops.ptx_cluster import barrier_view
 from tlx_xdsl.interpreter.ops.tcgen05 import commit, issue_product
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
-from tlx_xdsl.interpreter.task import Coroutine
+from tlx_xdsl.interpreter.registry import Coroutine
 from tlx_xdsl.layouts.matrix_descriptors import element_bytes
 from tlx_xdsl.numerics.arrays import Array
 
@@ -75,7 +75,7 @@ def _operand(running: Running, descriptor: int, rows: int, dtype: np.dtype[np.ge
         raise UnknownInstruction(f"the interpreter can't read it: {error}") from None
     start = (descriptor & 0x3FFF) * 16
     memory = running.task.block.shared
-    # A descriptor has no room for more than the byte: it is the buffer whose address was taken last there.
+    # A descriptor has no bits for more than the byte: it is the buffer whose address was taken last there.
     for view in reversed(memory.pointed.values()):
         if view.footprint.start <= start < view.footprint.end:
             return bytes_view(Address(memory, view.family.number, start), places, dtype)

@@ -15,10 +15,10 @@ from xdsl.ir import Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, Unary, structured
-from tlx_xdsl.interpreter.task import Task
 from tlx_xdsl.numerics.arrays import Array
 
 Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]

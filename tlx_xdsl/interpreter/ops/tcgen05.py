@@ -15,18 +15,19 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.plan import Plan, Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, structured
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, structured
 from tlx_xdsl.interpreter.scaled import scaled_operand
-from tlx_xdsl.interpreter.task import Coroutine, Task
-from tlx_xdsl.interpreter.tensor_core import tensor_core
+from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -45,7 +46,7 @@ def _pairs(plan: Plan) -> bool:
 
 
 def _everywhere(task: Task, view: View, *, pair: bool) -> list[View]:
-    """A buffer of this CTA, and the other one's of the pair behind it."""
+    """A buffer of this CTA, and the other one's of the pair after it."""
     if not pair:
         return [view]
     peer = task.block.cluster.blocks[task.block.rank ^ 1]
@@ -60,7 +61,7 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
     """Have a barrier arrived at, once, when all operations of the tensor core so far are complete."""
     barriers = _everywhere(task, barrier, pair=pair)
     core = tensor_core(task)
-    told = task.release()
+    released = task.release()
     for view in barriers:
         touch(task, op, view)
         # The arrival comes with the end of what it tracks: who has seen that end has lived long enough.
@@ -68,9 +69,9 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
             task.reach(op, view, agent, number)
 
     def finish(transfer: Transfer) -> None:
-        told.join(core.over(transfer.number))
+        released.join(core.over(transfer.number))
         for view in barriers:
-            arrive_with(task, op, view, 1, told, core.queue.agent)
+            arrive_with(task, op, view, 1, released, core.queue.agent)
 
     task.issue(core.queue, op, finish)
 
@@ -165,7 +166,7 @@ def issue_product(
         for view, result in zip(all_d, results, strict=True):
             view.write(result)
 
-    tensor_core(task).issue(task, op, d, [*all_a, *all_b, *others], all_d, finish)
+    issue(task, op, d, [*all_a, *all_b, *others], all_d, finish)
 
 
 def _product(

@@ -15,10 +15,10 @@ from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
-from tlx_xdsl.interpreter.registry import Run, effect, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, step
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 # Loads ---------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Tensor memory: allocation, loads, stores, and copies from shared memory (PTX ISA, "tcgen05.ld", ".st", ".cp").
 
-Loads and stores are complete when their operation is: the compiler puts the waits behind them.
+Loads and stores are complete when their operation is: the compiler puts the waits after them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.enums import TMEMLoadReduceModifier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Run, Unary, effect, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
-from tlx_xdsl.interpreter.tensor_core import tensor_core
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, effect, step
+from tlx_xdsl.interpreter.tensor_core import issue
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 
@@ -121,7 +121,7 @@ def tmem_copy(op: ttng.TMEMCopyOp) -> Run:
             values = source.read(op)
             target.write(_scales(values, target.shape) if of_scales and values.shape != target.shape else values)
 
-        tensor_core(task).issue(task, op, None, [source], [target], finish)
+        issue(task, op, None, [source], [target], finish)
 
     return run
 

@@ -10,12 +10,12 @@ from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.tt.enums import InputPrecision
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.flight import InFlight
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Run, step
-from tlx_xdsl.interpreter.task import Coroutine, Task
+from tlx_xdsl.interpreter.registry import Coroutine, Run, step
 from tlx_xdsl.numerics.arrays import Array
 
 

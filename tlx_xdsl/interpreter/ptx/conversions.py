@@ -9,7 +9,7 @@ import numpy as np
 
 from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.interpreter.ptx.bits import reverse
-from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, flushed
+from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, Vectors, flushed
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Unary
 from tlx_xdsl.numerics.arrays import Array
@@ -59,7 +59,7 @@ def _at_random(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled 
             columns.append(round_at_random(value, chosen / 2.0**16, target.dtype))
         return np.stack(columns, -1)
 
-    return Compiled((*[source] * target.lanes, TYPES["b32"]), target, run)
+    return Compiled((*[source] * target.lanes, TYPES["b32"]), target, run, Vectors.SPREAD)
 
 
 def _pair(low: Array, high: Array, modifiers: frozenset[str], source: PtxType, target: PtxType) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -23,6 +24,16 @@ Function: TypeAlias = Unary | Binary | Ternary | Run
 """What computes a result of one, two, three or more operands."""
 
 
+class Vectors(Enum):
+    """The meaning of an operand in braces."""
+
+    REFUSED = auto()
+    PACKED = auto()
+    """The parts of one wider register, the lowest first."""
+    SPREAD = auto()
+    """Each register is an operand of its own."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """An instruction, ready to run."""
@@ -31,6 +42,7 @@ class Compiled:
     """How each operand is read."""
     output: PtxType
     run: Function
+    vectors: Vectors = Vectors.REFUSED
 
 
 Build: TypeAlias = Callable[[frozenset[str], Sequence[PtxType]], Compiled | None]
@@ -243,7 +255,7 @@ def _select(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | N
 
 
 def _move(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-    return None if modifiers or len(types) != 1 else Compiled((types[0],), types[0], _unchanged)
+    return None if modifiers or len(types) != 1 else Compiled((types[0],), types[0], _unchanged, Vectors.PACKED)
 
 
 # The threads of a warp, and responses of the hardware -----------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from tlx_xdsl.interpreter.ptx.conversions import CONVERSIONS
-from tlx_xdsl.interpreter.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, Compiled
+from tlx_xdsl.interpreter.ptx.instructions import ACROSS_LANES, INSTRUCTIONS, Compiled, Vectors
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction, parse
 from tlx_xdsl.numerics.arrays import Array
@@ -41,7 +41,7 @@ class Program:
         """Run for `count` threads.
 
         `arguments` holds the bits of registers, `results` the width of each one that is wanted. A register of both is
-        an argument that is changed. Raises UnknownInstruction for a register that nobody has declared, or for a
+        an argument that is changed. Raises UnknownInstruction for a register that is not declared, or for a
         special one for which `special` gives None.
         """
         registers = Registers(count, special)
@@ -83,28 +83,34 @@ def step_statement(registers: Registers, statement: Statement, compiled: Compile
     where: Array | None = None
     if statement.guard is not None:
         where = registers.get(statement.guard) != statement.negated
-    targets, *sources = statement.operands
-    if statement.name == "cvt" and len(sources) == 2 and isinstance(sources[0], tuple):
-        # Four numbers come as a vector, but each counts for itself.
-        sources = [*sources[0], sources[1]]
-    names = targets.split("|") if isinstance(targets, str) else targets
-    given = [source for source in sources if isinstance(source, str)]
-    if statement.name == "mov" and len(given) != len(sources):
-        sources = [_packed(registers, source, compiled.inputs[0]) if isinstance(source, tuple)
-                   else registers.read(source, compiled.inputs[0]) for source in sources]  # fmt: skip
-    elif len(given) == len(sources) == len(compiled.inputs):
-        sources = [_read(registers, text, type_) for text, type_ in zip(given, compiled.inputs, strict=True)]
-    else:
-        raise UnknownInstruction(f"the PTX '{statement.text}' has {len(sources)} operands, not {len(compiled.inputs)}")
     with np.errstate(all="ignore"):
-        result = compiled.run(*sources)
+        result = compiled.run(*_sources(registers, statement, compiled))
+    targets = statement.operands[0]
     if isinstance(targets, tuple):
         _unpack(registers, targets, result, where)
         return
     values: tuple[Array, ...] = cast(Any, result) if isinstance(result, tuple) else (result,)
-    for name, value in zip(names, values, strict=False):
+    for name, value in zip(targets.split("|"), values, strict=False):
         if name.strip() != "_":
             registers.write(name.strip(), value, compiled.output, where)
+
+
+def _sources(registers: Registers, statement: Statement, compiled: Compiled) -> list[Array]:
+    """The values of the operands that an instruction reads."""
+    _, *sources = statement.operands
+    if compiled.vectors is Vectors.SPREAD and len(sources) == 2 and isinstance(sources[0], tuple):
+        sources = [*sources[0], sources[1]]
+    if len(sources) != len(compiled.inputs):
+        raise UnknownInstruction(f"the PTX '{statement.text}' has {len(sources)} operands, not {len(compiled.inputs)}")
+    values: list[Array] = []
+    for source, type_ in zip(sources, compiled.inputs, strict=True):
+        if isinstance(source, str):
+            values.append(_read(registers, source, type_))
+        elif compiled.vectors is Vectors.PACKED:
+            values.append(_packed(registers, source, type_))
+        else:
+            raise UnknownInstruction(f"the PTX '{statement.text}' has a vector as an operand")
+    return values
 
 
 def _read(registers: Registers, text: str, type_: PtxType) -> Array:

@@ -6,6 +6,19 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin
 
+__all__ = [
+    "alloc_barriers",
+    "alloc_warp_barrier",
+    "barrier_arrive",
+    "barrier_expect_bytes",
+    "barrier_wait",
+    "fence",
+    "fence_async_shared",
+    "fence_mbarrier_init_cluster",
+    "named_barrier_arrive",
+    "named_barrier_wait",
+]
+
 _tlx = builtin("tlx")
 
 

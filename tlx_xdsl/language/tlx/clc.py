@@ -10,6 +10,8 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin
 
+__all__ = ["_alloc_clc_responses", "_clc_issue", "_clc_query", "clc_consumer", "clc_create_context", "clc_producer"]
+
 _tlx = builtin("tlx")
 
 

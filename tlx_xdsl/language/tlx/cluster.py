@@ -6,6 +6,16 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin
 
+__all__ = [
+    "async_remote_shmem_copy",
+    "async_remote_shmem_store",
+    "cluster_barrier",
+    "cluster_cta_rank",
+    "cluster_size_1d",
+    "remote_shmem_store",
+    "remote_view",
+]
+
 _tlx = builtin("tlx")
 
 

@@ -7,6 +7,21 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin, dtype
 
+__all__ = [
+    "allocate_tensor_descriptor",
+    "async_descriptor_load",
+    "async_descriptor_prefetch_tensor",
+    "async_descriptor_store",
+    "async_descriptor_store_wait",
+    "async_load",
+    "async_load_commit_group",
+    "async_load_wait_group",
+    "async_store",
+    "make_tensor_descriptor",
+    "prefetch",
+    "reinterpret_tensor_descriptor",
+]
+
 _tlx = builtin("tlx")
 
 

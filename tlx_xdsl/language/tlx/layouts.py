@@ -14,6 +14,24 @@ from typing import Any
 from tlx_xdsl.language.core import builtin, dtype, unwrapped
 from tlx_xdsl.language.tlx.cute import at_least, is_pair, modes, parse_cute, power_of_two
 
+__all__ = [
+    "DummyRegisterLayoutEncoding",
+    "TMemCTAMode",
+    "assert_same_layout",
+    "dump_layout",
+    "layout",
+    "layout_encoding",
+    "nv_mma_shared_layout_encoding",
+    "padded_shared_layout_encoding",
+    "release_layout",
+    "require_layout",
+    "shared_layout_encoding",
+    "shared_linear_layout_encoding",
+    "swizzled_layout",
+    "swizzled_shared_layout_encoding",
+    "tensor_memory_layout_encoding",
+]
+
 
 def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
     """`values` as plain integers."""

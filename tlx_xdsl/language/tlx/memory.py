@@ -8,6 +8,22 @@ from typing import Any
 from tlx_xdsl.language.core import builtin, dtype
 from tlx_xdsl.language.tlx.types import storage_kind
 
+__all__ = [
+    "local_alloc",
+    "local_gather",
+    "local_load",
+    "local_reinterpret",
+    "local_reshape",
+    "local_scatter",
+    "local_slice",
+    "local_store",
+    "local_trans",
+    "local_view",
+    "subslice",
+    "tmem_copy",
+    "zeros",
+]
+
 _tlx = builtin("tlx")
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin, dtype, float32
 
+__all__ = ["async_dot", "async_dot_scaled", "async_dot_wait", "dot_scaled", "tcgen05_commit"]
+
 _tlx = builtin("tlx")
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin
 
+__all__ = ["async_task", "async_task_replica_id", "async_tasks"]
+
 _tlx = builtin("tlx")
 
 

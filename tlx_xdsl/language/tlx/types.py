@@ -12,6 +12,23 @@ from typing import Any
 
 from tlx_xdsl.language.core import dtype, hosted, unwrapped
 
+__all__ = [
+    "CLCPipelineContext",
+    "async_token",
+    "buffered_tensor",
+    "buffered_tensor_type",
+    "clc_response",
+    "mbarrier",
+    "reuse_group",
+    "reuse_group_ir_type",
+    "reuse_group_type",
+    "storage_alias_spec",
+    "storage_alias_spec_type",
+    "storage_alias_spec_type_class",
+    "storage_kind",
+    "tensor_descriptor_ptr",
+]
+
 
 class storage_kind(Enum):
     """Where a buffer lives."""

@@ -6,6 +6,18 @@ from typing import Any
 
 from tlx_xdsl.language.core import builtin, dtype
 
+__all__ = [
+    "assume_uniform",
+    "clock64",
+    "dtype_of",
+    "get_bufidx_phase",
+    "get_fp8_format_name",
+    "size_of",
+    "stoch_round",
+    "thread_id",
+    "vote_ballot_sync",
+]
+
 _tlx = builtin("tlx")
 
 

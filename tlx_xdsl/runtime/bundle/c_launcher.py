@@ -1,7 +1,7 @@
 """The C launcher of a bundle: a header and a source that need `cuda.h` and libcuda, nothing else.
 
-What it gives the driver is what `tlx_xdsl.runtime.launcher` gives it; a test compares the two. The binary is a part
-of the source, so that a program that was linked needs no file of the bundle. C99 and C++11.
+What it gives the driver is what `launch/launcher.py` gives it; a test compares the two. The binary is a part of the
+source, so that a program that was linked needs no file of the bundle. C99 and C++11.
 """
 
 from __future__ import annotations
@@ -24,14 +24,8 @@ from tlx_xdsl.runtime.bundle.c_text import (
     WIDE_CLUSTER,
 )
 from tlx_xdsl.runtime.bundle.manifest import BundleArgument, Manifest
-from tlx_xdsl.runtime.launcher import (
-    DEFAULT_SHARED_LIMIT,
-    PORTABLE_CLUSTER_SIZE,
-    WARP_SIZE,
-    TensorMapFormat,
-    read_tensor_map_format,
-    split_type,
-)
+from tlx_xdsl.runtime.launch.launcher import DEFAULT_SHARED_LIMIT, PORTABLE_CLUSTER_SIZE, WARP_SIZE
+from tlx_xdsl.runtime.launch.parameters import TensorMapFormat, read_tensor_map_format, split_type
 from tlx_xdsl.targets import Target, target_named
 
 _SCALARS = {

@@ -10,8 +10,9 @@ from typing import Any
 
 from tlx_xdsl.runtime.bundle.errors import BundleError, bundle_error
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, Manifest, read_manifest, sha256
-from tlx_xdsl.runtime.cuda_driver import CudaDriver, default_driver
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, default_driver
+from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.targets import TARGETS, target_named
 
 _NEEDED = "cubin"

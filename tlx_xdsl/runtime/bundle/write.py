@@ -20,8 +20,8 @@ from tlx_xdsl.runtime.bundle.folder import replace_folder
 from tlx_xdsl.runtime.bundle.load import LoadedBundle
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, BundleArgument, BundleFile, Manifest, plain_json, sha256
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization
-from tlx_xdsl.runtime.cuda_driver import default_driver
 from tlx_xdsl.runtime.interpret import source_of_kernel
+from tlx_xdsl.runtime.launch.cuda_driver import default_driver
 from tlx_xdsl.targets import target_named
 from tlx_xdsl.version import __version__
 
@@ -55,7 +55,7 @@ def write_bundle(
     """Compile `kernel` and write its bundle into a folder of `folder`; returns that folder.
 
     `signature` and `constexprs` are as for `Kernel.compile`; a type such as `*fp16:16` says that launches only pass
-    multiples of 16. `name` (the kernel's, without one) tells the bundles in `folder` apart, is the prefix of the C
+    multiples of 16. `name` (the kernel's, without one) distinguishes the bundles in `folder`, is the prefix of the C
     functions, and must be an identifier of C. A bundle of that name is replaced, in one step. `cluster` is in CTAs
     along x, y and z.
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource, Parameter
-from tlx_xdsl.runtime.compilation import CompiledText, Specialization, frontend_module
-from tlx_xdsl.runtime.defaults import kernel_defaults
 from tlx_xdsl.runtime.show.module import STYLE, module_page
+from tlx_xdsl.text.diagnostics import Diagnostic
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
-
-if TYPE_CHECKING:
-    from tlx_xdsl.runtime.interpret import Interpretation
 
 
 @dataclass(frozen=True)
@@ -53,47 +49,32 @@ def show(module: ModuleOp | str, *, title: str = "module") -> Page:
     return Page(module_page(parsed, title=title), print_module(parsed, locations=False))
 
 
-def kernel_page(source: KernelSource) -> str:
-    """A kernel: its parameters, and its IR beside its source when its file says how it is compiled.
-
-    What is wrong with the kernel is shown in the place of the IR.
-    """
-    head = f"kernel {source.name}"
-    try:
-        defaults = kernel_defaults(source.filename, source.fn.__globals__, source.name)
-        kinds: Mapping[str, object] = {**defaults.signature, **defaults.constexprs}
-        table = _table((_parameter(each, kinds) for each in source.parameters), ("parameter", "kind", "compiled for"))
-        if not kinds:
-            return _card(head, table + _listing(source))
-        known = {each.name for each in fields(Specialization)}
-        options = {name: value for name, value in defaults.options.items() if name in known}
-        module = frontend_module(source, Specialization(defaults.signature, defaults.constexprs, **options))
-        return _card(head, table) + module_page(module, title=f"{source.name}, frontend")
-    except CompilationError as error:
-        return _card(head, f"<pre>{escape(str(error))}</pre>")
+def kernel_page(source: KernelSource, kinds: Mapping[str, object], module: ModuleOp | None) -> str:
+    """A kernel: its parameters and what each is compiled for, and its IR beside its source where there is some."""
+    table = _table((_parameter(each, kinds) for each in source.parameters), ("parameter", "kind", "compiled for"))
+    if module is None:
+        return _card(f"kernel {source.name}", table + _listing(source))
+    return _card(f"kernel {source.name}", table) + module_page(module, title=f"{source.name}, frontend")
 
 
-def compiled_page(compiled: CompiledText) -> str:
-    """Both text stages of a kernel, and how long it took to make them."""
-    times = _table(((name, f"{ms:.1f}") for name, ms in compiled.times_ms.items()), ("stage", "ms"))
-    stages = (("TTGIR", compiled.ttgir, " open"), ("TTIR", compiled.ttir, ""))
-    return _card(f"kernel {compiled.name}, compiled", times) + "".join(
-        f"<details{state}><summary>{name}</summary>"
-        f"{module_page(parse_module(text, filename=name), title=name)}</details>"
-        for name, text, state in stages
+def error_page(source: KernelSource, error: CompilationError) -> str:
+    """A kernel that can't be compiled, and why."""
+    return _card(f"kernel {source.name}", f"<pre>{escape(str(error))}</pre>")
+
+
+def compiled_page(name: str, times_ms: Mapping[str, float], stages: Mapping[str, str]) -> str:
+    """The text stages of a kernel, of which the first is unfolded, and how long it took to make them."""
+    times = _table(((stage, f"{ms:.1f}") for stage, ms in times_ms.items()), ("stage", "ms"))
+    return _card(f"kernel {name}, compiled", times) + "".join(
+        f"<details{'' if index else ' open'}><summary>{stage}</summary>"
+        f"{module_page(parse_module(text, filename=stage), title=stage)}</details>"
+        for index, (stage, text) in enumerate(stages.items())
     )
 
 
-def interpretation_page(run: Interpretation) -> str:
+def run_page(rows: Mapping[str, object], warnings: Sequence[Diagnostic]) -> str:
     """How a run went, and each warning with its source line."""
-    rows = (
-        ("clusters", run.clusters),
-        ("turns", f"{run.turns:,}"),
-        ("seconds", f"{run.seconds:.2f}"),
-        ("processes", run.jobs),
-        ("warnings", len(run.warnings)),
-    )
-    return _card("run", _table(rows) + "".join(f"<pre>{escape(str(each))}</pre>" for each in run.warnings))
+    return _card("run", _table(rows.items()) + "".join(f"<pre>{escape(str(each))}</pre>" for each in warnings))
 
 
 def _parameter(parameter: Parameter, kinds: Mapping[str, object]) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ these modules the backend leaves it out, and for all others this file leaves the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import TypeAlias, cast
 
@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.axis_rules import AxisInfo
 from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
 from tlx_xdsl.dialects.base.pointer import PointerType
@@ -33,7 +33,7 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
-from tlx_xdsl.transforms.tritongpu.accumulators import regions_with_warps
+from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 
 _MATRIX_INSTRUCTIONS = (ttng.WarpGroupDotOp, ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
 
@@ -95,23 +95,13 @@ def _pointers(access: _Access) -> SSAValue:
     return access.src if isinstance(access, ttg.AsyncCopyGlobalToLocalOp) else access.ptr
 
 
-def warps_of_ops(op: Operation, num_warps: int) -> Iterator[tuple[Operation, int]]:
-    """The operations inside of `op`, with the warps that run each."""
-    for region, warps in regions_with_warps(op, num_warps):
-        for block in region.blocks:
-            for inner in block.ops:
-                yield inner, warps
-                yield from warps_of_ops(inner, warps)
-
-
 class _Meeting:
     """Which values meet element by element, and so are best computed in one layout."""
 
     def __init__(
         self, func: tt.FuncOp, accumulators: Mapping[SSAValue, NvidiaMmaLayout], warps: Mapping[Operation, int]
     ):
-        self._carried = CarriedValues.of(func, TensorType)
-        self._parent: dict[SSAValue, SSAValue] = {}
+        self._classes = CarriedValues.of(func, TensorType)
         for op in warps:
             if _is_elementwise(op):
                 self._join(op)
@@ -119,24 +109,15 @@ class _Meeting:
         for op, its_warps in warps.items():
             for result in op.results:
                 if (layout := accumulators.get(result) or _tensor_memory(op, its_warps)) is not None:
-                    self._layouts.setdefault(self._root(result), layout)
+                    self._layouts.setdefault(self._classes.representative(result), layout)
 
     def layout_of(self, value: SSAValue) -> DistributedLayout | None:
         """The layout of the matrix instructions' results that `value` meets, if it does."""
-        return self._layouts.get(self._root(value))
-
-    def _root(self, value: SSAValue) -> SSAValue:
-        value = self._carried.representative(value)
-        while (parent := self._parent.setdefault(value, value)) is not value:
-            # Path halving keeps the trees flat, so that all of this stays near linear.
-            self._parent[value] = grandparent = self._parent[parent]
-            value = grandparent
-        return value
+        return self._layouts.get(self._classes.representative(value))
 
     def _join(self, op: Operation) -> None:
-        tensors = [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]
-        for value in tensors[1:]:
-            self._parent[self._root(tensors[0])] = self._root(value)
+        if tensors := [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]:
+            self._classes.join(*tensors)
 
 
 def _is_elementwise(op: Operation) -> bool:

@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.gallery.synchronisation.zoo.kernels import Problem
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.arguments import bind
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.faults import Deadlock
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.plan import Plan, make_plan
+from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS
 from tlx_xdsl.text.diagnostics import collected_diagnostics

@@ -14,10 +14,10 @@ from tlx_xdsl.addresses.coverage.launch import Launch, argument_names
 from tlx_xdsl.addresses.coverage.runs import Runs
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter import launch as interpreter
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Launch as Machine
-from tlx_xdsl.interpreter.plan import Plan
 
 Grid = tuple[int, int, int]
 

@@ -18,7 +18,7 @@ from tests.unit.interpreter.recording import RecordingMemory
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 Make = Callable[[np.random.Generator], Any]
 """Makes an argument."""

@@ -7,7 +7,8 @@ import functools
 from tests.gallery.cases import Case
 from tests.oracle import loading, ours
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.interpreter.plan import Plan, make_plan
+from tlx_xdsl.interpreter.code import Plan
+from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for

@@ -21,7 +21,8 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.numerics.arrays import is_float
-from tlx_xdsl.runtime.launcher import ArgumentSpec, Launcher
+from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline

@@ -11,10 +11,11 @@ import numpy as np
 
 from tests.corpus import generate
 from tlx_xdsl.interpreter.arguments import bind
+from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.plan import Plan, make_plan
+from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics
 from tlx_xdsl.text.parser import parse_module
 

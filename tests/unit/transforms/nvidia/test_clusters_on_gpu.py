@@ -15,7 +15,7 @@ import pytest
 from tests.gallery.synchronisation.cluster_runs import CASES
 from tests.gallery.synchronisation.lowered_clusters import HOPPER, bound, specialization
 from tlx_xdsl.runtime.build import build
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 LAUNCHES = 20
 """Of each kernel: what is not ordered shows now and then only."""

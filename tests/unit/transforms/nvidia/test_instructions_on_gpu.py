@@ -18,7 +18,7 @@ from tests.unit.analysis import test_proxy_hazards
 from tests.unit.interpreter import test_bulk, test_device_descriptors
 from tests.unit.transforms.nvidia import test_lowered_instructions
 from tlx_xdsl.runtime.build import build
-from tlx_xdsl.runtime.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 LAUNCHES = 20
 """Of each kernel: what is not ordered shows now and then only."""

@@ -33,9 +33,9 @@ def test_bulk_copies(size, schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("wait", "nothing orders it behind the TMA load"),
-        ("store wait", "nothing orders it behind the TMA store"),
-        ("reuse", "nothing orders it behind the TMA store"),
+        ("wait", "nothing orders it after the TMA load"),
+        ("store wait", "nothing orders it after the TMA store"),
+        ("reuse", "nothing orders it after the TMA store"),
     ],
 )
 def test_mistakes_with_bulk_copies_are_still_found(drop, message):

@@ -87,7 +87,7 @@ def test_two_arrivals_side_by_side_have_one_fence():
     ],
 )
 def test_a_weaker_release_is_reported(name, change):
-    with pytest.raises(Race, match="nothing orders it behind") as found:
+    with pytest.raises(Race, match="nothing orders it after") as found:
         run(name, change)
     assert "tests/gallery/synchronisation/" in str(found.value.location)
 
@@ -121,7 +121,7 @@ def test_other_fences_do_not_release_to_the_cluster(fence):
 def test_operations_release_what_they_say(releases):
     text = HAND_OVER.replace("RELEASES", releases)
     if releases == " releases cta":
-        with pytest.raises(Fault, match="nothing orders it behind"):
+        with pytest.raises(Fault, match="nothing orders it after"):
             interpret_text(text, 2, (), jobs=1)
     else:
         interpret_text(text, 2, (), jobs=1)

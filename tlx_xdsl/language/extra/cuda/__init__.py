@@ -1,17 +1,10 @@
 """What NVIDIA GPUs have beyond the language."""
 
-from __future__ import annotations
+from tlx_xdsl.language.extra import libdevice
+from tlx_xdsl.language.extra.cuda import gdc, utils
+from tlx_xdsl.language.extra.cuda.gdc import *
+from tlx_xdsl.language.extra.cuda.utils import *
 
-from tlx_xdsl.language.extra import libdevice as libdevice
-from tlx_xdsl.language.extra.cuda.gdc import gdc_launch_dependents, gdc_wait
-from tlx_xdsl.language.extra.cuda.utils import globaltimer, num_threads, num_warps, smid
-
-__all__ = [
-    "gdc_launch_dependents",
-    "gdc_wait",
-    "globaltimer",
-    "libdevice",
-    "num_threads",
-    "num_warps",
-    "smid",
-]
+__all__ = ["libdevice"]
+__all__ += gdc.__all__
+__all__ += utils.__all__

@@ -6,6 +6,8 @@ from typing import Any
 
 from tlx_xdsl.language.marks import builtin
 
+__all__ = ["gdc_launch_dependents", "gdc_wait"]
+
 _cuda = builtin("tl.extra.cuda")
 
 

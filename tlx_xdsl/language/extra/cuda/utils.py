@@ -6,6 +6,8 @@ from typing import Any
 
 from tlx_xdsl.language.marks import builtin
 
+__all__ = ["globaltimer", "num_threads", "num_warps", "smid"]
+
 _cuda = builtin("tl.extra.cuda")
 
 

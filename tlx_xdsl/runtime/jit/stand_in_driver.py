@@ -1,0 +1,61 @@
+"""Compiling through Triton's runtime where there is no GPU."""
+
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from types import SimpleNamespace
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from tlx_xdsl.runtime.launch.launcher import WARP_SIZE
+from tlx_xdsl.targets import target_named
+
+
+class _StandIn:
+    """What `warmup` asks of Triton's driver."""
+
+    def __init__(self, capability: int, before: Any):
+        self._target = GPUTarget("cuda", capability, WARP_SIZE)
+        # Kernels are kept by device, compiled for the target that it had first: no real one, and not another target's.
+        self._device = -capability
+        # A kernel that was loaded on a GPU may be deleted meanwhile.
+        self.utils = SimpleNamespace(unload_module=lambda module: before and before.utils.unload_module(module))
+
+    def get_current_target(self) -> GPUTarget:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return self._device
+
+    def set_current_device(self, device: int) -> None:
+        pass
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"there is no GPU to ask for '{name}': only the target is assumed (assume_target)")
+
+
+@contextlib.contextmanager
+def assume_target(name: str) -> Generator[None]:
+    """Have Triton's runtime compile for a target, such as `sm_90a`, whether or not such a GPU is there.
+
+    Within, `kernel.warmup(...)` and `kernel.bind(...)` work with tensors on the CPU, and `triton.autotune` picks
+    nothing, for nothing can be launched. What was compiled for a GPU, or for another target, is not used. Raises
+    ValueError for an unknown target.
+    """
+    before = driver._active  # pyright: ignore[reportPrivateUsage]
+    driver.set_active(_StandIn(target_named(name).capability, before))  # pyright: ignore[reportArgumentType]
+    try:
+        yield
+    finally:
+        driver._active = before  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,270 @@
+"""`@tlx_xdsl.jit` with Triton: a kernel that Triton's own runtime launches and our compiler compiles.
+
+Triton's `JITFunction` specialises on arguments, keeps compiled kernels, calls hooks and launches; autotuners,
+heuristics and `do_bench` know it. Two places are ours: what a kernel's cache key covers, and what compiles it.
+"""
+
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportMissingTypeStubs=false
+# pyright: reportAttributeAccessIssue=false, reportUntypedBaseClass=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from math import prod
+from typing import Any, NamedTuple, cast
+
+from triton.compiler import ASTSource
+from triton.language import constexpr as stock_constexpr
+from triton.runtime._async_compile import FutureKernel
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
+
+from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.jit.bound import BoundLaunch
+from tlx_xdsl.runtime.jit.fingerprint import kernel_fingerprint
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.jit.triton_compile import compile_cached
+from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
+from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+
+class TritonKernel(Kernel, JITFunction[Any]):
+    """A kernel of ours as a `triton.runtime.jit.JITFunction`.
+
+    `kernel[grid](*args, **constexprs_and_options)` launches; `warmup` compiles; `bind` prepares a fast launch. Launch
+    options are Triton's (`num_warps`, `num_stages`, `num_ctas`, `maxnreg`, ...) and `ctas_per_cga`.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        version: Any = None,
+        repr: Callable[..., str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+        do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+    ):
+        Kernel.__init__(self, fn, noinline=bool(noinline))
+        self.refusal: DoesNotFitError | None = None
+        """Why the last configuration that could never launch could not."""
+        JITFunction.__init__(
+            self,
+            self.source.fn,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    @property
+    def cache_key(self) -> str:
+        """The hash of the kernel's source and all that it reaches."""
+        with self._hash_lock:
+            digest: str | None = self.hash
+            if not digest:
+                found = kernel_fingerprint(self.source)
+                digest = found.digest
+                self.hash, self.used_global_vals = digest, found.global_values
+        return digest
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, but keep our compiler.
+
+        Triton's runtime puts its own there when it meets a device, while another thread may be about to compile.
+        """
+        if name != "compile":
+            super().__setattr__(name, value)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """Compile to text, as `Kernel.compile`; asked by Triton's runtime, to a binary through its cache."""
+        if args and isinstance(args[0], ASTSource):
+            return compile_cached(*args, **kwargs)
+        return Kernel.compile(self, *args, **kwargs)
+
+    def _pack_args(
+        self, backend: Any, kwargs: dict[str, Any], bound_args: Any, specialization: Any, options: Any
+    ) -> tuple[Any, ...]:
+        # Triton refuses options that it does not know.
+        cluster = cluster_option(kwargs.get(CLUSTER_OPTION))
+        known = {name: value for name, value in kwargs.items() if name not in META_OPTIONS}
+        parsed, *rest = super()._pack_args(backend, known, bound_args, specialization, options)
+        if cluster is not None:
+            if parsed.num_ctas > 1 and prod(cluster) > 1:
+                raise ValueError(
+                    f"kernel '{self.__name__}': with num_ctas={parsed.num_ctas} the CTAs of a cluster share tensors, "
+                    f"with {CLUSTER_OPTION}={cluster} each has its own: choose one"
+                )
+            # Frozen against users, but what the compiler gets is its dictionary.
+            vars(parsed)[CLUSTER_OPTION] = cluster
+        return parsed, *rest
+
+    def preload(self, specialization_data: str) -> Any:
+        """Compile what a `jit_cache_hook` was called with, in this process or another; see Triton's `JITFunction`."""
+        options = json.loads(specialization_data).get("options", {})
+        before = _preloaded_cluster.set(cluster_option(options.get(CLUSTER_OPTION)))
+        try:
+            return super().preload(specialization_data)
+        finally:
+            _preloaded_cluster.reset(before)
+
+    def _do_compile(
+        self, key: Any, signature: Any, device: Any, constexprs: Any, options: Any, attrs: Any, warmup: bool
+    ) -> Any:
+        cluster = _preloaded_cluster.get()
+        if cluster is not None:
+            vars(options)[CLUSTER_OPTION] = cluster
+        return super()._do_compile(key, signature, device, constexprs, options, attrs, warmup)
+
+    def _call_hook(self, hook: Any, *args: Any) -> bool | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        # Triton's versions differ in these parameters. Among them are the constants, which it makes JSON of; there it
+        # knows kernels by their class's name.
+        return super()._call_hook(hook, *(_with_named_kernels(arg) for arg in args)) if hook else None
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        raise NotImplementedError(f"the kernel '{self.__name__}' is compiled as it stands in its file")
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Launch on `grid`, or only compile; see Triton's `JITFunction`.
+
+        Raises RuntimeError where Triton finds no GPU, and as compiling does.
+        """
+        try:
+            # To look for what is ours among the arguments takes a microsecond: only once Triton has refused them. A
+            # hook would be called twice then.
+            if not self.pre_run_hooks:
+                try:
+                    return _launch(self, *args, grid=grid, warmup=warmup, **kwargs)
+                except TypeError:
+                    if not any(map(_holds_ours, (*args, *kwargs.values()))):
+                        raise
+            named = {name: _as_stock(value) for name, value in kwargs.items()}
+            return _launch(self, *map(_as_stock, args), grid=grid, warmup=warmup, **named)
+        except DoesNotFitError as error:
+            self.refusal = error
+            raise
+        except RuntimeError as error:
+            if not _is_for_want_of_a_gpu(error):
+                raise
+            raise RuntimeError(
+                f"the kernel '{self.__name__}' can't be launched: Triton finds no GPU. Its method interpret runs it on "
+                "the CPU; warmup compiles it within tlx_xdsl.runtime.assume_target('sm_90a')"
+            ) from None
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The kernel on a grid of CTAs: one to three numbers, or a function of the arguments by name."""
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            # The first attempt of `run`, without its frame.
+            if not self.pre_run_hooks:
+                try:
+                    return _launch(self, *args, grid=grid, warmup=False, **kwargs)
+                except TypeError:
+                    if not any(map(_holds_ours, (*args, *kwargs.values()))):
+                        raise
+                except RuntimeError as error:
+                    if not _is_for_want_of_a_gpu(error):
+                        raise
+            return self.run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch
+
+    def bind(
+        self, grid: int | Sequence[int] | Callable[[Mapping[str, Any]], Any], *args: Any, **kwargs: Any
+    ) -> BoundLaunch:
+        """Compile, read the arguments, and return a launch that repeats with almost no host work.
+
+        Takes what `kernel[grid](...)` takes. Tensors are read by address, descriptors by their tensor map, numbers by
+        value, all of them now. The launch goes to the stream that is current when it is called, unless `stream=`
+        names one. Launch hooks are not called, pre-run hooks only now.
+
+        Raises as `kernel[grid](...)` does, CudaDriverError where there is no GPU.
+        """
+        stream = None if "stream" in self.arg_names else kwargs.pop("stream", None)
+        given = dict(kwargs)
+        compiled: Any = self.run(*args, grid=None, warmup=True, **kwargs)
+        if compiled is None:
+            raise RuntimeError(
+                f"there is nothing to launch: a jit_cache_hook kept '{self.__name__}' from being compiled"
+            )
+        if isinstance(compiled, FutureKernel):
+            compiled = compiled.result()
+        _, _, _, _, binder = self.device_caches[_current_device()]
+        values, _, _ = binder(*map(_as_stock, args), **{name: _as_stock(value) for name, value in given.items()})
+        values = cast("dict[str, Any]", values)
+        dims = cast(Any, grid(values) if callable(grid) else grid)
+        return BoundLaunch(compiled, dims, compiled.runtime_arguments(list(values.values())), stream)
+
+    warmup = cast(Any, JITFunction.warmup)
+    __call__ = Kernel.__call__
+    __repr__ = Kernel.__repr__
+    # Triton's own hashes the source, which it must read for that.
+    __hash__ = object.__hash__
+
+
+_launch = JITFunction.run
+
+
+def _current_device() -> int:
+    return driver.active.get_current_device()
+
+
+_preloaded_cluster: ContextVar[tuple[int, int, int] | None] = ContextVar("_preloaded_cluster", default=None)
+"""The cluster of what is being preloaded: Triton drops options that are not its own."""
+
+
+def _is_for_want_of_a_gpu(error: RuntimeError) -> bool:
+    return str(error).startswith("0 active drivers")
+
+
+class _KernelName(NamedTuple):
+    """What Triton writes down of a kernel that is an argument of another."""
+
+    module: str
+    fn: Any
+
+
+_KernelName.__name__ = "JITFunction"  # By this it is known.
+
+
+def _with_named_kernels(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    values = cast("dict[Any, Any]", value)
+    return {
+        key: _KernelName(each.module, each.fn) if isinstance(each, TritonKernel) else each
+        for key, each in values.items()
+    }
+
+
+def _holds_ours(value: Any) -> bool:
+    """Whether an argument is, or holds within tuples, an object of ours that Triton's runtime does not know."""
+    if isinstance(value, tuple):
+        return any(map(_holds_ours, cast("tuple[Any, ...]", value)))
+    return type(value) in (TensorDescriptor, constexpr)
+
+
+def _as_stock(value: Any) -> Any:
+    """Triton's runtime recognises descriptors and constants by their class."""
+    if isinstance(value, tuple) and _holds_ours(cast("tuple[Any, ...]", value)):
+        items: list[Any] = [_as_stock(item) for item in cast("tuple[Any, ...]", value)]
+        cls: Any = type(cast(Any, value))
+        return cls(*items) if hasattr(cls, "_fields") else cls(items)
+    if type(value) is constexpr:
+        return stock_constexpr(value.value)
+    if type(value) is not TensorDescriptor:
+        return value
+    # Since Triton 3.8; before, its class has no such field.
+    rounding = {"round_f32_to_tf32": True} if value.round_f32_to_tf32 else {}
+    return StockTensorDescriptor(value.base, value.shape, value.strides, value.block_shape, value.padding, **rounding)

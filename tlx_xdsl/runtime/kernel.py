@@ -1,0 +1,140 @@
+"""A kernel with its source: compiled to text or run on the CPU, without Triton and without a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.source import KernelSource
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.compilation import CompiledText
+    from tlx_xdsl.runtime.interpret import Grid, Interpretation
+
+
+class Kernel:
+    """A function that is compiled by tlx_xdsl; `source` is what was written.
+
+    Raises TypeError for what is no function.
+    """
+
+    def __init__(self, fn: Callable[..., Any], *, noinline: bool = False):
+        # What a decorator wrapped around the function plays no part: the source is what counts.
+        fn = inspect.unwrap(fn)
+        if not inspect.isfunction(fn):
+            raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
+        functools.update_wrapper(self, fn)
+        self.source = KernelSource(fn, noinline)
+        self.refused: str | None = None
+        """Why Triton's runtime did not take the kernel, in Triton's words."""
+
+    def compile(
+        self,
+        signature: Mapping[str, str],
+        constexprs: Mapping[str, Any] | None = None,
+        *,
+        target: str = "sm_90a",
+        num_warps: int = 4,
+        num_ctas: int = 1,
+        cluster: tuple[int, int, int] = (1, 1, 1),
+        triton_version: str | None = None,
+    ) -> CompiledText:
+        """Compile the kernel to text, without Triton or a GPU.
+
+        `signature` gives the type of each runtime argument in Triton's spelling (`*fp16`, `i32`,
+        `tensordesc<fp16[128, 64]>`), `constexprs` the value of each compile-time one. `cluster` is in
+        CTAs along x, y and z.
+
+        Raises CompilationError, located in the kernel, for every fault in it.
+        """
+        from tlx_xdsl.runtime.compilation import Specialization, compile_text
+
+        wanted = Specialization(signature, constexprs or {}, target, num_warps, num_ctas, cluster)
+        return compile_text(self.source, wanted, triton_version=triton_version)
+
+    def compile_text(
+        self,
+        signature: Mapping[str, str],
+        constexprs: Mapping[str, Any] | None = None,
+        *,
+        stage: Literal["ttir", "ttgir"] = "ttgir",
+        **options: Any,
+    ) -> str:
+        """The text of one stage; the arguments are those of `compile`."""
+        compiled = self.compile(signature, constexprs, **options)
+        return compiled.ttir if stage == "ttir" else compiled.ttgir
+
+    def interpret(self, grid: Grid, /, *args: Any, **named: Any) -> Interpretation:
+        """Run the kernel on the CPU, on numpy arrays: see `tlx_xdsl.interpret`."""
+        from tlx_xdsl.runtime.interpret import interpret
+
+        return interpret(self, grid, *args, **named)
+
+    def is_launchable(self) -> bool:
+        """Whether Triton's runtime can take the kernel: it is installed, and the kernel's text is at hand."""
+        if importlib.util.find_spec("triton") is None:
+            return False
+        try:
+            parameters = self.source.parameters
+        except CompilationError:
+            return False
+        return all(parameter.name.isidentifier() for parameter in parameters)
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Refuse: Triton's runtime is what launches."""
+        raise self._not_launchable()
+
+    def warmup(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: Triton's runtime is what compiles for a launch."""
+        raise self._not_launchable()
+
+    def bind(self, grid: Any, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: Triton's runtime is what compiles for a launch."""
+        raise self._not_launchable()
+
+    def _not_launchable(self) -> CompilationError:
+        if importlib.util.find_spec("triton") is None:
+            return CompilationError(
+                f"the kernel '{self.source.name}' can't be launched: Triton is not installed",
+                notes=("pip install 'tlx-xdsl[nvidia]' (Linux only); its method interpret runs it on the CPU",),
+            )
+        # Says where the source is missing.
+        assert self.source.parameters is not None
+        if self.refused is not None:
+            return CompilationError(f"the kernel '{self.source.name}' can't be launched: Triton said {self.refused}")
+        return CompilationError(f"the kernel '{self.source.name}' was made to be read only, not to be launched")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: a kernel is compiled and launched, not called."""
+        raise RuntimeError(
+            f"the kernel '{self.source.name}' can't be called like a Python function; "
+            "its method interpret runs it on the CPU"
+        )
+
+    def _repr_html_(self) -> str:
+        """The kernel for a notebook: with its IR, where its file says how it is compiled."""
+        from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+        from tlx_xdsl.runtime.defaults import kernel_defaults
+        from tlx_xdsl.runtime.show.pages import error_page, kernel_page
+
+        source = self.source
+        try:
+            defaults = kernel_defaults(source.filename, source.fn.__globals__, source.name)
+            kinds = {**defaults.signature, **defaults.constexprs}
+            if not kinds:
+                return kernel_page(source, kinds, None)
+            known = {each.name for each in dataclasses.fields(Specialization)}
+            options = {name: value for name, value in defaults.options.items() if name in known}
+            specialization = Specialization(defaults.signature, defaults.constexprs, **options)
+            return kernel_page(source, kinds, frontend_module(source, specialization))
+        except CompilationError as error:
+            return error_page(source, error)
+
+    def __repr__(self) -> str:
+        """Return the kernel's name and file."""
+        return f"<tlx_xdsl.Kernel {self.source.name} of {self.source.filename}>"

@@ -1,0 +1,538 @@
+"""The part of the CUDA driver that launching a kernel needs, through ctypes.
+
+Why ctypes: it is in the standard library and needs no compiler, so a compiled kernel can be launched on a
+machine that has nothing but Python and NVIDIA's driver. The cost is about 5 microseconds of host time per
+launch with the arguments prepared, no more than stock Triton's C launcher.
+
+Names, numbers and layouts are those of NVIDIA's public header `cuda.h` (CUDA 12.8 to 13.1, which agree on
+everything here) and of the "CUDA Driver API" manual. 64-bit Linux only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+LIBRARY_NAME = "libcuda.so.1"
+
+TENSOR_MAP_BYTES = 128
+"""Size of a CUtensorMap, and the alignment of its destination that suits every version (12.x asks for 64)."""
+
+MAX_TENSOR_RANK = 5
+
+_ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
+_POINTER_ATTRIBUTE_DEVICE_POINTER = 3  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER
+_FUNC_CACHE_PREFER_SHARED = 1  # CU_FUNC_CACHE_PREFER_SHARED
+_TENSOR_MAP_INTERLEAVE_NONE = 0  # CU_TENSOR_MAP_INTERLEAVE_NONE
+_TENSOR_MAP_L2_PROMOTION_128B = 2  # CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+_TENSOR_MAP_OOB_FILL_NONE = 0  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, which reads zero
+_TENSOR_MAP_OOB_FILL_NAN = 1  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+
+# Bit 85 of a tensor map says that the tensor spans at least 128 KiB. Drivers before CUDA 13.2 set it for
+# smaller ones too, which makes addresses past the tensor's end go wrong on Blackwell; on Hopper the bit is
+# reserved. CUTLASS (cute/atom/copy_traits_sm90_im2col.hpp) and Triton 3.9 (backends/nvidia/driver.c) clear
+# it, with these numbers.
+_LAST_DRIVER_WITH_SMALL_TENSOR_BUG = 13010
+_SMALL_TENSOR_BYTES = 128 * 1024
+_LARGE_TENSOR_BIT = 1 << (85 - 64)  # of the map's second 64-bit word
+
+
+class DeviceAttribute(enum.IntEnum):
+    """CUdevice_attribute."""
+
+    MULTIPROCESSOR_COUNT = 16
+    COMPUTE_CAPABILITY_MAJOR = 75
+    COMPUTE_CAPABILITY_MINOR = 76
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+
+
+class FunctionAttribute(enum.IntEnum):
+    """CUfunction_attribute."""
+
+    MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+    NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14
+
+
+class LaunchAttributeId(enum.IntEnum):
+    """CUlaunchAttributeID."""
+
+    COOPERATIVE = 2
+    CLUSTER_DIMENSION = 4
+    PROGRAMMATIC_STREAM_SERIALIZATION = 6
+
+
+class TensorMapDataType(enum.IntEnum):
+    """CUtensorMapDataType."""
+
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    INT32 = 3
+    UINT64 = 4
+    INT64 = 5
+    FLOAT16 = 6
+    FLOAT32 = 7
+    FLOAT64 = 8
+    BFLOAT16 = 9
+    FLOAT32_FTZ = 10
+    TFLOAT32 = 11
+    TFLOAT32_FTZ = 12
+    PACKED_16U4_ALIGN8B = 13
+    PACKED_16U4_ALIGN16B = 14
+    PACKED_16U6_ALIGN16B = 15
+
+
+class ClusterDimension(ctypes.Structure):
+    """The `clusterDim` member of CUlaunchAttributeValue: CTAs per cluster along each axis."""
+
+    _fields_ = [("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint)]
+
+
+class LaunchAttributeValue(ctypes.Union):
+    """CUlaunchAttributeValue: 64 bytes, 8-byte aligned. `flag` stands for its `int` members."""
+
+    _fields_ = [
+        ("pad", ctypes.c_uint64 * 8),
+        ("cluster_dimension", ClusterDimension),
+        ("flag", ctypes.c_int),
+    ]
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: 72 bytes."""
+
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", LaunchAttributeValue)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig: 56 bytes. Grid in CTAs, block in threads, shared memory in bytes."""
+
+    _fields_ = [
+        ("grid_x", ctypes.c_uint),
+        ("grid_y", ctypes.c_uint),
+        ("grid_z", ctypes.c_uint),
+        ("block_x", ctypes.c_uint),
+        ("block_y", ctypes.c_uint),
+        ("block_z", ctypes.c_uint),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("attribute_count", ctypes.c_uint),
+    ]
+
+
+# Handles (CUcontext, CUmodule, CUfunction, CUstream) are opaque pointers; CUdevice and the enumerations are
+# int; CUdeviceptr is 64 bits. None of these symbols has a versioned (`_v2`) name; `cuLaunchKernelEx` and
+# `cuStreamSynchronize` without `_ptsz` take stream 0 as the legacy default stream, which is also torch's.
+_HANDLE = ctypes.c_void_p
+_OUT_HANDLE = ctypes.POINTER(ctypes.c_void_p)
+_OUT_INT = ctypes.POINTER(ctypes.c_int)
+_OUT_SIZE = ctypes.POINTER(ctypes.c_size_t)
+_OUT_TEXT = ctypes.POINTER(ctypes.c_char_p)
+_U32S = ctypes.POINTER(ctypes.c_uint32)
+_U64S = ctypes.POINTER(ctypes.c_uint64)
+
+_FiveInts = ctypes.c_uint32 * MAX_TENSOR_RANK
+_FiveLongs = ctypes.c_uint64 * MAX_TENSOR_RANK
+
+SIGNATURES: dict[str, tuple[type[Any], ...]] = {
+    "cuInit": (ctypes.c_uint,),
+    "cuDriverGetVersion": (_OUT_INT,),
+    "cuGetErrorName": (ctypes.c_int, _OUT_TEXT),
+    "cuGetErrorString": (ctypes.c_int, _OUT_TEXT),
+    "cuDeviceGetCount": (_OUT_INT,),
+    "cuDeviceGet": (_OUT_INT, ctypes.c_int),
+    "cuDeviceGetAttribute": (_OUT_INT, ctypes.c_int, ctypes.c_int),
+    "cuDevicePrimaryCtxRetain": (_OUT_HANDLE, ctypes.c_int),
+    "cuCtxGetCurrent": (_OUT_HANDLE,),
+    "cuCtxSetCurrent": (_HANDLE,),
+    "cuCtxGetDevice": (_OUT_INT,),
+    "cuCtxSynchronize": (),
+    "cuStreamSynchronize": (_HANDLE,),
+    "cuModuleLoadData": (_OUT_HANDLE, ctypes.c_void_p),
+    "cuModuleGetFunction": (_OUT_HANDLE, _HANDLE, ctypes.c_char_p),
+    "cuFuncSetAttribute": (_HANDLE, ctypes.c_int, ctypes.c_int),
+    "cuFuncSetCacheConfig": (_HANDLE, ctypes.c_int),
+    "cuFuncGetParamInfo": (_HANDLE, ctypes.c_size_t, _OUT_SIZE, _OUT_SIZE),
+    "cuMemAlloc_v2": (ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t),
+    "cuMemFree_v2": (ctypes.c_uint64,),
+    "cuPointerGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64),
+    "cuTensorMapEncodeTiled": (
+        ctypes.c_void_p,  # tensorMap
+        ctypes.c_int,  # tensorDataType
+        ctypes.c_uint32,  # tensorRank
+        ctypes.c_void_p,  # globalAddress
+        _U64S,  # globalDim
+        _U64S,  # globalStrides
+        _U32S,  # boxDim
+        _U32S,  # elementStrides
+        ctypes.c_int,  # interleave
+        ctypes.c_int,  # swizzle
+        ctypes.c_int,  # l2Promotion
+        ctypes.c_int,  # oobFill
+    ),
+    "cuLaunchKernelEx": (
+        ctypes.POINTER(LaunchConfig),
+        _HANDLE,
+        ctypes.POINTER(ctypes.c_void_p),  # kernelParams: one address per parameter
+        ctypes.POINTER(ctypes.c_void_p),  # extra: not used
+    ),
+}
+"""Parameter types of every function used here; all return a CUresult."""
+
+
+class CudaDriverError(RuntimeError):
+    """A driver call failed, or there is no driver to call.
+
+    call: the function that failed, such as `cuModuleLoadData`.
+    code: its CUresult, None when the function could not be called at all.
+    """
+
+    def __init__(self, call: str, reason: str, *, code: int | None = None):
+        self.call = call
+        self.code = code
+        super().__init__(f"{call} failed: {reason}")
+
+
+class PreparedLaunch:
+    """One kernel launch with everything in place: calling it enqueues the kernel, nothing more.
+
+    It holds the memory that the driver reads at each launch, so it can be called any number of times. The
+    calling thread must have the context current in which the launch was prepared.
+    """
+
+    __slots__ = ("_arguments", "_describe_failure", "_entry", "_keep_alive")
+
+    def __init__(
+        self,
+        entry: Callable[..., int],
+        arguments: tuple[Any, ...],
+        describe_failure: Callable[[int], CudaDriverError],
+        keep_alive: object,
+    ):
+        self._entry = entry
+        self._arguments = arguments
+        self._describe_failure = describe_failure
+        self._keep_alive = keep_alive
+
+    def __call__(self) -> None:
+        """Enqueue the kernel; return without waiting for it.
+
+        Raises CudaDriverError if the driver refuses the launch, or reports the failure of an earlier kernel
+        here.
+        """
+        code = self._entry(*self._arguments)
+        if code:
+            raise self._describe_failure(code)
+
+
+class CudaDriver:
+    """The driver, loaded and initialised at the first call that needs it.
+
+    Handles are plain integers. Every method raises CudaDriverError when the driver is missing or refuses.
+
+    library: an object to use in place of libcuda, with the functions of SIGNATURES; for tests.
+    """
+
+    def __init__(self, library: Any = None):
+        self._library = library
+        self._initialised = False
+        self._entries: dict[str, Callable[..., int]] = {}
+        self._primary_context: int | None = None
+        self._lock = threading.RLock()
+
+    # --- the library --------------------------------------------------------------------------------------
+
+    def available(self) -> bool:
+        """Return whether the driver works and sees at least one GPU. Never raises."""
+        count = ctypes.c_int(0)
+        try:
+            self._call("cuDeviceGetCount", ctypes.byref(count))
+        except CudaDriverError:
+            return False
+        return count.value > 0
+
+    def capabilities(self) -> list[tuple[int, int]]:
+        """Return (major, minor) of every GPU here; none where there is no driver. No context is made."""
+        if not self.available():
+            return []
+        count, device = ctypes.c_int(), ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        found: list[tuple[int, int]] = []
+        for ordinal in range(count.value):
+            self._call("cuDeviceGet", ctypes.byref(device), ordinal)
+            major = self._attribute_of(device.value, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
+            minor = self._attribute_of(device.value, DeviceAttribute.COMPUTE_CAPABILITY_MINOR)
+            found.append((major, minor))
+        return found
+
+    def _attribute_of(self, device: int, attribute: DeviceAttribute) -> int:
+        value = ctypes.c_int()
+        self._call("cuDeviceGetAttribute", ctypes.byref(value), int(attribute), device)
+        return value.value
+
+    def version(self) -> int:
+        """Return the CUDA version the driver supports: 13000 means 13.0."""
+        version = ctypes.c_int(0)
+        self._call("cuDriverGetVersion", ctypes.byref(version))
+        return version.value
+
+    def _initialise(self) -> None:
+        if self._initialised:
+            return
+        with self._lock:
+            if self._initialised:
+                # Another thread was faster.
+                return
+            if self._library is None:
+                self._library = _load_library()
+            self._check("cuInit", self._entry("cuInit")(0))
+            self._initialised = True
+
+    def _entry(self, name: str) -> Callable[..., int]:
+        """Return the C function `name` with its parameter types declared."""
+        entry = self._entries.get(name)
+        if entry is None:
+            try:
+                function = getattr(self._library, name)
+            except AttributeError:
+                raise CudaDriverError(
+                    name,
+                    f"{LIBRARY_NAME} has no such function; the NVIDIA driver is too old for this launcher",
+                ) from None
+            function.argtypes = SIGNATURES[name]
+            function.restype = ctypes.c_int
+            entry = self._entries[name] = function
+        return entry
+
+    def _call(self, name: str, *arguments: Any, detail: str = "") -> None:
+        self._initialise()
+        self._check(name, self._entry(name)(*arguments), detail)
+
+    def _check(self, name: str, code: int, detail: str = "") -> None:
+        if code:
+            raise self._error(name, code, detail)
+
+    def _error(self, name: str, code: int, detail: str = "") -> CudaDriverError:
+        """Describe `code` in the driver's own words; `detail` says what the call was about."""
+        symbol, text = ctypes.c_char_p(), ctypes.c_char_p()
+        self._entry("cuGetErrorName")(code, ctypes.byref(symbol))
+        self._entry("cuGetErrorString")(code, ctypes.byref(text))
+        reason = f"{(symbol.value or b'unknown error').decode()} ({code}): {(text.value or b'no text').decode()}"
+        return CudaDriverError(name, f"{reason}; {detail}" if detail else reason, code=code)
+
+    # --- context and device -------------------------------------------------------------------------------
+
+    def ensure_context(self) -> int:
+        """Return this thread's current context, making one current if there is none.
+
+        torch and other CUDA users leave their device's primary context current, and it is shared with them.
+        In a thread without one, the primary context of device 0 is retained for the life of the process.
+        """
+        current = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(current))
+        if current.value:
+            return current.value
+        context = self._retain_primary_context()
+        self._call("cuCtxSetCurrent", context)
+        return context
+
+    def _retain_primary_context(self) -> int:
+        with self._lock:
+            if self._primary_context is None:
+                device, context = ctypes.c_int(), ctypes.c_void_p()
+                self._call("cuDeviceGet", ctypes.byref(device), 0)
+                self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device.value)
+                self._primary_context = context.value or 0
+            return self._primary_context
+
+    def device_attribute(self, attribute: DeviceAttribute) -> int:
+        """Return an attribute of the current context's device."""
+        self.ensure_context()
+        device = ctypes.c_int()
+        self._call("cuCtxGetDevice", ctypes.byref(device))
+        return self._attribute_of(device.value, attribute)
+
+    def compute_capability(self) -> tuple[int, int]:
+        """Return (major, minor): (9, 0) on Hopper, (10, 0) on Blackwell data-centre parts."""
+        return (
+            self.device_attribute(DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
+            self.device_attribute(DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
+        )
+
+    def multiprocessor_count(self) -> int:
+        """Return the number of SMs."""
+        return self.device_attribute(DeviceAttribute.MULTIPROCESSOR_COUNT)
+
+    def max_shared_memory(self) -> int:
+        """Return the largest shared memory that one CTA can ask for, in bytes."""
+        return self.device_attribute(DeviceAttribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+
+    def device_address(self, address: int) -> int | None:
+        """Return the address by which kernels reach `address`; None for ordinary host memory."""
+        self._initialise()
+        result = ctypes.c_uint64()
+        code = self._entry("cuPointerGetAttribute")(ctypes.byref(result), _POINTER_ATTRIBUTE_DEVICE_POINTER, address)
+        if code == _ERROR_INVALID_VALUE:
+            return None
+        self._check("cuPointerGetAttribute", code)
+        return result.value
+
+    def allocate(self, size: int) -> int:
+        """Return the address of `size` bytes of memory in the current context."""
+        address = ctypes.c_uint64()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), size, detail=f"{size} bytes")
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` returned, when the kernels that use it have ended."""
+        # It may be called from anywhere, also in a thread without a context.
+        self.ensure_context()
+        self._call("cuMemFree_v2", address)
+
+    def synchronize(self, stream: int | None = None) -> None:
+        """Wait for `stream`, or for everything in the current context when None.
+
+        A kernel that failed while running is reported here, at the earliest.
+        """
+        if stream is None:
+            self._call("cuCtxSynchronize")
+        else:
+            self._call("cuStreamSynchronize", stream)
+
+    # --- kernels ------------------------------------------------------------------------------------------
+
+    def load_module(self, image: bytes) -> int:
+        """Load a cubin into the current context."""
+        module = ctypes.c_void_p()
+        detail = f"loading a cubin of {len(image)} bytes"
+        self._call("cuModuleLoadData", ctypes.byref(module), image, detail=detail)
+        return module.value or 0
+
+    def get_function(self, module: int, name: str) -> int:
+        """Return the kernel `name` of a loaded module."""
+        function = ctypes.c_void_p()
+        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode(), detail=f"kernel {name!r}")
+        return function.value or 0
+
+    def set_function_attribute(self, function: int, attribute: FunctionAttribute, value: int) -> None:
+        """Set an attribute of a kernel."""
+        detail = f"{attribute.name} = {value}"
+        self._call("cuFuncSetAttribute", function, int(attribute), value, detail=detail)
+
+    def prefer_shared_memory(self, function: int) -> None:
+        """Ask for as much of the L1 as possible to serve as shared memory for this kernel."""
+        self._call("cuFuncSetCacheConfig", function, _FUNC_CACHE_PREFER_SHARED)
+
+    def parameter_sizes(self, function: int, limit: int) -> list[int] | None:
+        """Return the sizes in bytes of a kernel's first `limit` parameters; fewer if it has fewer.
+
+        None when this driver does not say (before CUDA 12.4).
+        """
+        try:
+            self._initialise()
+            query = self._entry("cuFuncGetParamInfo")
+        except CudaDriverError as error:
+            if error.code is None and error.call == "cuFuncGetParamInfo":
+                return None
+            raise
+        sizes: list[int] = []
+        offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+        for index in range(limit):
+            code = query(function, index, ctypes.byref(offset), ctypes.byref(size))
+            if code == _ERROR_INVALID_VALUE:  # past the last parameter
+                break
+            self._check("cuFuncGetParamInfo", code)
+            sizes.append(size.value)
+        return sizes
+
+    def encode_tiled(
+        self,
+        destination: int,
+        *,
+        data_type: TensorMapDataType,
+        element_bytes: int,
+        address: int,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        box: Sequence[int],
+        swizzle: int,
+        nan_fill: bool,
+        what: str,
+    ) -> None:
+        """Write a CUtensorMap for tiled copies to the host address `destination` (128-byte aligned).
+
+        shape:    extents in elements, INNERMOST first, like `strides` and `box`.
+        strides:  distances in bytes of all dimensions but the innermost: one entry less than `shape`.
+        box:      elements of one copy, at most 256 per dimension.
+        swizzle:  CUtensorMapSwizzle: 0 none, 1, 2, 3 for spans of 32, 64, 128 bytes.
+        nan_fill: elements outside the tensor read as NaN instead of zero.
+        what:     names the tensor in errors.
+        """
+        self._initialise()
+        rank = len(shape)
+        code = self._entry("cuTensorMapEncodeTiled")(
+            destination,
+            data_type,
+            rank,
+            address,
+            _FiveLongs(*shape),
+            _FiveLongs(*strides),
+            _FiveInts(*box),
+            _FiveInts(1, 1, 1, 1, 1),
+            _TENSOR_MAP_INTERLEAVE_NONE,
+            swizzle,
+            _TENSOR_MAP_L2_PROMOTION_128B,
+            _TENSOR_MAP_OOB_FILL_NAN if nan_fill else _TENSOR_MAP_OOB_FILL_NONE,
+        )
+        if code:
+            detail = (
+                f"{what}: {data_type.name} tensor at {address:#x}; innermost first: shape {list(shape)}, "
+                f"byte strides {list(strides)}, box {list(box)}; swizzle {swizzle}"
+            )
+            raise self._error("cuTensorMapEncodeTiled", code, detail)
+        spans = zip(shape, [element_bytes, *strides], strict=True)
+        last_element = sum((extent - 1) * stride for extent, stride in spans)
+        if last_element + 1 < _SMALL_TENSOR_BYTES and self.version() <= _LAST_DRIVER_WITH_SMALL_TENSOR_BUG:
+            ctypes.c_uint64.from_address(destination + 8).value &= ~_LARGE_TENSOR_BIT
+
+    def prepare_launch(
+        self, config: LaunchConfig, function: int, parameters: Any, *, keep_alive: object, detail: str
+    ) -> PreparedLaunch:
+        """Return a callable that launches `function`.
+
+        parameters: ctypes array of the addresses of the parameters, as many as the kernel has.
+        keep_alive: whatever must live as long as the callable: the memory of `parameters`, the tensors.
+        detail:     says in errors what was launched.
+        """
+        self._initialise()
+        return PreparedLaunch(
+            self._entry("cuLaunchKernelEx"),
+            (ctypes.byref(config), ctypes.c_void_p(function), parameters, None),
+            lambda code: self._error("cuLaunchKernelEx", code, detail),
+            (config, keep_alive),
+        )
+
+
+def _load_library() -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(LIBRARY_NAME)
+    except OSError as error:
+        raise CudaDriverError(
+            f"loading {LIBRARY_NAME}", f"{error}; launching needs an NVIDIA GPU and its driver"
+        ) from None
+
+
+@functools.cache
+def default_driver() -> CudaDriver:
+    """Return the process's driver object."""
+    return CudaDriver()
+
+
+def available() -> bool:
+    """Return whether kernels can be launched here: a working driver and at least one GPU. Never raises."""
+    return default_driver().available()

@@ -1,0 +1,292 @@
+"""Launches a compiled kernel with nothing but the CUDA driver.
+
+A `Launcher` is made from what the compiler produces: the cubin and a few numbers. No Triton, torch or C
+compiler is involved, so it also runs kernels that were compiled ahead of time on another machine.
+
+Why beside Triton's launcher: that one needs Triton, and a C compiler for each signature. A bundle is launched where
+there is neither, and `kernel.bind` repeats a launch whose arguments are read once, which Triton's does not offer. Other
+launches of `@tlx_xdsl.jit` are Triton's. `cuda_driver.py` is the part of the driver that this takes, through ctypes.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tlx_xdsl.runtime.launch.cuda_driver import (
+    ClusterDimension,
+    CudaDriver,
+    CudaDriverError,
+    FunctionAttribute,
+    LaunchAttribute,
+    LaunchAttributeId,
+    LaunchAttributeValue,
+    LaunchConfig,
+    default_driver,
+)
+from tlx_xdsl.runtime.launch.parameters import (
+    WORD,
+    ArgumentSpec,
+    Parameter,
+    ParameterBlock,
+    argument_name,
+    offsets_of,
+    read_arguments,
+    store,
+)
+from tlx_xdsl.runtime.launch.scratch import DeviceMemory, Scratch
+
+WARP_SIZE = 32
+
+MAX_WARPS = 32
+"""Warps of the largest CTA: 1024 threads."""
+
+DEFAULT_SHARED_LIMIT = 48 * 1024
+"""Bytes of dynamic shared memory that a kernel may use without asking first."""
+
+PORTABLE_CLUSTER_SIZE = 8
+"""CTAs of the largest cluster that needs no opt-in."""
+
+MAX_GRID = (2**31 - 1, 65535, 65535)
+"""CTAs along x, y, z."""
+
+
+class Launcher:
+    """A compiled kernel, ready to be launched on the current GPU.
+
+    cubin:            the kernel's code.
+    name:             its entry point.
+    arguments:        its arguments in order; plain (name, type) pairs will do.
+    num_warps:        warps per CTA in total, those of warp-specialised partitions included.
+    shared:           dynamic shared memory per CTA, in bytes.
+    tensordesc_meta:  for each tensordesc argument what Triton's metadata says of it: `swizzle`, `elem_size`
+                      (bytes), `elem_type`, `block_size` (the TMA box, already clamped), `fp4_padded`.
+    cluster:          CTAs per cluster along x, y, z. Grids count CTAs, so they must be multiples of it.
+    global_scratch_size: bytes of scratch memory per CTA, allocated at the first launch of a stream (`Scratch`).
+    profile_scratch_size: bytes of Triton's profiler per CTA; only 0 is supported.
+    launch_pdl:       the kernel may start before its predecessor in the stream has finished.
+    launch_cooperative_grid: all CTAs must be resident at once.
+    driver:           replaces the process's CUDA driver; for tests.
+
+    Making a Launcher needs no GPU: the cubin is loaded at the first launch in a CUDA context, once per
+    context.
+
+    Raises ValueError for a signature or a number that no launch could satisfy, NotImplementedError for the
+    profiler's memory, and for scratch memory with launch_pdl: two launches would use it at once.
+    """
+
+    def __init__(
+        self,
+        cubin: bytes,
+        *,
+        name: str,
+        arguments: Sequence[ArgumentSpec] | Sequence[tuple[str, str]],
+        num_warps: int,
+        shared: int,
+        tensordesc_meta: Sequence[Mapping[str, Any]] = (),
+        cluster: Sequence[int] = (1, 1, 1),
+        global_scratch_size: int = 0,
+        profile_scratch_size: int = 0,
+        launch_pdl: bool = False,
+        launch_cooperative_grid: bool = False,
+        driver: CudaDriver | None = None,
+    ):
+        self.cubin = cubin
+        self.name = name
+        self.arguments = tuple(ArgumentSpec(*argument) for argument in arguments)
+        self.num_warps = num_warps
+        self.shared = shared
+        self.cluster = tuple(cluster)
+        self._check_resources(global_scratch_size, profile_scratch_size, launch_pdl)
+        # What to do with each argument: its parameter, where that stands in the block, its name in errors.
+        self._plan: list[tuple[Parameter, slice, str]] = []
+        self._sizes: list[int] = []
+        parameters = read_arguments(name, self.arguments, tensordesc_meta)
+        for index, (spec, parameter) in enumerate(zip(self.arguments, parameters, strict=True)):
+            first = len(self._sizes)
+            self._sizes.extend(parameter.sizes)
+            self._plan.append((parameter, slice(first, len(self._sizes)), argument_name(name, index, spec)))
+        self._sizes.extend((WORD, WORD))  # global and profile scratch
+        self._offsets = offsets_of(self._sizes)
+        self._attributes = _launch_attributes(self.cluster, launch_pdl, launch_cooperative_grid)
+        self._driver = driver if driver is not None else default_driver()
+        self._scratch = Scratch(self._driver, global_scratch_size)
+        self._functions: dict[int, int] = {}
+
+    def __call__(self, grid: int | Sequence[int], *args: Any, stream: Any = None) -> None:
+        """Enqueue the kernel on a grid of `grid` CTAs (one to three numbers); return without waiting for it.
+
+        Reading the arguments takes some ten microseconds per descriptor: use `bind` for launches that repeat.
+
+        stream: a CUstream as an integer, an object with `cuda_stream` such as torch's, or None for the legacy
+        default stream, which is the one torch works on by default.
+
+        A grid with a zero in it launches nothing, as in Triton.
+
+        Raises TypeError for a wrong number or type of arguments, OverflowError for a number that its type
+        cannot hold, ValueError for an impossible grid, CudaDriverError if the driver refuses the kernel or
+        the launch.
+        """
+        self.bind(grid, *args, stream=stream)()
+
+    def bind(self, grid: int | Sequence[int], *args: Any, stream: Any = None) -> Callable[[], None]:
+        """Prepare a launch and return a callable that repeats it with almost no host work.
+
+        The arguments are read now: tensors by address, descriptors by their tensor map, numbers by value. The
+        callable keeps them alive, and must be called in the CUDA context that is current now. Raises as a
+        call does.
+        """
+        dims = self._check_grid(grid)
+        self._check_count(args)
+        if 0 in dims:
+            return _launch_nothing
+        # A tensor map cannot be encoded, nor an address looked up, before there is a context.
+        context = self._driver.ensure_context()
+        function = self._function(context)
+        scratch = self._scratch.memory(dims, context, _stream_handle(stream))
+        block = self._fill(args, scratch)
+        config = self._config(dims, stream)
+        return self._driver.prepare_launch(
+            config,
+            function,
+            block.pointers,
+            keep_alive=(block, args, stream, scratch),
+            detail=f"kernel {self.name!r}, grid {dims}, cluster {self.cluster}, "
+            f"{self.num_warps} warps, {self.shared} bytes of shared memory",
+        )
+
+    def _check_resources(self, global_scratch_size: int, profile_scratch_size: int, launch_pdl: bool) -> None:
+        kernel = f"kernel {self.name!r}"
+        if not 1 <= self.num_warps <= MAX_WARPS:
+            raise ValueError(f"{kernel}: expected num_warps of 1 to {MAX_WARPS}, got {self.num_warps}")
+        if self.shared < 0:
+            raise ValueError(f"{kernel}: expected shared of 0 bytes or more, got {self.shared}")
+        if len(self.cluster) != 3 or min(self.cluster) < 1:
+            raise ValueError(f"{kernel}: expected cluster as three positive numbers, got {self.cluster}")
+        if global_scratch_size < 0:
+            raise ValueError(f"{kernel}: expected global_scratch_size of 0 bytes or more, got {global_scratch_size}")
+        if profile_scratch_size > 0:
+            raise NotImplementedError(f"{kernel} needs {profile_scratch_size} bytes of profile scratch memory per CTA")
+        if global_scratch_size and launch_pdl:
+            raise NotImplementedError(
+                f"{kernel} needs scratch memory, which a launch that starts early would share with its predecessor"
+            )
+
+    def _check_grid(self, grid: int | Sequence[int]) -> tuple[int, int, int]:
+        given = (grid,) if isinstance(grid, int) else tuple(grid)
+        if not 1 <= len(given) <= 3:
+            raise ValueError(f"kernel {self.name!r}: expected a grid of 1 to 3 numbers, got {given}")
+        x, y, z = (*(operator.index(extent) for extent in given), *[1] * (3 - len(given)))
+        dims = (x, y, z)
+        for axis, extent, limit, cluster in zip("xyz", dims, MAX_GRID, self.cluster, strict=True):
+            if not 0 <= extent <= limit:
+                raise ValueError(f"kernel {self.name!r}: expected a grid of 0 to {limit} in {axis}, got {extent}")
+            if extent % cluster:
+                raise ValueError(
+                    f"kernel {self.name!r}: expected a grid that is a multiple of the cluster's "
+                    f"{cluster} CTAs in {axis}, got {extent}"
+                )
+        return dims
+
+    def _check_count(self, args: Sequence[Any]) -> None:
+        if len(args) != len(self.arguments):
+            names = ", ".join(spec.name for spec in self.arguments)
+            raise TypeError(
+                f"kernel {self.name!r}: expected {len(self.arguments)} arguments ({names}), got {len(args)}"
+            )
+
+    def _function(self, context: int) -> int:
+        """Return the kernel's handle in `context`, loading it there the first time."""
+        function = self._functions.get(context)
+        if function is None:
+            function = self._functions[context] = self._load()
+        return function
+
+    def _load(self) -> int:
+        driver = self._driver
+        available = driver.max_shared_memory()
+        if self.shared > available:
+            raise CudaDriverError(
+                f"loading kernel {self.name!r}",
+                f"it needs {self.shared} bytes of shared memory per CTA, this GPU offers {available}",
+            )
+        function = driver.get_function(driver.load_module(self.cubin), self.name)
+        self._check_signature(function)
+        if self.shared > DEFAULT_SHARED_LIMIT:
+            driver.prefer_shared_memory(function)
+            driver.set_function_attribute(function, FunctionAttribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, self.shared)
+        if math.prod(self.cluster) > PORTABLE_CLUSTER_SIZE:
+            driver.set_function_attribute(function, FunctionAttribute.NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+        return function
+
+    def _check_signature(self, function: int) -> None:
+        """Compare the parameters with what the cubin declares.
+
+        The driver reads as many parameters as the kernel has: with a list too short it would run past the
+        end.
+        """
+        declared = self._driver.parameter_sizes(function, len(self._sizes) + 1)
+        if declared is not None and declared != self._sizes:
+            names = ", ".join(f"{spec.name}: {spec.type}" for spec in self.arguments)
+            raise ValueError(
+                f"kernel {self.name!r}: the signature ({names}) makes parameters of {self._sizes} bytes, "
+                f"the cubin declares {declared}"
+            )
+
+    def _fill(self, args: Sequence[Any], scratch: DeviceMemory | None) -> ParameterBlock:
+        block = ParameterBlock(self._offsets)
+        for (parameter, slots, where), value in zip(self._plan, args, strict=True):
+            parameter.write(value, block.addresses[slots], where, self._driver)
+        # The two addresses that follow are null where a kernel needs no such memory.
+        if scratch is not None:
+            store(block.addresses[-2], struct.pack("<Q", scratch.address))
+        return block
+
+    def _config(self, dims: tuple[int, int, int], stream: Any) -> LaunchConfig:
+        config = LaunchConfig()
+        config.grid_x, config.grid_y, config.grid_z = dims
+        config.block_x, config.block_y, config.block_z = WARP_SIZE * self.num_warps, 1, 1
+        config.shared_bytes = self.shared
+        config.stream = _stream_handle(stream)
+        if self._attributes:
+            # ctypes keeps the array alive with the structure.
+            config.attributes = (LaunchAttribute * len(self._attributes))(*self._attributes)
+            config.attribute_count = len(self._attributes)
+        return config
+
+
+def _launch_attributes(
+    cluster: Sequence[int], launch_pdl: bool, launch_cooperative_grid: bool
+) -> list[LaunchAttribute]:
+    attributes: list[LaunchAttribute] = []
+    if launch_pdl:
+        attributes.append(
+            LaunchAttribute(id=LaunchAttributeId.PROGRAMMATIC_STREAM_SERIALIZATION, value=LaunchAttributeValue(flag=1))
+        )
+    if launch_cooperative_grid:
+        attributes.append(LaunchAttribute(id=LaunchAttributeId.COOPERATIVE, value=LaunchAttributeValue(flag=1)))
+    if math.prod(cluster) > 1:
+        dimension = ClusterDimension(*cluster)
+        attributes.append(
+            LaunchAttribute(
+                id=LaunchAttributeId.CLUSTER_DIMENSION,
+                value=LaunchAttributeValue(cluster_dimension=dimension),
+            )
+        )
+    return attributes
+
+
+def _stream_handle(stream: Any) -> int:
+    if stream is None:
+        return 0
+    handle = getattr(stream, "cuda_stream", stream)
+    if not isinstance(handle, int):
+        raise TypeError(f"stream: expected an integer, an object with cuda_stream or None, got {stream!r}")
+    return handle
+
+
+def _launch_nothing() -> None:
+    """Stand in for the launch of an empty grid, which the driver would refuse."""

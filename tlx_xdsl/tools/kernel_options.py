@@ -1,0 +1,177 @@
+"""Command-line options that say what a kernel is compiled for, and the kernel or module that a command line names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.backend import BackendOptions, installed_triton_version
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
+from tlx_xdsl.runtime.compilation import CONVERSIONS, Specialization, frontend_module
+from tlx_xdsl.runtime.defaults import KernelDefaults
+from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.text.profiles import NEUTRAL, parse_version
+from tlx_xdsl.text.verify import verify_module
+from tlx_xdsl.tools.loading import assignments, constexpr_value, load_kernel
+
+KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a function decorated with tlx_xdsl.jit"}
+"""The argument `kernel` of commands that compile."""
+
+
+def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that say what a kernel is compiled for."""
+    parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
+    parser.add_argument(
+        "--signature",
+        action="append",
+        default=[],
+        metavar="NAME=TYPE",
+        help="type of a runtime argument: *fp16, *fp16:16 (16-byte aligned), i32, tensordesc<fp16[128, 64]>",
+    )
+    parser.add_argument(
+        "--constexpr",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of a compile-time argument",
+    )
+    parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
+    parser.add_argument("--num-stages", type=int, help="depth of automatic pipelining; explicit TLX has its own")
+    parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
+    parser.add_argument("--maxnreg", type=int, help="bound on the registers of a thread")
+    parser.add_argument("--cluster", metavar="X,Y,Z", help="thread-block cluster of the launch, recorded in the json")
+
+
+def add_conversion_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the argument that says whose passes give tensors their layouts."""
+    parser.add_argument(
+        "--conversion",
+        choices=CONVERSIONS,
+        default="auto",
+        help="who gives tensors their layouts: our passes, or stock Triton's, which take plain Triton kernels only and "
+        "pipeline their loops (auto: stock's for plain kernels)",
+    )
+
+
+def frontend_of(args: argparse.Namespace) -> tuple[ModuleOp, Specialization]:
+    """The verified module that the frontend makes of the kernel that a command line names.
+
+    Raises CompilationError for a kernel that can't be loaded, for arguments that don't fit it, and for faults in it.
+    """
+    kernel, _, specialization = load(args)
+    module = frontend_module(kernel.source, specialization)
+    verify_module(module)
+    return module, specialization
+
+
+def write_text(text: str, path: str | None) -> None:
+    """Print a text, or write it to a file in a folder that need not exist yet."""
+    if path is None:
+        print(text, end="")
+    else:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8")
+
+
+def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:
+    """The kernel that a command line names, the options of its launch, and what it is compiled for.
+
+    Raises CompilationError for a kernel that can't be loaded and for arguments that don't fit it.
+    """
+    kernel, defaults = load_kernel(args.kernel)
+    options = launch_options(args, defaults)
+    return kernel, options, _specialization(args, defaults, options)
+
+
+def triton_version(asked: str | None, *, needs_backend: bool) -> str:
+    """The version whose text is written; a backend stage must be compiled by the version that is installed.
+
+    Raises CompilationError for what is no version, and for one that can't compile what is asked for.
+    """
+    installed = installed_triton_version()
+    if needs_backend and installed is None:
+        raise CompilationError(
+            "stock Triton is not installed: install tlx-xdsl[nvidia], or write text only with --emit ttir,ttgir"
+        )
+    if asked is None:
+        return installed or NEUTRAL.name
+    try:
+        version = parse_version(asked)
+    except ValueError as error:
+        raise CompilationError(f"--triton-version: {error}") from error
+    if needs_backend and installed is not None and parse_version(installed) != version:
+        raise CompilationError(
+            f"--triton-version: the text for Triton {asked} can't be compiled by the installed Triton {installed}; "
+            "write text only with --emit ttir,ttgir"
+        )
+    return asked
+
+
+def launch_options(args: argparse.Namespace, defaults: KernelDefaults) -> dict[str, Any]:
+    """The launch options: what the command line says, then what the file says, then the usual ones.
+
+    Raises CompilationError for sizes that can't be.
+    """
+    options: dict[str, Any] = {
+        "num_warps": 4,
+        "num_stages": 3,
+        "num_ctas": 1,
+        "maxnreg": None,
+        "target": "sm_90a",
+    }
+    options |= defaults.options
+    given = {name: getattr(args, name, None) for name in (*options, "cluster")}
+    options |= {name: value for name, value in given.items() if value is not None}
+    options["cluster"] = _cluster(options.get("cluster"))
+    for name in ("num_warps", "num_ctas"):
+        if not isinstance(options[name], int) or options[name] < 1 or options[name] & (options[name] - 1):
+            raise CompilationError(f"{name} must be a power of two, found {options[name]}")
+    return options
+
+
+def _cluster(value: object) -> list[int]:
+    if value is None:
+        return [1, 1, 1]
+    parts = value.split(",") if isinstance(value, str) else list(cast(tuple[object, ...], value))
+    try:
+        sizes = [int(str(part)) for part in parts]
+    except ValueError:
+        sizes = []
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise CompilationError(f"--cluster: expected three sizes X,Y,Z of at least 1, found '{value}'")
+    if prod(sizes) > MAX_CTAS:
+        raise CompilationError(f"--cluster: a cluster has at most {MAX_CTAS} CTAs, found {prod(sizes)}")
+    return sizes
+
+
+def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options: Mapping[str, Any]) -> Specialization:
+    constexprs = {
+        name: constexpr_value(name, text) for name, text in assignments(args.constexpr, "--constexpr").items()
+    }
+    signature = assignments(args.signature, "--signature")
+    return Specialization(
+        {**{k: v for k, v in defaults.signature.items() if k not in constexprs}, **signature},
+        {**{k: v for k, v in defaults.constexprs.items() if k not in signature}, **constexprs},
+        options["target"],
+        options["num_warps"],
+        options["num_ctas"],
+        tuple(options["cluster"]),
+        maxnreg=options["maxnreg"],
+    )
+
+
+def backend_options(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
+    """How stock Triton is to compile a kernel that is launched with `options`."""
+    return BackendOptions(
+        specialization.target,
+        specialization.num_warps,
+        specialization.num_ctas,
+        options["maxnreg"],
+        num_stages=options["num_stages"],
+    )

@@ -1,0 +1,125 @@
+"""`tlx-legalize-async-copies`: asynchronous copies that no instruction can make become loads and stores.
+
+`cp.async` copies 4, 8 or 16 bytes (PTX ISA, "cp.async"). Elements of 8 and 16 bits go several at a time, if the
+pointers are contiguous and aligned for it and the mask is the same for all of them: which the compiler must know, as
+for an argument of type `*fp16:16`. Where it does not, stock Triton refuses the copy. Loads and stores give the same
+result, only not in the background: the data is there before the group is waited for, so a remark tells the user.
+
+Before, of 16-bit elements behind a pointer of unknown alignment:
+```mlir
+%t = ttg.async_copy_global_to_local %p, %b : tensor<256x!tt.ptr<f16>> -> <256xf16, #shared, #smem, mutable>
+%g = ttg.async_commit_group tokens %t
+```
+After:
+```mlir
+%v = tt.load %p : tensor<256x!tt.ptr<f16>>
+ttg.local_store %v, %b : tensor<256xf16> -> !ttg.memdesc<256xf16, #shared, #smem, mutable>
+%g = ttg.async_commit_group
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard, cast
+
+from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from tlx_xdsl.analysis.axis_info import axis_infos
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
+from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
+from tlx_xdsl.dialects.ttg.attrs import layout_of
+from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
+from tlx_xdsl.text.diagnostics import report_remark
+from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout
+from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
+from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
+
+LEAST_BITS = 32
+"""What `cp.async` copies at least (PTX ISA, "cp.async": cp-size)."""
+
+
+class LegalizeAsyncCopiesPass(ModulePass):
+    """Replace asynchronous copies of less than 4 bytes a time by loads and stores."""
+
+    name = "tlx-legalize-async-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite every such copy of the module."""
+        if not any(_may_be_narrow(inner) for inner in op.walk()):
+            return
+        for func in op.ops:
+            if not isinstance(func, tt.FuncOp):
+                continue
+            infos, warps = axis_infos(func), list(warps_of_ops(func, num_warps(op)))
+            for inner, its_warps in warps:
+                if not _may_be_narrow(inner):
+                    continue
+                bits = _bits_at_a_time(inner, infos, its_warps)
+                if bits < LEAST_BITS and _is_only_waited_for(inner.token):
+                    _make_synchronous(inner, bits)
+
+
+def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
+    return isinstance(op, ttg.AsyncCopyGlobalToLocalOp) and memdesc_type(op.result.type).element_bits < LEAST_BITS
+
+
+def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
+    """What one instruction can copy, as stock Triton sees it: elements that lie side by side here and there."""
+    layout = coalesced_layout(copy, infos[copy.src], warps)
+    assert isinstance(layout, BlockedLayout)
+    fastest = layout.order[0]
+    elements = layout.size_per_thread[fastest]
+    if copy.mask is not None:
+        elements = min(elements, infos[copy.mask].constancy[fastest])
+    buffer = memdesc_type(copy.result.type)
+    shared = layout_of(buffer.encoding)
+    if isinstance(shared, SwizzledSharedLayout) and shared.max_phase > 1:
+        elements = min(elements, shared.vec)
+    return elements * buffer.element_bits
+
+
+def _is_only_waited_for(token: SSAValue) -> bool:
+    return all(
+        isinstance(use.operation, ttg.AsyncCommitGroupOp | ttg.AsyncWaitOp | ttg.LocalLoadOp) for use in token.uses
+    )
+
+
+def _make_synchronous(copy: ttg.AsyncCopyGlobalToLocalOp, bits: int) -> None:
+    other = copy.other
+    if copy.mask is not None and other is None:
+        # A copy writes zeros where its mask is false; a load leaves open what it gives there.
+        type_ = tensor_type(pointee_type(copy.src.type))
+        other = insert_before(copy, ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [0]))).result
+    load = tt.LoadOp(
+        copy.src,
+        copy.mask,
+        other,
+        cache_policy=copy.cache_policy,
+        is_volatile=bool(copy.is_volatile.value.data),
+    )
+    insert_before(copy, load)
+    insert_before(copy, ttg.LocalStoreOp(operands=[load.result, copy.result]))
+    report_remark(
+        copy,
+        f"a thread can copy {bits} bits at a time here, and cp.async copies at least {LEAST_BITS}: this copy is made "
+        "by loads and stores, not in the background",
+        [
+            "let the compiler know how pointer and mask are aligned: by the argument's type (*fp16:16), or by "
+            "tl.multiple_of and tl.max_contiguous"
+        ],
+    )
+    for use in list(copy.token.uses):
+        user = use.operation
+        if isinstance(user, ttg.LocalLoadOp):
+            user.token = None
+        else:
+            user.operands = [operand for operand in user.operands if operand is not copy.token]
+    Rewriter.erase_op(copy)

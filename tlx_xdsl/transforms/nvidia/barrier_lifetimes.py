@@ -1,0 +1,123 @@
+"""`tlx-end-barrier-lifetimes`: end the life of every mbarrier.
+
+Stock Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
+is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated keeps its memory up
+to every exit that its allocation reaches. Where a kernel ends there, that is all: its memory is nobody's any more, and
+each invalidation would take a meeting of the threads. Behind another exit the memory has other uses, so the barriers
+are invalidated.
+
+Before:
+```mlir
+%bars = ttg.local_alloc : () -> !ttg.memdesc<1x1xi64, #shared, #smem, mutable>
+%bar = ttg.memdesc_index %bars[%c0] : ...
+ttng.init_barrier %bar, 1 : ...
+tt.return
+```
+After, in a kernel:
+```mlir
+...
+ttg.local_dealloc %bars : ...
+tt.return
+```
+After, in a function that is called:
+```mlir
+...
+%c0_1 = arith.constant 0 : i32
+%bar_1 = ttg.memdesc_index %bars[%c0_1] : ...
+ttng.inval_barrier %bar_1 : ...
+tt.return
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl.dominance import DominanceInfo
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, WarpSpecializePartitionsOp
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+
+
+class EndBarrierLifetimesPass(ModulePass):
+    """End every initialised mbarrier on every exit that its allocation dominates."""
+
+    name = "tlx-end-barrier-lifetimes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Handle every allocation of barriers."""
+        for inner in ops_of(op, LocalAllocOp):
+            if _is_barrier_array(inner.result.type) and _needs_end(inner.result):
+                for exit_ in exits_of(inner):
+                    if _ends_kernel(exit_):
+                        insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)
+                    else:
+                        _invalidate(inner, exit_)
+
+
+def _ends_kernel(exit_: Operation) -> bool:
+    func = exit_.parent_op()
+    return isinstance(func, tt.FuncOp) and func.is_kernel
+
+
+def _is_barrier_array(type_: MemDescType) -> bool:
+    return type_.element_type == i64 and type_.shape[-1:] == (1,) and len(type_.shape) <= 2
+
+
+def _needs_end(barriers: SSAValue) -> bool:
+    users = [type(user) for user in _users(barriers)]
+    return InitBarrierOp in users and InvalBarrierOp not in users and LocalDeallocOp not in users
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """Operations that use `value` or a barrier of it, in partitions too."""
+    values = [value]
+    for known in values:
+        for use in known.uses:
+            op = use.operation
+            yield op
+            if isinstance(op, MemDescIndexOp):
+                values.append(op.result)
+            elif isinstance(op, WarpSpecializePartitionsOp):
+                values.extend(region.blocks[0].args[use.index] for region in op.partition_regions)
+
+
+def exits_of(alloc: LocalAllocOp) -> list[Operation]:
+    """The operations that leave the region of `alloc` and that `alloc` dominates."""
+    block, region = alloc.parent_block(), alloc.parent_region()
+    assert block is not None and region is not None
+    reached = list(region.blocks)
+    if block is not reached[0]:
+        # Where most allocations stand, in the first block, this need not be asked.
+        dominance = DominanceInfo(region)
+        reached = [other for other in reached if dominance.dominates(block, other)]
+    terminators = [other.last_op for other in reached]
+    return [op for op in terminators if op is not None and not op.successors]
+
+
+def _invalidate(alloc: LocalAllocOp, exit_: Operation) -> None:
+    type_ = alloc.result.type
+    if len(type_.shape) == 1:
+        _insert(exit_, InvalBarrierOp(operands=[alloc.result]), alloc)
+        return
+    one = type_.with_shape(type_.shape[1:])
+    for index in range(type_.shape[0]):
+        number = ConstantOp(IntegerAttr(index, i32))
+        number.result.name_hint = f"c{index}"
+        _insert(exit_, number, alloc)
+        barrier = MemDescIndexOp(operands=[alloc.result, number.result], result_types=[one])
+        _insert(exit_, barrier, alloc)
+        _insert(exit_, InvalBarrierOp(operands=[barrier.result]), alloc)
+
+
+def _insert(exit_: Operation, op: Operation, alloc: LocalAllocOp) -> None:
+    # The user's line that asked for the barrier is the one to show for its end as well.
+    insert_before(exit_, op, located_at=alloc)

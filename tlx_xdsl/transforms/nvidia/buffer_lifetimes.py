@@ -1,0 +1,60 @@
+"""`tlx-extend-buffer-lifetimes`: keep the memory of buffers whose addresses PTX uses.
+
+Stock Triton gives the memory of a buffer to another one behind its last use, and knows no use behind a cast to a
+pointer. A buffer whose address was taken is given back at every exit that its allocation reaches.
+
+Before:
+```mlir
+%b = ttg.local_alloc : () -> !ttg.memdesc<64xf32, #shared, #smem, mutable>
+%s = builtin.unrealized_conversion_cast %b : !ttg.memdesc<...> to !llvm.struct<(!llvm.ptr<3>, i32)>
+tt.return
+```
+After:
+```mlir
+...
+ttg.local_dealloc %b : !ttg.memdesc<64xf32, #shared, #smem, mutable>
+tt.return
+```
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
+from xdsl.passes import ModulePass
+
+from tlx_xdsl.analysis.buffer_users import accesses
+from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
+from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.dialects.ttng import InvalBarrierOp
+from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+
+_ENDS = (LocalDeallocOp, InvalBarrierOp)
+"""What uses a buffer last, as stock Triton's allocator sees it."""
+
+
+class ExtendBufferLifetimesPass(ModulePass):
+    """Give buffers whose addresses were taken back where their allocations' regions end."""
+
+    name = "tlx-extend-buffer-lifetimes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Handle every allocation of shared memory."""
+        for func in ops_of(op, tt.FuncOp):
+            carried = CarriedValues.of(func, MemDescType)
+            for alloc in ops_of(func, LocalAllocOp):
+                _keep(alloc, carried)
+
+
+def _keep(alloc: LocalAllocOp, carried: CarriedValues) -> None:
+    users = accesses(alloc.result, carried)
+    if not any(isinstance(user, UnrealizedConversionCastOp) for user in users):
+        return
+    if any(isinstance(user, _ENDS) for user in users):
+        return
+    for exit_ in exits_of(alloc):
+        # The line that asked for the buffer is the one to show for its end as well.
+        insert_before(exit_, LocalDeallocOp(operands=[alloc.result]), located_at=alloc)
