@@ -1,6 +1,6 @@
 """The walk over a kernel: what each value is, and which accesses it makes.
 
-Operations are visited in program order, loops once: what goes around a loop is solved for in front of it (`loops.py`),
+Operations are visited in program order, loops once: what goes around a loop is solved for before it (`loops.py`),
 so that no visit has to be repeated. A called function is walked once for each call, with the values that it is given.
 """
 
@@ -89,7 +89,7 @@ class Walk:
                 self.visit_block(block)
                 continue
             self._meet(block, number, arriving.get(block, []))
-            with self._behind_condition():
+            with self._under_condition():
                 self.visit_block(block)
 
     def _meet(self, block: Block, number: int, ways: Sequence[tuple[int, Sequence[SSAValue]]]) -> None:
@@ -125,7 +125,7 @@ class Walk:
             case tt.ReduceOp() | tt.ScanOp() | tt.MapElementwiseOp():
                 self.compute(op)
             case _ if op.regions:
-                with self._behind_condition():
+                with self._under_condition():
                     for region in op.regions:
                         self.visit_region(region)
                 self._forget(op.results)
@@ -168,7 +168,7 @@ class Walk:
     # Control flow --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _behind_condition(self) -> Generator[None]:
+    def _under_condition(self) -> Generator[None]:
         before, self._conditional = self._conditional, True
         yield
         self._conditional = before
@@ -192,12 +192,12 @@ class Walk:
         with self._inside(loop):
             self.visit_block(op.before_region.block)
             self._forward(edge_to(op.before_region.block.last_op, op.after_region.block))
-            with self._behind_condition():
+            with self._under_condition():
                 self.visit_block(op.after_region.block)
         self._forget(op.results)
 
     def _if(self, op: scf.IfOp) -> None:
-        with self._behind_condition():
+        with self._under_condition():
             for region in op.regions:
                 if region.blocks:
                     self.visit_block(region.block)

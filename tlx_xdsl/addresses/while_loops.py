@@ -75,7 +75,7 @@ def _limit(
             continue
         if (ahead := (guard.left - value).number) is None or ahead < 0:
             continue
-        # The last value in front of the bound, and one more step.
+        # The last value before the bound, and one more step.
         most = guard.right - ahead - (1 if guard.predicate == "<" else 0) + by
         whole = Interval.signed(first.bits)
         reach = Integer(most, known.bounds.of_form(most), known.bounds.of_form(most).within(whole), first.bits)

@@ -30,7 +30,7 @@ from tlx_xdsl.dialects.regions import edge_to, edges
 from tlx_xdsl.text.diagnostics import source_location
 
 LIMIT = 1_000_000
-"""Operations that a walk runs unless it is told otherwise, so that a loop that never ends does."""
+"""Operations that a walk runs unless a limit is given, so that a loop that never ends does."""
 
 
 class TooLong(Exception):
@@ -266,7 +266,7 @@ class Walk:
             self._bind(op.results, _joined([way for way in results if way.active.any()] or results).values)
 
     def _once(self, regions: Sequence[Region], reason: str, active: Booleans) -> None:
-        """Pass through the body of a loop of which nothing is known, so that its accesses are told of."""
+        """Pass through the body of a loop of which nothing is known, so that its accesses are reported."""
         for region in regions:
             self._lose(region.blocks[0].args, reason)
             self._block(region.blocks[0], active, sure=False)
@@ -310,7 +310,7 @@ def _joined(ways: Sequence[_Way]) -> _Way:
 
 
 def _in_order(region: Region) -> list[Block]:
-    """The blocks such that each stands behind those that branch to it.
+    """The blocks such that each comes after those that branch to it.
 
     Raises TooLong where they go round.
     """
