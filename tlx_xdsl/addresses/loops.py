@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""What is known inside of `scf.for` and after it."""
-=======
 """States of values inside of `scf.for` and after it."""
->>>>>>> h-regions
 
 from __future__ import annotations
 
