@@ -1,5 +1,7 @@
 """What a kernel does wrong with its barriers, and with the lives of buffers and barriers, is reported at its line."""
 
+# covers: tlx.barriers, ttng.barrier
+
 import numpy as np
 import pytest
 

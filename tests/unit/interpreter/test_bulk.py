@@ -1,5 +1,7 @@
 """Bulk copies: bytes that follow each other, to and from shared memory."""
 
+# covers: tlx.copies
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ def test_bulk_copy(size, schedule):
         ("reuse", r"writes 'target\[0\]', and nothing orders it after the TMA store"),
     ],
 )
-def test_order(drop, message, schedule):
+def test_a_bulk_copy_without_its_order_is_reported(drop, message, schedule):
     with pytest.raises(Fault, match=message):
         run(drop=drop, schedule=schedule)
 

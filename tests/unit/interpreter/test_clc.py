@@ -1,5 +1,7 @@
 """Cluster launch control: every program is computed once, by itself or by a cluster that took it over."""
 
+# covers: tlx.clc, ttng.cluster
+
 import numpy as np
 import pytest
 
@@ -63,7 +65,7 @@ def test_every_program_is_computed_once(schedule, seed):
         ("twice", Fault, "a cluster is asked for again after a response which said that there is none"),
     ],
 )
-def test_mistake(drop, kind, message, schedule):
+def test_each_missing_step_of_launch_control_is_reported(drop, kind, message, schedule):
     # With one program, the first response says that there is no more.
     times, owners = np.zeros((1, 1), np.int32), np.zeros((1, 1), np.int32)
     with pytest.raises(kind, match=message):
@@ -110,7 +112,7 @@ def test_clusters_take_over_clusters(size, schedule):
     ("consumers", "drop", "kind", "message"),
     [
         (5, "", Deadlock, "waits at 'clc_empty.* lacks 1 of 5 arrivals"),
-        (4, "barrier", Fault, "nothing tells it that CTA . has started"),
+        (4, "barrier", Fault, "nothing orders that after the start of CTA ."),
     ],
 )
 def test_mistake_in_a_cluster(consumers, drop, kind, message, schedule):

@@ -168,11 +168,16 @@ def test_all_tasks_meet_at_the_barrier_of_the_cluster(schedule):
 
 def test_a_thread_block_that_has_ended_is_not_waited_for():
     @tlx_xdsl.jit
-    def one_leaves():
+    def one_leaves(STAYS: tl.constexpr):
         if tlx.cluster_cta_rank() == 0:
             tlx.cluster_barrier()
+        elif STAYS:
+            bars = tlx.alloc_barriers(1, 1)
+            tlx.barrier_wait(bars[0], 0)
 
-    tlx_xdsl.interpret(one_leaves, 2, **PAIR)
+    tlx_xdsl.interpret(one_leaves, 2, False, **PAIR)
+    with pytest.raises(Deadlock, match="waits at the barrier of the cluster, at which the default task of CTA 1 must"):
+        tlx_xdsl.interpret(one_leaves, 2, True, **PAIR)
 
 
 TEXT = """
@@ -202,27 +207,42 @@ RELAXED = "ttng.cluster_arrive {relaxed = true} ttng.cluster_wait"
 
 
 @pytest.mark.parametrize(
-    "sync",
+    ("enough", "less"),
     [
-        "ttng.cluster_arrive {relaxed = false} ttng.cluster_wait",
-        f"{FENCE} {RELAXED}",
-        "nvvm.fence.mbarrier.init nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
-        "nvvm.cluster.arrive {aligned} nvvm.cluster.wait {aligned}",
-        'nvvm.inline_ptx "barrier.cluster.arrive.aligned;" nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
-        'nvvm.inline_ptx "fence.mbarrier_init.release.cluster;" nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" '
-        'nvvm.inline_ptx "barrier.cluster.wait;"',
+        ("ttng.cluster_arrive {relaxed = false} ttng.cluster_wait", RELAXED),
+        (f"{FENCE} {RELAXED}", RELAXED),
+        (
+            "nvvm.fence.mbarrier.init nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
+            "nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
+        ),
+        (
+            "nvvm.cluster.arrive {aligned} nvvm.cluster.wait {aligned}",
+            "nvvm.cluster.arrive.relaxed {aligned} nvvm.cluster.wait {aligned}",
+        ),
+        (
+            'nvvm.inline_ptx "barrier.cluster.arrive.aligned;" nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
+            'nvvm.inline_ptx "barrier.cluster.arrive.relaxed.aligned;" '
+            'nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
+        ),
+        (
+            'nvvm.inline_ptx "fence.mbarrier_init.release.cluster;" '
+            'nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.inline_ptx "barrier.cluster.wait;"',
+            'nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.inline_ptx "barrier.cluster.wait;"',
+        ),
     ],
 )
-def test_initialised_barriers_are_told_to_the_cluster(sync):
-    interpret_text(TEXT.format(sync=sync), 2, [], cluster=(2, 1, 1), jobs=1)
+def test_the_cluster_sees_initialised_barriers(enough, less):
+    interpret_text(TEXT.format(sync=enough), 2, [], cluster=(2, 1, 1), jobs=1)
+    with pytest.raises(Fault, match="nothing orders its initialisation"):
+        interpret_text(TEXT.format(sync=less), 2, [], cluster=(2, 1, 1), jobs=1)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
 @pytest.mark.parametrize(
     ("sync", "message"),
     [
-        ("", "nothing tells it that CTA . has started"),
-        (FENCE, "nothing tells it that CTA . has started"),
+        ("", "nothing orders that after the start of CTA ."),
+        (FENCE, "nothing orders that after the start of CTA ."),
         ('nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.cluster.wait', "nothing orders its initialisation"),
         (RELAXED, "is used, but nothing orders its initialisation before that"),
         (f"{RELAXED} {FENCE}", "is used, but nothing orders its initialisation before that"),
@@ -230,7 +250,7 @@ def test_initialised_barriers_are_told_to_the_cluster(sync):
         ("ttng.cluster_arrive ttng.cluster_arrive", "arrives at the cluster's barrier again without having waited"),
     ],
 )
-def test_barriers_that_the_cluster_need_not_know_of(sync, message, schedule):
+def test_barriers_that_the_cluster_does_not_see_are_reported(sync, message, schedule):
     with pytest.raises(Fault, match=message):
         interpret_text(TEXT.format(sync=sync), 2, [], cluster=(2, 1, 1), schedule=schedule, jobs=1)
 
@@ -296,7 +316,7 @@ def test_the_bytes_of_a_shared_store_complete_on_its_barrier(schedule):
 @pytest.mark.parametrize(
     ("ctas", "size", "wait", "message"),
     [
-        ("", 512, "", r"reads 'buffer', and nothing orders it behind the remote store"),
+        ("", 512, "", r"reads 'buffer', and nothing orders it after the remote store"),
         ("", 1024, WAIT, "waits at 'full' for parity 0, while its phase 0, of parity 0, lacks 512 bytes"),
         ("", 256, WAIT, "256 bytes more arrive on 'full' than were expected"),
         ('"ttg.num-ctas" = 2 : i32, ', 512, WAIT, "tensors span 2 CTAs here"),

@@ -1,5 +1,7 @@
 """Buffers in shared memory: gathers, scatters, atomic updates, and their end."""
 
+# covers: ttg.local
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Barriers by hand: phases, bytes, and what is ordered with what."""
 
+# covers: tlx.barriers, ttng.barrier
+
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,7 @@
 """What orders the operations that a task issues to Blackwell's tensor cores: PTX, or with an option their issue."""
 
+# covers: tlx.mma, ttng.tcgen05
+
 import numpy as np
 import pytest
 

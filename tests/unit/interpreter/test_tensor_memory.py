@@ -1,5 +1,7 @@
 """Tensor memory: where elements lie, what is written comes back, and what is not written is reported."""
 
+# covers: tlx.memory, ttng.tmem
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import f16, f32, i8

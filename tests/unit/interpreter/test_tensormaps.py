@@ -1,5 +1,7 @@
 """Tensor descriptors that a kernel makes in global memory."""
 
+# covers: ttng.tensormap
+
 import numpy as np
 import pytest
 

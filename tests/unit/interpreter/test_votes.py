@@ -1,5 +1,7 @@
 """Votes of the threads of a warp: who holds what, what each element gets, and what kernels decide by it."""
 
+# covers: tlx.utility
+
 import numpy as np
 import pytest
 

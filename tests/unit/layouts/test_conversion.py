@@ -134,7 +134,7 @@ class TestRegisters:
         assert to_linear_layout(operand, (16, 4)).bases_of("register") == ((8, 0),)
         assert to_linear_layout(operand, (16, 4), (3, 7)).bases_of("register") == ((8, 0), (0, 0))
 
-    def test_ranks(self):
+    def test_the_rank_of_a_layout_is_that_of_its_innermost_parent(self):
         blocked = BlockedLayout((1, 1), (1, 32), (4, 1), (1, 0))
         assert rank_of(SliceLayout(0, DotOperandLayout(0, blocked))) == 1
         assert rank_of(DistributedLinearLayout((), (), (), ())) is None

@@ -1,5 +1,8 @@
 """What the NVIDIA passes write as PTX gives the same in the interpreter as the operations that it stands for."""
 
+# covers: tlx-lower-bulk-copies, tlx-lower-clc, tlx-lower-device-descriptors, tlx-lower-special-instructions
+# covers: tlx-lower-votes, tlx.clc
+
 import numpy as np
 import pytest
 

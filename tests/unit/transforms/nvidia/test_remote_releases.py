@@ -1,5 +1,7 @@
 """What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less is reported."""
 
+# covers: tlx-weaken-remote-arrivals, tlx.barriers, tlx.cluster
+
 import re
 from functools import cache
 
@@ -48,7 +50,7 @@ def run(name, change=lambda text: text, schedule="adversarial"):
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_what_is_chosen(name):
+def test_the_weakest_sufficient_release_is_chosen(name):
     text = text_of(name)
     assert set(re.findall(r"mbarrier\.arrive\.\S*shared::cluster\.b64", text)) == {CHOSEN[name]}
     assert (FENCE in text) == (CHOSEN[name] == RELAXED)
@@ -58,7 +60,7 @@ def test_what_is_chosen(name):
 
 @pytest.mark.parametrize("schedule", POLICIES)
 @pytest.mark.parametrize("name", [name for name in CHOSEN if name.startswith("hand-over")])
-def test_numbers(name, schedule):
+def test_the_chosen_release_is_enough(name, schedule):
     run(name, schedule=schedule)
 
 
@@ -84,7 +86,7 @@ def test_two_arrivals_side_by_side_have_one_fence():
         ("pair-persistent", lambda text: text.replace(FENCE, "")),
     ],
 )
-def test_less_is_reported(name, change):
+def test_a_weaker_release_is_reported(name, change):
     with pytest.raises(Race, match="nothing orders it after") as found:
         run(name, change)
     assert "tests/gallery/synchronisation/" in str(found.value.location)
