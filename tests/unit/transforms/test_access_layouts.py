@@ -109,7 +109,7 @@ def test_our_coalescing_is_that_of_stock_on_the_oracles_kernels(tmp_path):
         for name, case in list(loading.load(path, ours=False).items())[:: 1 if is_full() else 4]:
             module = ours.launchable(case)
             infos = {value: info for function in module.ops for value, info in axis_infos(function).items()}
-            found = [coalesced_layout(op, infos[op.ptr], 4) for op in accesses(module)]
+            found = [coalesced_layout(op.ptr, infos[op.ptr], 4) for op in accesses(module)]
             if any(isinstance(op, tt.CallOp) for op in module.walk()) or not found:
                 continue
             try:
