@@ -1,4 +1,4 @@
-"""What `value.name`, `value[index]` and `value.method(...)` mean."""
+"""Attributes, subscripts and methods: `value.name`, `value[index]` and `value.method(...)`."""
 
 from __future__ import annotations
 
@@ -201,11 +201,11 @@ def _index(visitor: Visitor, node: ast.expr) -> Any:
 
 
 Array: TypeAlias = BufferedTensor | MBarriers | ClcResponses | DescriptorRoom
-"""What `array[i]` picks one of."""
+"""Values that `array[i]` picks one element of."""
 
 
 def _is_row(buffer: BufferedTensor) -> bool:
-    """Whether this is one buffer of one dimension, whose elements are buffers of one element."""
+    """Say whether this is one buffer of one dimension, whose elements are buffers of one element."""
     return not buffer.num and len(buffer.shape) == 1
 
 
@@ -234,13 +234,15 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
             (1,), source.element_type, source.encoding, source.memory_space,
             mutable=source.is_mutable, alloc_shape=source.alloc_shape,
         )  # fmt: skip
-        part = tlx.MemDescDynamicSubsliceOp(operands=[value.ssa, [position.ssa]], result_types=[element])
-        return replace(value, ssa=visitor.builder.insert(part).result, shape=(1,))
+        return replace(
+            value,
+            ssa=visitor.builder.emit(tlx.MemDescDynamicSubsliceOp, value, [position], results=[element]).result,
+            shape=(1,),
+        )
     result = MemDescType.get(
         source.shape[1:], source.element_type, source.encoding, source.memory_space, mutable=source.is_mutable
     )
-    op = ttg.MemDescIndexOp(operands=[value.ssa, position.ssa], result_types=[result])
-    return replace(value, ssa=visitor.builder.insert(op).result, num=0)
+    return replace(value, ssa=visitor.builder.emit(ttg.MemDescIndexOp, value, position, results=[result]).result, num=0)
 
 
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:

@@ -14,14 +14,16 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import OverBudgetError
-from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
@@ -41,7 +43,7 @@ class Call:
     """Qualified name, such as `tlx.local_alloc`."""
     args: dict[str, Value]
     nodes: dict[str, ast.AST]
-    """Where each argument stands; absent for defaults."""
+    """The node of each argument; absent for defaults."""
 
     @property
     def builder(self) -> Builder:
@@ -63,10 +65,10 @@ class Call:
             said = refusal(f"{self.name} {what}".rstrip(), alternatives, target)
             raise self.visitor.error(self.node, said, notes)
 
-    def emit(self, op: OpT) -> OpT:
-        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit.
+    def checked(self, op: OpT) -> OpT:
+        """Append `op`, whose verifier runs here already, at the user's call, in case the arguments do not fit.
 
-        The same holds for a target that lacks what `op` needs.
+        The same holds for a target that lacks a feature that `op` requires.
         """
         for feature in needs_of(op):
             self.require(feature)
@@ -76,25 +78,34 @@ class Call:
             self.fail(None, " ".join(str(error).split()), error)
         return self.builder.insert(op)
 
-    def expected(self, parameter: str, what: str) -> NoReturn:
-        """Raise the error that `parameter` is not `what`."""
-        self._mismatch(parameter, what, self.args[parameter])
+    def emit(self, op: type[IRDLOpT], *operands: Operand, results: Sequence[Result] = (), **properties: Any) -> IRDLOpT:
+        """Append an operation, checked as by `checked`; see `builder.operation`."""
+        return self.checked(operation(op, *operands, results=results, **properties))
 
-    def _mismatch(self, parameter: str, what: str, value: Value, where: str = "") -> NoReturn:
-        hint = ""
-        if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
-            hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
-        elif isinstance(value, BufferedTensor) and what.startswith("a block"):
-            hint = " (tlx.local_load makes a block of a buffer)"
-        elif isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) and what == "a tensor descriptor":
-            hint = (
-                " (an argument is one by its type, tensordesc<fp16[128, 64]>: TensorDescriptor.from_tensor(x, "
-                "[128, 64]) in Python, desc(x, [128, 64]) for tlx run)"
-            )
+    def emit_tensor(
+        self,
+        op: type[IRDLOperation],
+        element: dtype | pointer_type,
+        shape: tuple[int, ...],
+        *operands: Operand,
+        **properties: Any,
+    ) -> Tensor:
+        """Append an operation whose only result has that element type and shape, checked as by `checked`."""
+        made = self.emit(op, *operands, results=[ir_type(element, shape)], **properties)
+        return Tensor(made.results[0], element, shape)
+
+    def expected(self, parameter: str, what: str, wanted: type[Value] | None = None) -> NoReturn:
+        """Raise the error that `parameter` is not `what`; the class that is `wanted` selects a hint."""
+        self._mismatch(parameter, what, self.args[parameter], wanted)
+
+    def _mismatch(
+        self, parameter: str, what: str, value: Value, wanted: type[Any] | None = None, where: str = ""
+    ) -> NoReturn:
+        hint = _hint(value, wanted)
         self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:
-        """Whether the argument is something else than None."""
+        """Say whether the argument is something else than None."""
         value = self.args[parameter]
         return not (isinstance(value, Constexpr) and value.value is None)
 
@@ -102,7 +113,7 @@ class Call:
         """The argument, which must be a value of class `kind`."""
         value = self.args[parameter]
         if not isinstance(value, kind):
-            self.expected(parameter, what)
+            self._mismatch(parameter, what, value, kind)
         return value
 
     def python(self, parameter: str, what: str) -> Any:
@@ -114,7 +125,7 @@ class Call:
 
     def _item(self, parameter: str, value: Value, what: str, where: str = "") -> Any:
         if not isinstance(value, Constexpr):
-            self._mismatch(parameter, what, value, where)
+            self._mismatch(parameter, what, value, Constexpr, where)
         return value.value.value if isinstance(value.value, constexpr) else value.value
 
     def integer(self, parameter: str, *, minimum: int | None = None) -> int:
@@ -152,7 +163,7 @@ class Call:
         return value
 
     def choice(self, parameter: str, choices: Mapping[str, V]) -> V:
-        """What `choices` has for the argument, which must be one of its strings."""
+        """The entry of `choices` for the argument, which must be one of its strings."""
         word = self.text(parameter)
         if word not in choices:
             expected = ", ".join(f"'{choice}'" for choice in choices)
@@ -170,8 +181,15 @@ class Call:
         """The argument, which must be a block of at least one dimension."""
         value = self.of(parameter, Tensor, what)
         if not value.shape:
-            self.expected(parameter, what)
+            self.expected(parameter, what, Tensor)
         return value
+
+    def pointer(self, parameter: str, what: str = "a pointer", *, scalar: bool = False) -> tuple[Tensor, dtype]:
+        """The argument, a pointer or a block of pointers, and the type of the elements that it points to."""
+        value = self.args[parameter]
+        if not isinstance(value, Tensor) or not isinstance(value.dtype, pointer_type) or (scalar and value.shape):
+            self.expected(parameter, what)
+        return value, value.dtype.element_ty
 
     def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
         """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
@@ -213,8 +231,6 @@ class Call:
     def as_scalar(self, parameter: str, value: Value, element: dtype) -> Tensor:
         """`value`, which belongs to the argument `parameter`, as a runtime scalar of type `element`."""
         if isinstance(value, Constexpr) and isinstance(value.value, bool | int):
-            from tlx_xdsl.frontend.types import ir_type
-
             return Tensor(self.builder.constant(value.value, ir_type(element)), element)
         if not isinstance(value, Tensor) or value.shape or isinstance(value.dtype, pointer_type):
             self.fail(parameter, f"'{parameter}' must be a scalar {element}, found {value.describe()}")
@@ -238,10 +254,24 @@ class Call:
         return [self.as_scalar(parameter, item, int32) for item in value.items]
 
 
+def _hint(value: Value, wanted: type[Any] | None) -> str:
+    """A hint how to make a value of the class `wanted` of `value`, where that is known."""
+    if wanted is Constexpr and any(isinstance(part.owner, ConstantOp) for part in parts(value)):
+        return " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
+    if wanted is Tensor and isinstance(value, BufferedTensor):
+        return " (tlx.local_load makes a block of a buffer)"
+    if wanted is TensorDescriptor and isinstance(value, Tensor) and isinstance(value.dtype, pointer_type):
+        return (
+            " (an argument is one by its type, tensordesc<fp16[128, 64]>: TensorDescriptor.from_tensor(x, [128, 64]) "
+            "in Python, desc(x, [128, 64]) for tlx run)"
+        )
+    return ""
+
+
 Handler: TypeAlias = Callable[[Call], Value | None]
 
 HANDLERS: dict[str, Handler] = {}
-"""What each function of the language becomes, by qualified name."""
+"""Lowering of each function of the language, by qualified name."""
 
 
 def lowers(name: str) -> Callable[[Handler], Handler]:
@@ -304,14 +334,14 @@ def bound_arguments(
 
 
 def _surplus(signature: inspect.Signature, positional: Sequence[tuple[ast.AST, Value]]) -> ast.AST | None:
-    """Where the first positional argument stands that has no parameter."""
+    """The node of the first positional argument without a parameter."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     room = sum(parameter.kind in kinds for parameter in signature.parameters.values())
     return positional[room][0] if room < len(positional) else None
 
 
 _SIMILAR = 0.65
-"""How similar names must be, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
+"""Least similarity of names, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:

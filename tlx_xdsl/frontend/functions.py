@@ -1,7 +1,7 @@
 """Functions that kernels call: the user's, and those of the language that are written in it.
 
-A call compiles the callee's body where it stands. It stays a `tt.call` of a function of its own when the callee is
-`noinline`, or when it returns from inside a branch and the call stands where the IR can't branch (in a loop, say).
+A call compiles the callee's body inline. It stays a `tt.call` of a function of its own when the callee is
+`noinline`, or when it returns from inside a branch and the call is where the IR can't branch (in a loop, say).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def call_jitted(
     try:
         return _inline(visitor, node, source, bound)
     except EarlyReturn:
-        builder.erase_behind(mark)
+        builder.erase_after(mark)
         return _call(visitor, node, source, bound)
     finally:
         visitor.locate(node)
@@ -92,7 +92,7 @@ def _bind(
 
 
 def is_compile_time(value: Value) -> bool:
-    """Whether nothing of `value` is known at run time only."""
+    """Say whether nothing of `value` is known at run time only."""
     if isinstance(value, TupleValue):
         return all(is_compile_time(item) for item in value.items)
     return isinstance(value, Constexpr)
@@ -118,12 +118,9 @@ def _call(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str
         compiled = unit.compiled[key] = _compile(visitor, node, source, bound)
     visitor.locate(node)
     result_types = [part.type for part in parts(compiled.result)]
-    call = tt.CallOp(
-        operands=[all_parts(list(bound.values()))],
-        properties={"callee": SymbolRefAttr(compiled.symbol)},
-        result_types=[result_types],
+    call = builder.emit(
+        tt.CallOp, all_parts(list(bound.values())), results=[result_types], callee=SymbolRefAttr(compiled.symbol)
     )
-    builder.insert(call)
     return rebuild(compiled.result, iter(call.res))
 
 
@@ -159,14 +156,14 @@ def _compile(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[
 
 
 def _misplaced_return(visitor: Visitor, node: ast.AST) -> CompilationError:
-    """The error that a `return` stands where control can't leave."""
+    """The error that a `return` is where control can't leave."""
     return visitor.error(
-        node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
+        node, "a kernel can't return from inside a loop or a task: compute the result, and return after it"
     )
 
 
 def refuse_early_return(visitor: Visitor, node: ast.AST) -> None:
-    """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
+    """Refuse a branch that returns inside a region of an operation: an inlined function becomes a call instead."""
     if visitor.returns.style == "inline" and visitor.returns.depth == visitor.builder.depth:
         raise EarlyReturn
     raise _misplaced_return(visitor, next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return)))
@@ -188,7 +185,7 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
     if returns.style == "kernel":
         if not (isinstance(value, Constexpr) and value.value is None):
             raise visitor.error(node, f"a kernel returns nothing, found {value.describe()}")
-        builder.insert(tt.ReturnOp(operands=[[]]))
+        builder.emit(tt.ReturnOp, [])
         return
     if returns.value is None:
         returns.value = value
@@ -200,7 +197,7 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
             "every return must have one type",
         )
     if returns.style == "function":
-        builder.insert(tt.ReturnOp(operands=[parts(value)]))
+        builder.emit(tt.ReturnOp, parts(value))
     elif visitor.branches or returns.exit is not None:
         if returns.exit is None:
             returns.exit = builder.new_block([part.type for part in parts(value)])
@@ -234,7 +231,7 @@ _AT_RUN_TIME = {
     "round": "; use libdevice.rint",
     "pow": "; use libdevice.pow",
 }
-"""What to write instead of a function of Python's for a runtime value."""
+"""Replacements, for runtime values, of functions of Python."""
 
 
 def bind_python(

@@ -1,11 +1,11 @@
-"""What an expression of a kernel can be while it is compiled."""
+"""Values that an expression of a kernel can have while it is compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields
 from types import ModuleType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from xdsl.ir import SSAValue
 
@@ -13,7 +13,7 @@ from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
 
 
 def describe_object(value: Any) -> str:
-    """A compile-time object in words, on one short line: a function by its name, a number by its digits."""
+    """The display name of a compile-time object, on one short line: a function by its name, a number by its digits."""
     if isinstance(value, ModuleType):
         return f"the module '{value.__name__}'"
     if isinstance(value, dtype | pointer_type):
@@ -43,36 +43,43 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+class _Base:
+    CLASS_NAME: ClassVar[str] = ""
+    """The name of the class of the language whose instances these are; empty when there is none."""
+
+
 @dataclass(frozen=True, eq=False)
-class Constexpr:
+class Constexpr(_Base):
     """A Python object known at compile time: a number, a type, a function, a module."""
 
     value: Any
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return describe_object(self.value)
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class Tensor(_Base):
     """A runtime value: a scalar (shape `()`) or a block."""
 
+    CLASS_NAME: ClassVar = "tensor"
     ssa: SSAValue
     dtype: dtype | pointer_type
     shape: tuple[int, ...] = ()
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         if not self.shape:
             return f"a runtime value of type {self.dtype}"
         return f"a block of type {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True, eq=False)
-class BufferedTensor:
+class BufferedTensor(_Base):
     """Buffers in shared or tensor memory: `num` of them, or one view when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "buffered_tensor"
     ssa: SSAValue
     dtype: dtype
     shape: tuple[int, ...]
@@ -80,77 +87,83 @@ class BufferedTensor:
     num: int
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         what = f"{self.num} buffers" if self.num else "a buffer"
         return f"{what} of type {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True, eq=False)
-class MBarriers:
+class MBarriers(_Base):
     """mbarriers: `num` of them, or one when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "mbarrier"
     ssa: SSAValue
     num: int
     per_thread: bool = False
-    """Whether each thread that arrives counts for itself (`tlx.alloc_warp_barrier`)."""
+    """True if each thread that arrives counts for itself (`tlx.alloc_warp_barrier`)."""
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"an array of {self.num} mbarriers" if self.num else "an mbarrier"
 
 
 @dataclass(frozen=True, eq=False)
-class ClcResponses:
+class ClcResponses(_Base):
     """Responses of the cluster launch control: `num` of them, or one when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "clc_response"
     ssa: SSAValue
     num: int
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"an array of {self.num} CLC responses" if self.num else "a CLC response"
 
 
 @dataclass(frozen=True, eq=False)
-class ClcContext:
-    """What the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
+class ClcContext(_Base):
+    """State that the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
 
+    CLASS_NAME: ClassVar = "CLCPipelineContext"
     empty: MBarriers
     full: MBarriers
     responses: ClcResponses
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "a CLC context"
 
 
 @dataclass(frozen=True, eq=False)
-class DescriptorRoom:
+class DescriptorRoom(_Base):
     """Room for TMA descriptors of 128 bytes in global memory: for `num` of them, or one when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "tensor_descriptor_ptr"
     ssa: SSAValue
     num: int
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"room for {self.num} tensor descriptors" if self.num else "room for a tensor descriptor"
 
 
 @dataclass(frozen=True, eq=False)
-class AsyncToken:
+class AsyncToken(_Base):
     """A handle on an asynchronous copy."""
 
+    CLASS_NAME: ClassVar = "async_token"
     ssa: SSAValue
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "an async_token"
 
 
 @dataclass(frozen=True, eq=False)
-class TensorDescriptor:
+class TensorDescriptor(_Base):
     """A TMA descriptor with the tensor's shape (int32, elements) and strides (int64, elements)."""
 
+    CLASS_NAME: ClassVar = "tensor_descriptor"
     ssa: SSAValue
     dtype: dtype
     block_shape: tuple[int, ...]
@@ -158,13 +171,13 @@ class TensorDescriptor:
     strides: tuple[Tensor, ...]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a tensor descriptor with blocks of type {self.dtype}[{', '.join(map(str, self.block_shape))}]"
 
 
 @dataclass(frozen=True, eq=False)
-class BlockPointer:
-    """A block of a tensor in global memory at a place that moves (`tl.make_block_ptr`)."""
+class BlockPointer(_Base):
+    """A block of a tensor in global memory at an offset that moves (`tl.make_block_ptr`)."""
 
     base: Tensor
     """The tensor's first element, a scalar pointer."""
@@ -173,40 +186,43 @@ class BlockPointer:
     strides: tuple[Tensor, ...]
     """int64, in elements."""
     offsets: tuple[Tensor, ...]
-    """Where the block begins, int32, in elements."""
+    """Coordinates at which the block begins, int32, in elements."""
     block_shape: tuple[int, ...]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a block pointer of type {self.base.dtype}[{', '.join(map(str, self.block_shape))}]"
 
 
 @dataclass(frozen=True, eq=False)
-class StorageAliasSpec:
+class StorageAliasSpec(_Base):
     """A region that allocations share."""
 
+    CLASS_NAME: ClassVar = "storage_alias_spec_type_class"
     ssa: SSAValue
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "a storage_alias_spec"
 
 
 @dataclass(frozen=True, eq=False)
-class ReuseGroup:
+class ReuseGroup(_Base):
     """A node of an overlap tree."""
 
+    CLASS_NAME: ClassVar = "reuse_group"
     ssa: SSAValue
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "a reuse_group"
 
 
 @dataclass(frozen=True, eq=False)
-class TupleValue:
+class TupleValue(_Base):
     """A tuple or list of values; a named one has its class."""
 
+    CLASS_NAME: ClassVar = "tuple"
     items: tuple[Value, ...]
     cls: Any = None
     """The class that `collections.namedtuple` or `typing.NamedTuple` made; None for a plain tuple."""
@@ -217,14 +233,14 @@ class TupleValue:
         return () if self.cls is None else self.cls._fields
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         if self.cls is not None:
             return f"a {self.cls.__name__}"
         return f"a tuple of {len(self.items)} value{'s' if len(self.items) != 1 else ''}"
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate:
+class Aggregate(_Base):
     """An instance of an aggregate class: its declared fields, in order."""
 
     cls: Any
@@ -232,12 +248,12 @@ class Aggregate:
     items: tuple[Value, ...]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a {self.cls.__name__}"
 
 
 @dataclass(frozen=True, eq=False)
-class NewAggregate:
+class NewAggregate(_Base):
     """The `self` of an aggregate's `__init__`: fields appear as they are assigned."""
 
     cls: Any
@@ -245,12 +261,12 @@ class NewAggregate:
     items: dict[str, Value]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a {self.cls.__name__} that is being made"
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class Method(_Base):
     """A method of a value, not called yet."""
 
     receiver: Value
@@ -259,7 +275,7 @@ class Method:
     """For a method that the user wrote: the jitted function."""
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"the method '{self.name}'"
 
 
@@ -284,7 +300,7 @@ Value: TypeAlias = (
 """Any of the above."""
 
 NONE = Constexpr(None)
-"""What a function without a result returns."""
+"""Result of a function that returns nothing."""
 
 
 V = TypeVar("V")
@@ -307,7 +323,7 @@ def _parts(value: object) -> Iterator[SSAValue]:
 
 
 def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
-    """`value` with other IR values in the place of its own, in the order of `parts`."""
+    """`value` with other IR values instead of its own, in the order of `parts`."""
     if isinstance(value, SSAValue):
         return cast(V, next(ssa))
     if isinstance(value, tuple):
@@ -319,7 +335,7 @@ def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
 
 
 def kind(value: object) -> Hashable:
-    """What two values must have in common to be carried under one name: all but their IR values."""
+    """Properties that values must share to be carried under one name: all but their IR values."""
     if isinstance(value, SSAValue):
         return cast(SSAValue, value).type
     if isinstance(value, tuple):

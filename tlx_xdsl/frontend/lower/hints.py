@@ -1,4 +1,4 @@
-"""What a kernel promises the compiler about its values."""
+"""Lowering of hints about values (assumptions that the compiler may use)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from tlx_xdsl.language.core import int1
 
 
 @lowers("tl.assume")
-def _assume(call: Call) -> Value | None:
+def _assume(call: Call) -> None:
     condition = call.tensor("cond")
     if condition.shape or condition.dtype != int1:
         call.expected("cond", "a scalar int1, such as a comparison")
     call.builder.insert(AssumeOp(condition.ssa))
-    return None
 
 
 def _lower_hint(name: str, attribute: str) -> None:
-    """Let `tl.name` attach `attribute`, an integer for each dimension, to the operation behind its argument."""
+    """Let `tl.name` attach `attribute`, an integer for each dimension, to the operation that defines its argument."""
 
     @lowers(f"tl.{name}")
     def lower(call: Call) -> Value:

@@ -1,4 +1,4 @@
-"""What the handlers of `tlx` share: readers of buffers and barriers, and the GPUs that have an operation."""
+"""Helpers of the handlers of `tlx`: readers of buffers and barriers, and the GPUs that have an operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def number(value: int) -> IntegerAttr:
 
 
 def is_blackwell(call: Call) -> bool:
-    """Whether the target has tensor memory and tcgen05."""
+    """Say whether the target has tensor memory and tcgen05."""
     return target_of(call.visitor.capability).has(Feature.TCGEN05)
 
 
@@ -40,7 +40,7 @@ def is_blackwell(call: Call) -> bool:
 
 
 def in_tensor_memory(buffer: BufferedTensor) -> bool:
-    """Whether a buffer is in tensor memory."""
+    """Say whether a buffer is in tensor memory."""
     return isinstance(memdesc_type(buffer.ssa.type).memory_space, TensorMemorySpaceAttr)
 
 
@@ -77,7 +77,7 @@ def tensor_memory_buffer(call: Call, parameter: str) -> BufferedTensor:
 
 
 def is_remote(barrier: MBarriers) -> bool:
-    """Whether a barrier is another CTA's."""
+    """Say whether a barrier is another CTA's."""
     return isinstance(memdesc_type(barrier.ssa.type).memory_space, SharedClusterMemoryAttr)
 
 
@@ -146,11 +146,11 @@ def cache_policy(call: Call) -> tt.CachePolicyAttr | None:
 
 def cta_rank(call: Call) -> Tensor:
     """The rank of this CTA in its cluster."""
-    return Tensor(call.emit(tlx.ClusterCTARankOp(result_types=[i32])).result, int32)
+    return call.emit_tensor(tlx.ClusterCTARankOp, int32, ())
 
 
 def is_even_cta(call: Call) -> Tensor:
-    """Whether this CTA is the one of a pair that issues for both."""
+    """Say whether this CTA is the one of a pair that issues for both."""
     odd = semantic.binary(call.builder, "%", cta_rank(call), Constexpr(2))
     return semantic.compare(call.builder, "==", odd, Constexpr(0))
 
@@ -158,4 +158,4 @@ def is_even_cta(call: Call) -> Tensor:
 def remote_view(call: Call, local: SSAValue, rank: Tensor) -> SSAValue:
     """The view of the copy of a buffer or barrier in the CTA `rank`."""
     type_ = tlx.MapToRemoteOp.remote_type(memdesc_type(local.type))
-    return call.emit(tlx.MapToRemoteOp(operands=[local, rank.ssa], result_types=[type_])).result
+    return call.emit(tlx.MapToRemoteOp, local, rank, results=[type_]).result

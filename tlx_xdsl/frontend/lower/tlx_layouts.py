@@ -1,12 +1,15 @@
-"""What requests for layouts of `tlx` become."""
+"""Lowering of layout requests of `tlx`."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from dataclasses import replace
+
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.frontend.builder import unit
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_access import in_layout, released, required
 from tlx_xdsl.frontend.lower.tlx_common import in_tensor_memory, one_buffer
@@ -40,9 +43,7 @@ def _require_layout(call: Call) -> Value:
     buffer = one_buffer(call, "x")
     encoding = _buffer_encoding(call, "layout", buffer)
     type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
-    properties: dict[str, Attribute] = {"pin": UnitAttr()} if pin else {}
-    op = dialect.RequireLayoutOp(operands=[buffer.ssa], properties=properties, result_types=[type_])
-    return BufferedTensor(call.emit(op).result, buffer.dtype, buffer.shape, 0)
+    return replace(buffer, ssa=call.emit(dialect.RequireLayoutOp, buffer, results=[type_], pin=unit(pin)).result)
 
 
 def _buffer_encoding(call: Call, parameter: str, buffer: BufferedTensor) -> Attribute:
@@ -51,8 +52,8 @@ def _buffer_encoding(call: Call, parameter: str, buffer: BufferedTensor) -> Attr
     return encoding(call, parameter, buffer.shape, buffer.dtype)
 
 
-def _wished(value: Tensor) -> SSAValue | None:
-    """The block in the layout that the user wished for `value`; None when it is not the value of a wish itself."""
+def _requested(value: Tensor) -> SSAValue | None:
+    """The block in the layout that the user requested for `value`; None when `value` is not itself a request."""
     owner = value.ssa.owner
     return owner.src if isinstance(owner, dialect.ReleaseLayoutOp) and owner.pin is not None else None
 
@@ -61,36 +62,35 @@ def _wished(value: Tensor) -> SSAValue | None:
 def _release_layout(call: Call) -> Value:
     value = _block(call, "x")
     assert isinstance(value.dtype, dtype)
-    wished = _wished(value)
-    if wished is None:
-        # What was computed from a wish keeps to it; a layout of the compiler's choice ends that.
+    requested = _requested(value)
+    if requested is None:
+        # Values computed from a request keep its layout; a layout of the compiler's choice ends that.
         encoding = dummy_register(value.shape, value.dtype, tmem_compatible=False)
-        wished = required(call, value, TensorType(ir_type(value.dtype), value.shape, encoding), pin=False)
-    return released(call, wished, value.dtype, value.shape, pin=False)
+        requested = required(call, value, TensorType(ir_type(value.dtype), value.shape, encoding), pin=False)
+    return released(call, requested, value.dtype, value.shape, pin=False)
 
 
 def _with_layout(call: Call, parameter: str) -> SSAValue:
-    """The block or buffer whose layout is spoken of."""
+    """The block or buffer whose layout is meant."""
     value = call.args[parameter]
     if isinstance(value, BufferedTensor):
         return one_buffer(call, parameter).ssa
     block = _block(call, parameter)
-    wished = _wished(block)
-    return block.ssa if wished is None else wished
+    requested = _requested(block)
+    return block.ssa if requested is None else requested
 
 
 @lowers("tlx.dump_layout")
-def _dump_layout(call: Call) -> Value | None:
-    call.emit(dialect.DumpLayoutOp(operands=[_with_layout(call, "x")]))
-    return None
+def _dump_layout(call: Call) -> None:
+    call.emit(dialect.DumpLayoutOp, _with_layout(call, "x"))
 
 
 @lowers("tlx.assert_same_layout")
-def _assert_same_layout(call: Call) -> Value | None:
+def _assert_same_layout(call: Call) -> None:
     value, source = call.args["lhs"], _with_layout(call, "lhs")
     if isinstance(call.args["rhs"], Tensor | BufferedTensor):
-        call.emit(dialect.AssertSameLayoutOp(operands=[source, _with_layout(call, "rhs")]))
-        return None
+        call.emit(dialect.AssertSameLayoutOp, source, _with_layout(call, "rhs"))
+        return
     asked = python_layout(call, "rhs")
     if asked is None:
         call.expected("rhs", "a block, a buffer or a layout")
@@ -100,5 +100,4 @@ def _assert_same_layout(call: Call) -> Value | None:
         block = _block(call, "lhs")
         assert isinstance(block.dtype, dtype)
         expected = register_type(call, asked, block.shape, block.dtype).encoding
-    call.emit(dialect.AssertSameLayoutExpectedOp(operands=[source], properties={"expected": expected}))
-    return None
+    call.emit(dialect.AssertSameLayoutExpectedOp, source, expected=expected)

@@ -1,4 +1,4 @@
-"""What the tensor cores' operations of `tlx` become: wgmma on Hopper, tcgen05 on Blackwell."""
+"""Lowering of the MMA functions of `tlx`: wgmma on Hopper, tcgen05 on Blackwell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import BoolAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
@@ -25,7 +25,6 @@ from tlx_xdsl.frontend.lower.tlx_common import (
     in_tensor_memory,
     is_blackwell,
     is_even_cta,
-    number,
     one_barrier,
     one_buffer,
     shared_buffer,
@@ -39,7 +38,7 @@ from tlx_xdsl.layouts.shared import padded_fp4_layout
 from tlx_xdsl.targets import Feature
 
 SCALED_ROWS = 128
-"""Rows of the accumulator of a scaled product on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""
+"""Rows of the accumulator of a scaled MMA on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""
 
 
 @lowers("tlx.async_dot")
@@ -67,7 +66,7 @@ def _wgmma(call: Call) -> Value:
     a, b = call.args["A"], shared_buffer(call, "B")
     if not isinstance(a, Tensor):
         a = shared_buffer(call, "A")
-    shape = _product_shape(call, a, b)
+    shape = _mma_shape(call, a, b)
     accumulator = _accumulator(call, a.dtype, shape)
     assert isinstance(accumulator.dtype, dtype)
     use_acc = call.scalar("use_acc", int1) if call.given("use_acc") else None
@@ -75,20 +74,15 @@ def _wgmma(call: Call) -> Value:
         use_acc = call.as_scalar("use_acc", Constexpr(False), int1)
     precisions = {"tf32": InputPrecision.TF32, "tf32x3": InputPrecision.TF32x3, "ieee": InputPrecision.IEEE}
     precision = call.choice("input_precision", precisions) if call.given("input_precision") else InputPrecision.TF32
-    properties: dict[str, Attribute] = {"inputPrecision": precision.attr, "isAsync": BoolAttr.from_bool(True)}
-    if b.dtype.is_fp8() and accumulator.dtype == float32:
-        # The tensor cores sum products of 8-bit floats with fewer bits than f32 has: the whole dot in one sum, as in
-        # `tl.dot`, where Triton would otherwise refuse the f32 accumulator.
-        properties["maxNumImpreciseAcc"] = number(HOPPER_IMPRECISE_K)
-    op = ttng.WarpGroupDotOp(
-        operands=[a.ssa, b.ssa, accumulator.ssa, None if use_acc is None else use_acc.ssa],
-        properties=properties,
-        result_types=[ir_type(accumulator.dtype, shape)],
-    )
-    return Tensor(call.emit(op).d, accumulator.dtype, shape)
+    # The tensor cores sum products of 8-bit floats with fewer bits than f32 has: the whole dot in one sum, as in
+    # `tl.dot`, where Triton would otherwise refuse the f32 accumulator.
+    imprecise_k = HOPPER_IMPRECISE_K if b.dtype.is_fp8() and accumulator.dtype == float32 else None
+    operands = (a, b, accumulator, use_acc)
+    properties = {"inputPrecision": precision, "isAsync": True, "maxNumImpreciseAcc": imprecise_k}
+    return call.emit_tensor(ttng.WarpGroupDotOp, accumulator.dtype, shape, *operands, **properties)
 
 
-def _product_shape(call: Call, a: Tensor | BufferedTensor, b: BufferedTensor) -> tuple[int, int]:
+def _mma_shape(call: Call, a: Tensor | BufferedTensor, b: BufferedTensor) -> tuple[int, int]:
     """M and N of A @ B."""
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         call.fail(None, f"expected A of M x K and B of K x N, found {a.describe()} and {b.describe()}")
@@ -118,12 +112,11 @@ def _async_dot_wait(call: Call) -> Value:
     value = call.of("inp", Tensor, "the result of an async_dot")
     if not value.shape:
         call.expected("inp", "the result of an async_dot")
-    op = ttng.WarpGroupDotWaitOp(
-        operands=[[value.ssa]],
-        properties={"pendings": number(pendings)},
-        result_types=[[value.ssa.type]],
+    return Tensor(
+        call.emit(ttng.WarpGroupDotWaitOp, [value], results=[[value.ssa.type]], pendings=pendings).results[0],
+        value.dtype,
+        value.shape,
     )
-    return Tensor(call.emit(op).results[0], value.dtype, value.shape)
 
 
 # --- Blackwell ------------------------------------------------------------------------------------------------------
@@ -138,7 +131,7 @@ def _tcgen05(call: Call) -> None:
         call.require(Feature.WGMMA, what="with a block as 'acc'" if call.given("acc") else "without 'acc'", notes=notes)
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
-    rows, columns = _product_shape(call, a, b)
+    rows, columns = _mma_shape(call, a, b)
     halves = ""
     if call.flag("two_ctas"):
         columns, halves = 2 * columns, ", because each CTA of a pair has half of B's columns"
@@ -146,16 +139,11 @@ def _tcgen05(call: Call) -> None:
         call.fail("acc", f"'acc' must have the shape [{rows}, {columns}]{halves}, found {accumulator.describe()}")
     operands = [a.ssa, b.ssa, _accumulator_for(call, accumulator), None]
     use, pred, arrivals, properties = _issue(call)
-    op = ttng.TCGen5MMAOp(
-        operands=[*operands, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
-        properties=properties,
-        result_types=[None],
-    )
-    call.emit(op)
+    call.emit(ttng.TCGen5MMAOp, *operands, use, pred, arrivals, _always(call, arrivals), results=[None], **properties)
 
 
 def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, Attribute]]:
-    """Whether to accumulate, whether to issue at all, the barriers to arrive at, and the attributes."""
+    """Say whether to accumulate, whether to issue at all, the barriers to arrive at, and the attributes."""
     use = call.predicate("use_acc")
     pred = call.predicate()
     arrivals = [barrier.ssa for barrier in barriers(call, "mBarriers")]
@@ -168,14 +156,14 @@ def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, At
 
 
 def _always(call: Call, arrivals: Sequence[SSAValue]) -> list[SSAValue]:
-    """A predicate for each barrier: the arrival depends on nothing but the product itself."""
+    """A predicate for each barrier: the arrival depends on nothing but the MMA itself."""
     return [call.as_scalar("mBarriers", Constexpr(True), int1).ssa for _ in arrivals]
 
 
 def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
-    """The accumulator in the layout that a product of one CTA, or of a pair of them, needs.
+    """The accumulator in the layout that an MMA of one CTA, or of a pair of them, requires.
 
-    An allocation does not know that a pair will work on it: `tlx.require_layout` tells it, when layouts are resolved.
+    An allocation has no mark of a pair that will work on it: `tlx.require_layout` adds the layout for pairs.
     """
     type_ = memdesc_type(accumulator.ssa.type)
     layout = None if isinstance(type_.encoding, DummyTMEMLayoutAttr) else layout_of(type_.encoding)
@@ -189,7 +177,7 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
 
 def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAValue:
     type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
-    return call.emit(dialect.RequireLayoutOp(operands=[buffer.ssa], result_types=[type_])).result
+    return call.emit(dialect.RequireLayoutOp, buffer, results=[type_]).result
 
 
 @lowers("tlx.dot_scaled")
@@ -203,14 +191,14 @@ FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2":
 
 
 @lowers("tlx.async_dot_scaled")
-def _async_dot_scaled(call: Call) -> Value | None:
+def _async_dot_scaled(call: Call) -> None:
     call.require(Feature.TCGEN05)
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
     if call.dtype("out_dtype") != float32 or accumulator.dtype != float32:
-        call.fail("acc", f"a scaled product accumulates in fp32, found {accumulator.describe()}")
+        call.fail("acc", f"a scaled MMA accumulates in fp32, found {accumulator.describe()}")
     if len(accumulator.shape) != 2 or accumulator.shape[0] != SCALED_ROWS:
-        call.fail("acc", f"a scaled product has {SCALED_ROWS} rows, found {accumulator.describe()}")
+        call.fail("acc", f"a scaled MMA has {SCALED_ROWS} rows, found {accumulator.describe()}")
     formats = [call.choice(name, FORMATS) for name in ("A_format", "B_format")]
     mixed = formats[0] != formats[1]
     operands = [
@@ -222,19 +210,25 @@ def _async_dot_scaled(call: Call) -> Value | None:
     target = _accumulator_for(call, accumulator)
     use, pred, arrivals, properties = _issue(call)
     properties |= {"a_type": formats[0].attr, "b_type": formats[1].attr}
-    op = ttng.TCGen5MMAScaledOp(
-        operands=[*operands, target, None, *scales, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
-        properties=properties,
-        result_types=[None],
+    call.emit(
+        ttng.TCGen5MMAScaledOp,
+        *operands,
+        target,
+        None,
+        *scales,
+        use,
+        pred,
+        arrivals,
+        _always(call, arrivals),
+        results=[None],
+        **properties,
     )
-    call.emit(op)
-    return None
 
 
 def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
     """The scales of `rows` rows of an operand, in tensor memory, where the tensor cores read them.
 
-    Those in shared memory are copied there: a copy and a product that the same task issues run in that order.
+    Those in shared memory are copied there: a copy and an MMA that the same task issues run in that order.
     """
     buffer = one_buffer(call, parameter)
     if in_tensor_memory(buffer):
@@ -248,12 +242,12 @@ def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
         (rows, columns), ir_type(buffer.dtype), layout_attr(TensorMemoryScalesLayout()), TMEM, mutable=True
     )
     room = call.builder.insert_at_entry(ttng.TMEMAllocOp(operands=[None], result_types=[scales, None]))
-    call.emit(ttng.TMEMCopyOp(operands=[buffer.ssa, room.result]))
+    call.emit(ttng.TMEMCopyOp, buffer, room.result)
     return room.result
 
 
 def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
-    """A buffer of fp4 pairs in the layout that a product with 8-bit floats needs, which gives a pair two bytes."""
+    """A buffer of fp4 pairs in the layout that an MMA with 8-bit floats requires, which gives a pair two bytes."""
     if in_tensor_memory(buffer):
         return buffer.ssa
     layout = layout_of(memdesc_type(buffer.ssa.type).encoding)
@@ -263,9 +257,8 @@ def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
 
 
 @lowers("tlx.tcgen05_commit")
-def _tcgen05_commit(call: Call) -> Value | None:
+def _tcgen05_commit(call: Call) -> None:
     call.require(Feature.TCGEN05)
     barrier = one_barrier(call, "mBarrier")
     pred = is_even_cta(call).ssa if call.flag("two_ctas") else None
-    call.emit(ttng.TCGen5CommitOp(operands=[barrier.ssa, pred, []]))
-    return None
+    call.emit(ttng.TCGen5CommitOp, barrier, pred, [])
