@@ -154,7 +154,7 @@ def _physical_index(op: MemDescIndexOp, place: ArrayPlace) -> SSAValue:
     return index
 
 
-def _constant(anchor: IRDLOperation, value: int) -> SSAValue:
+def _constant(anchor: Operation, value: int) -> SSAValue:
     result = insert_before(anchor, ConstantOp(IntegerAttr(value, i32))).result
     result.name_hint = f"c{value}_i32"
     return result
