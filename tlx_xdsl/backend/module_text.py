@@ -57,7 +57,7 @@ class ModuleText:
         return [statement for statement in self.statements if statement.name]
 
     def text_of(self, statement: Statement) -> str:
-        """What stands from a statement on, up to the next one."""
+        """Return what stands from a statement on, up to the next one."""
         following = bisect_right(self.statements, statement.line, key=lambda other: other.line)
         end = self.statements[following].line if following < len(self.statements) else len(self.lines)
         return "\n".join(self.lines[statement.line : end])

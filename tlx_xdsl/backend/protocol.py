@@ -36,7 +36,7 @@ class Request:
 
     @property
     def input_path(self) -> Path:
-        """Where the module's text lies."""
+        """Return where the module's text lies."""
         return self.directory / INPUT_NAME
 
     def renamed(self, text: str) -> str:

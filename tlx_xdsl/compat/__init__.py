@@ -58,7 +58,7 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether the drop-in is in place."""
+    """Return whether the drop-in is in place."""
     return _State.current is not None
 
 

@@ -143,7 +143,7 @@ class InterpreterWarning(UserWarning):
 
 
 def _is_specialized(parameter: Any) -> bool:
-    """Whether a parameter's value may become a part of the kernel."""
+    """Return whether a parameter's value may become a part of the kernel."""
     return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
 
 
@@ -188,15 +188,15 @@ class NoGpu:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """Where scripts are to put their tensors: into the CPU's memory."""
+        """Return where scripts are to put their tensors: into the CPU's memory."""
         return import_module("torch").device("cpu")
 
     def get_device_interface(self) -> Any:
-        """What scripts use of `torch.cuda` to wait for kernels."""
+        """Return what scripts use of `torch.cuda` to wait for kernels."""
         return SimpleNamespace(synchronize=lambda *_: None, current_device=self.get_current_device, Event=_Event)
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """How an autotuner measures."""
+        """Return how an autotuner measures."""
         return once
 
     def get_empty_cache_for_benchmark(self) -> None:
@@ -207,7 +207,7 @@ class NoGpu:
 
 
 def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]:
-    """What Triton's driver says of a device: sizes in bytes, clocks in kHz, the width of the bus in bits."""
+    """Return what Triton's driver says of a device: sizes in bytes, clocks in kHz, the width of the bus in bits."""
     return {
         "max_shared_mem": target.shared_bytes,
         "max_num_regs": 65536,

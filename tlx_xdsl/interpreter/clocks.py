@@ -40,11 +40,11 @@ class Clock:
             self.fenced[agent] = step
 
     def only(self, agents: Container[int]) -> Clock:
-        """What is known of some agents."""
+        """Return what is known of some agents."""
         return Clock(*({agent: row[agent] for agent in row if agent in agents} for row in (self.seen, self.fenced)))
 
     def without(self, agents: Container[int]) -> Clock:
-        """What is known of all but some agents."""
+        """Return what is known of all but some agents."""
         return Clock(*({agent: row[agent] for agent in row if agent not in agents} for row in (self.seen, self.fenced)))
 
     def fence(self) -> None:
@@ -52,7 +52,7 @@ class Clock:
         _join(self.fenced, self.seen)
 
     def knows(self, agent: int, step: int) -> bool:
-        """Whether `step` of `agent` is over and visible."""
+        """Return whether `step` of `agent` is over and visible."""
         return self.seen.get(agent, 0) >= step
 
 

@@ -30,7 +30,7 @@ class Watcher(Protocol):
     """Receives operations with effects."""
 
     def watches(self, op: Operation) -> bool:
-        """Whether it wants to know of `op`; asked once, when the operation is planned."""
+        """Return whether it wants to know of `op`; asked once, when the operation is planned."""
         ...
 
     def runs(self, task: Any, op: Operation, operands: tuple[Any, ...], turns: tuple[int, ...]) -> None:

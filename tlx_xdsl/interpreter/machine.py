@@ -130,7 +130,7 @@ class Task:
         return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
 
     def story(self) -> list[str]:
-        """What it has waited for last, for the report of a race."""
+        """Return what it has waited for last, for the report of a race."""
         if self.passed is None:
             return [f"{self.label} has waited at no mbarrier so far"]
         op, barrier = self.passed
@@ -370,7 +370,7 @@ class Cluster:
 
     @property
     def note(self) -> str:
-        """Which programs it runs, and how: with every report, so that it can be had again."""
+        """Return which programs it runs, and how: with every report, so that it can be had again."""
         first = self.blocks[0].program
         where = f"program {first}"
         if len(self.blocks) > 1:

@@ -68,12 +68,12 @@ class Mbarrier:
 
     @property
     def is_armed(self) -> bool:
-        """Whether the current phase has begun: something has arrived, or bytes are under way."""
+        """Return whether the current phase has begun: something has arrived, or bytes are under way."""
         return self.pending != self.count or self.bytes != 0
 
     @property
     def missing(self) -> str:
-        """What the current phase still waits for."""
+        """Return what the current phase still waits for."""
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
         if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
@@ -81,7 +81,7 @@ class Mbarrier:
         return f"{missing}, while {-self.bytes} bytes have come that are not expected" if self.bytes < 0 else missing
 
     def done(self, parity: int) -> bool:
-        """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
+        """Return whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
     def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
@@ -169,7 +169,7 @@ class Mbarrier:
             )
 
     def history(self) -> list[str]:
-        """How it was initialised, and what the current phase has got so far."""
+        """Return how it was initialised, and what the current phase has got so far."""
         count = "1 arrival" if self.count == 1 else f"{self.count} arrivals"
         notes = [f"    initialised for {count} at {line}" for line in lines([self.op])]
         return notes + [f"    '{self.name}' has got {line}" for line in lines([arrival.op for arrival in self.arrived])]
@@ -264,11 +264,11 @@ class NamedBarrier:
             self.completed, self.gathering = self.gathering, Clock()
 
     def history(self) -> list[str]:
-        """What the current phase has got so far."""
+        """Return what the current phase has got so far."""
         return [f"    named barrier {self.number} has got {line}" for line in lines(list(self.ops.values()))]
 
     def others(self, op: Operation) -> list[str]:
-        """What may arrive beside `op`."""
+        """Return what may arrive beside `op`."""
         users = named_barrier_users(op, self.number)
         return [f"    others arrive at {line}" for line in lines(users)]
 

@@ -202,7 +202,7 @@ class View:
 
     @property
     def cell(self) -> Cell:
-        """What is known of accesses to just these bytes."""
+        """Return what is known of accesses to just these bytes."""
         if self._cell is None:
             self._cell = self.memory.races.cell(self.footprint)
         return self._cell

@@ -133,7 +133,7 @@ def talks(module: ModuleOp) -> bool:
 
 
 def needs_one_process(module: ModuleOp) -> bool:
-    """Whether programs poll for what others write, or take over the work of those that have not begun (CLC)."""
+    """Return whether programs poll for what others write, or take over the work of those that have not begun (CLC)."""
     return any(part in op.name for op in module.walk() for part in _NEEDING)
 
 
@@ -255,7 +255,7 @@ class _Crew:
         return self.turns
 
     def _is_settled(self, busy: Sequence[_Worker]) -> bool:
-        """Whether it is known how the run ends."""
+        """Return whether it is known how the run ends."""
         if self.error is None:
             return False
         return self.broken or all(worker.chunk is None or worker.chunk > self.error[0] for worker in busy)

@@ -160,7 +160,7 @@ def linear_access(offsets: Offsets, vector: int, element_bits: int) -> SharedAcc
 
 
 def conflict_ways(byte_offsets: Iterable[int]) -> int:
-    """How many words the busiest bank gives to an access to all sums (XOR) of these byte offsets."""
+    """Return how many words the busiest bank gives to an access to all sums (XOR) of these byte offsets."""
     words = [each // WORD_BYTES for each in byte_offsets]
     banks = [word % BANKS for word in words]
     return 1 << (Elimination.of(words).rank - Elimination.of(banks).rank)

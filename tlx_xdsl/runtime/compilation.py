@@ -134,7 +134,7 @@ def compile_text(
 
 
 def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
-    """Whether stock Triton gets the module as TTIR, and gives it layouts itself."""
+    """Return whether stock Triton gets the module as TTIR, and gives it layouts itself."""
     if conversion == "own":
         return False
     beyond = first_beyond_plain(module)
@@ -168,7 +168,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
 
 
 def text_for_triton(module: ModuleOp, profile: Profile | None = None, *, plain: bool) -> str:
-    """What stock Triton gets of a module after its passes, in the spelling of `profile` (our own without one).
+    """Return what stock Triton gets of a module after its passes, in the spelling of `profile` (our own without one).
 
     `plain` says whether the frontend's module was plain Triton, which has Triton's own passes before it.
 
@@ -189,7 +189,7 @@ def _drop_launch_attributes(module: ModuleOp) -> None:
 
 
 def frontend_text(source: KernelSource, specialization: Specialization, *, verify: bool = True) -> str:
-    """What the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
+    """Return what the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """
@@ -200,7 +200,7 @@ def frontend_text(source: KernelSource, specialization: Specialization, *, verif
 
 
 def frontend_module(source: KernelSource, specialization: Specialization) -> ModuleOp:
-    """What the frontend makes of a kernel; no pass runs and nothing is verified.
+    """Return what the frontend makes of a kernel; no pass runs and nothing is verified.
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """

@@ -33,7 +33,7 @@ def numpy_dtype(name: object) -> np.dtype[Any] | None:
 
 
 def is_descriptor(value: object) -> bool:
-    """Whether a value is a tensor descriptor, ours or Triton's."""
+    """Return whether a value is a tensor descriptor, ours or Triton's."""
     return hasattr(value, "block_shape")
 
 

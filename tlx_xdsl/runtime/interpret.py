@@ -222,7 +222,7 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
 
 
 def source_of_kernel(kernel: Any) -> KernelSource:
-    """What was written of a kernel: ours, stock Triton's or a plain function.
+    """Return what was written of a kernel: ours, stock Triton's or a plain function.
 
     Raises TypeError for anything else.
     """

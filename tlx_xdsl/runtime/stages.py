@@ -31,7 +31,7 @@ class Stage:
 
     @cached_property
     def operations(self) -> Counter[str]:
-        """How many operations there are of each kind, without the module itself."""
+        """Return how many operations there are of each kind, without the module itself."""
         return Counter(op.name for op in self._module.walk() if op is not self._module)
 
     @cached_property

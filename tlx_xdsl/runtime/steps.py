@@ -133,7 +133,7 @@ class Step(Stage):
 
     @property
     def ttgir(self) -> str:
-        """What stock Triton gets.
+        """Return what stock Triton gets.
 
         Raises CompilationError while passes are left to run, and when the Triton version can't express the module.
         """
@@ -142,7 +142,7 @@ class Step(Stage):
         return text_for_triton(self.module(), self.profile, plain=self.plain)
 
     def storage_maps(self) -> list[StorageMap]:
-        """Which memory every buffer has, for each function that allocates some."""
+        """Return which memory every buffer has, for each function that allocates some."""
         return storage_maps(self.module())
 
     def interpret(self, grid: Grid, args: Sequence[Any] | Mapping[str, Any], **options: Any) -> Interpretation:

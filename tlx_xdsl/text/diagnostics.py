@@ -49,7 +49,7 @@ def call_chain(location: Attribute) -> tuple[str, ...]:
 
 
 def location_of(value: SSAValue) -> LocationAttr:
-    """Where `value` comes from."""
+    """Return where `value` comes from."""
     return value.location if isinstance(value, BlockArgument) else value.owner.location  # pyright: ignore
 
 

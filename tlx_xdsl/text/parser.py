@@ -77,7 +77,7 @@ class Parser(XDSLParser):
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
     def is_at_end(self) -> bool:
-        """Whether nothing is left but comments and spaces."""
+        """Return whether nothing is left but comments and spaces."""
         return self._current_token.kind == MLIRTokenKind.EOF
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
@@ -103,7 +103,7 @@ class Parser(XDSLParser):
         return op
 
     def _position_of(self, name: str) -> Position:
-        """Where the operation name that was just read begins."""
+        """Return where the operation name that was just read begins."""
         return self.lexer.input.content.rfind(name, 0, self.pos)
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:

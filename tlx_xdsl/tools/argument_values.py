@@ -66,7 +66,7 @@ class Hint:
 
 
 def hint_of_signature(text: object) -> Hint:
-    """What a type in Triton's spelling says, such as `*fp16` or `tensordesc<fp16[64, 64]>`."""
+    """Return what a type in Triton's spelling says, such as `*fp16` or `tensordesc<fp16[64, 64]>`."""
     if not isinstance(text, str) or text.strip().startswith("("):
         return Hint()
     type_ = parse_argument_type(text)
@@ -76,7 +76,7 @@ def hint_of_signature(text: object) -> Hint:
 
 
 def hint_of_type(type_: Attribute) -> Hint:
-    """What the type of a function's argument says."""
+    """Return what the type of a function's argument says."""
     if isinstance(type_, TensorDescType):
         return Hint(dtype_of(type_.element_type), type_.shape)
     if isinstance(type_, PointerType):

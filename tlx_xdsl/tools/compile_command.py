@@ -240,7 +240,7 @@ def _backend(
 
 
 def _launch_json(specialization: Specialization, options: Mapping[str, Any], result: BackendResult) -> str:
-    """What a launcher must know, as JSON."""
+    """Return what a launcher must know, as JSON."""
     metadata = result.metadata
     return json.dumps(
         {

@@ -28,7 +28,7 @@ _MOST_CANDIDATES = 8
 
 
 def layout_section(module: ModuleOp, named: ModuleOp | None = None) -> str:
-    """What layouts cost in `module`: accesses to global memory and to buffers, and layout conversions.
+    """Return what layouts cost in `module`: accesses to global memory and to buffers, and layout conversions.
 
     Stock Triton forgets the names of buffers; `named` is the same program with names.
     """
@@ -75,7 +75,7 @@ def _buffer_lines(buffer: Buffer, names: dict[SourceLocation, str]) -> Iterator[
 
 
 def _places(ops: Iterable[Operation]) -> str:
-    """Where operations stand: ` (partition0, partition1: lines 110, 124)`."""
+    """Return where operations stand: ` (partition0, partition1: lines 110, 124)`."""
     tasks: set[str] = set()
     lines: set[int] = set()
     for op in ops:
@@ -157,7 +157,7 @@ def _holds(func: FuncOp, value: SSAValue) -> bool:
 
 
 def _layout_key(value: SSAValue) -> object:
-    """What values of one layout have in common: tensors and views of buffers are kept apart."""
+    """Return what values of one layout have in common: tensors and views of buffers are kept apart."""
     type_ = value.type
     return (isinstance(type_, MemDescType), layout_of_value(value))
 

@@ -288,7 +288,7 @@ def _word(number: int, response: Array) -> Array:
 
 
 def _query_cancel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-    """What a response of the cluster launch control says (in the form of `ops/clc.py`)."""
+    """Return what a response of the cluster launch control says (in the form of `ops/clc.py`)."""
     names = [type_.name for type_ in types]
     if modifiers == frozenset(("query_cancel", "is_canceled")) and names == ["pred", "b128"]:
         return Compiled((types[1],), PREDICATE, _is_canceled)

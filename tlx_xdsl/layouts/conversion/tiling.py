@@ -63,7 +63,7 @@ def clip(layout: LinearLayout, shape: Ints, drop: str | None = None) -> LinearLa
 
 
 def cluster(cga_layout: Bases, shape: Ints) -> LinearLayout:
-    """How the CTAs of a cluster share a tensor of `shape`, counted in tiles of one CTA."""
+    """Return how the CTAs of a cluster share a tensor of `shape`, counted in tiles of one CTA."""
     return clip(LinearLayout.from_bases({BLOCK: cga_layout}, dim_names(len(shape))), shape)
 
 

@@ -34,7 +34,7 @@ PARTS = ("shape", "strides", "box", "map")
 
 
 def is_identifier(name: str) -> bool:
-    """Whether `name` can be a part of a C identifier."""
+    """Return whether `name` can be a part of a C identifier."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 

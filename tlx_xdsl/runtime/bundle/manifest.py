@@ -92,7 +92,7 @@ class Manifest:
 
     @property
     def tensordesc_meta(self) -> tuple[dict[str, Any], ...]:
-        """What the launcher must know of each tensor descriptor, in order."""
+        """Return what the launcher must know of each tensor descriptor, in order."""
         return tuple(argument.descriptor for argument in self.arguments if argument.descriptor is not None)
 
     def to_json(self) -> str:

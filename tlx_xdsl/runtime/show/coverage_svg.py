@@ -259,7 +259,7 @@ def _alike(found: CoverageMap, row: int) -> list[tuple[int, int]]:
 
 
 def _summary(found: CoverageMap, written: bool) -> str:
-    """How often elements are touched."""
+    """Return how often elements are touched."""
     verb = "written" if written else "read"
     counts = found.counts[found.counts > 0]
     if not counts.size:

@@ -30,7 +30,7 @@ class Job:
 
     @property
     def source(self) -> KernelSource:
-        """What was written of the kernel. Raises TypeError for what is no kernel."""
+        """Return what was written of the kernel. Raises TypeError for what is no kernel."""
         return source_of_kernel(self.kernel)
 
     @property

@@ -88,7 +88,7 @@ _loading: ContextVar[bool] = ContextVar("loading a kernel", default=False)
 
 
 def is_loading() -> bool:
-    """Whether a kernel's file is being run, by this thread, only to find the kernel in it."""
+    """Return whether a kernel's file is being run, by this thread, only to find the kernel in it."""
     return _loading.get()
 
 

@@ -46,17 +46,17 @@ class JobResult:
 
     @property
     def is_launchable(self) -> bool:
-        """Whether there is a binary that the target can run."""
+        """Return whether there is a binary that the target can run."""
         return self.kind in LAUNCHABLE
 
     @property
     def metadata(self) -> KernelMetadata | None:
-        """What a launcher must know; None for what did not get through."""
+        """Return what a launcher must know; None for what did not get through."""
         return None if self.result is None else self.result.metadata
 
     @property
     def resources(self) -> KernelResources | None:
-        """What ptxas spent; None for what did not get through."""
+        """Return what ptxas spent; None for what did not get through."""
         return None if self.result is None else self.result.resources
 
     def __str__(self) -> str:
@@ -158,7 +158,7 @@ class SweepReport(Sequence[JobResult]):
         return self.results[index]
 
     def __len__(self) -> int:
-        """How many configurations there are."""
+        """Return how many configurations there are."""
         return len(self.results)
 
     def of(self, *kinds: Kind) -> tuple[JobResult, ...]:
