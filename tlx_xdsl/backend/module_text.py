@@ -1,4 +1,4 @@
-"""Where the operations of a module's text stand, and which places in the user's source they came from.
+"""The lines of the operations in a module's text, and their locations in the user's source.
 
 A scanner over brackets and strings, not a parser: it must work on text that no parser takes.
 """

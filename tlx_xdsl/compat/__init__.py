@@ -24,7 +24,7 @@ __all__ = ["NEEDS_TRITON", "install", "installed", "is_installed", "reading", "u
 
 
 class _State:
-    """What is in place in this process."""
+    """The drop-in of this process."""
 
     current: Installation | None = None
 

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 TLX = "triton.language.extra.tlx"
-"""Where scripts expect Meta's tlx."""
+"""The module where scripts expect Meta's tlx."""
 
 _OUR_TLX = "tlx_xdsl.language.tlx"
 

@@ -1,4 +1,4 @@
-"""Whether a function of a script needs tlx, in its own body or in a function that it calls.
+"""Detection of functions that need tlx, in their own body or in a function that it calls.
 
 Stock Triton's objects are looked at here, too; they are known by their attributes, so that Triton is not imported.
 """
@@ -16,7 +16,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
 
 _NOTHING = object()
-"""What a name stands for that nothing is known of: a local one, or one that is not defined yet."""
+"""The value of an unknown name: a local one, or one that is not defined yet."""
 
 
 def uses_tlx(fn: Callable[..., Any]) -> bool:

@@ -70,7 +70,7 @@ class InterpretedKernel(TritonKernel):
 
 
 class InterpretedLaunch:
-    """What a launch in the interpreter returns: how the run went, and what the kernel compiles to.
+    """The result of a launch in the interpreter: how the run went, and what the kernel compiles to.
 
     Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
     first of it is asked for.
@@ -139,7 +139,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
 
 
 class InterpreterWarning(UserWarning):
-    """What a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
+    """A warning of what a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
 
 
 def _is_specialized(parameter: Any) -> bool:
@@ -160,13 +160,13 @@ def _launch_options() -> frozenset[str]:
 
 
 class NoGpu:
-    """What Triton's runtime and scripts ask of Triton's driver, answered for a GPU that is not there."""
+    """A stand-in for Triton's driver, which answers for a GPU that is not there."""
 
     def __init__(self, target: str):
         chosen = target_named(target)
         self._capability = chosen.capability
         self.utils = SimpleNamespace(get_device_properties=functools.partial(_device_properties, chosen))
-        """What scripts ask of the driver's own module: `driver.active.utils.get_device_properties(device)`."""
+        """The part of the driver's own module that scripts use: `driver.active.utils.get_device_properties(device)`."""
 
     def get_current_target(self) -> GPUTarget:
         """The GPU that scripts see."""

@@ -1,4 +1,4 @@
-"""Who knows what has happened: vector clocks over tasks and asynchronous engines.
+"""Happens-before: vector clocks over tasks and asynchronous engines.
 
 Every task and every queue of asynchronous operations is an agent with a number, and counts its steps. A clock holds,
 for each agent, the last step that is known to be over and visible. What another agent did at step s is ordered before
@@ -13,7 +13,7 @@ from collections.abc import Container
 
 
 class Clock:
-    """What one agent knows of all the others."""
+    """The steps of all the others that happened before an agent's next one."""
 
     __slots__ = ("fenced", "seen")
 

@@ -192,7 +192,7 @@ class Plan:
     because they count what one thread block does."""
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
-    """What operations have found out about the whole module, by its class."""
+    """Facts about the whole module that operations have found, by class."""
     watcher: Watcher | None = None
     """Receives what runs."""
 

@@ -22,7 +22,7 @@ MAX_TURNS = 10_000_000
 
 @dataclass(frozen=True)
 class Settings:
-    """How programs are run."""
+    """The settings of a run."""
 
     schedule: str = "round-robin"
     """A policy of `scheduler.POLICIES`."""

@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.users import lines, named_barrier_users
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What counts for a phase: an arrival, or the bytes of an asynchronous operation."""
+    """An event that counts for a phase: an arrival, or the bytes of an asynchronous operation."""
 
     agent: int
     step: int
@@ -31,9 +31,9 @@ class Mbarrier:
     name: str
     """The Python name of the barrier with its slot, such as `full[2]`."""
     op: Operation
-    """What initialised it."""
+    """The operation that initialised it."""
     allocation: Operation
-    """What allocated it."""
+    """The operation that allocated it."""
     count: int
     """Arrivals that complete a phase."""
     pending: int = 0
@@ -51,17 +51,17 @@ class Mbarrier:
     announced: tuple[int, int] = (0, 0)
     """The agent and the step of the fence that makes its initialisation visible to the cluster."""
     arrived: list[Arrival] = field(default_factory=list["Arrival"])
-    """What has arrived in the current phase."""
+    """The arrivals of the current phase."""
     before: list[Arrival] = field(default_factory=list["Arrival"])
-    """What has completed the phase before."""
+    """The arrivals of the phase before."""
     earlier: list[Arrival] = field(default_factory=list["Arrival"])
-    """What has completed the phase before that one."""
+    """The arrivals of the phase before that one."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
-    """Who has waited for the phase before the current one: the number of the wait and the operation, by mark."""
+    """The waits for the phase before the current one: the number of the wait and the operation, by mark."""
     gathering: Clock = field(default_factory=Clock)
-    """What those know that have arrived in the current phase."""
+    """The knowledge released by the arrivals of the current phase."""
     completed: Clock = field(default_factory=Clock)
-    """What they knew that arrived in the phase before."""
+    """The knowledge released by the arrivals of the phase before."""
 
     def __post_init__(self) -> None:
         self.pending = self.count
@@ -227,7 +227,7 @@ class NamedBarrier:
     gathering: Clock = field(default_factory=Clock)
     completed: Clock = field(default_factory=Clock)
     ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
-    """What has arrived in the current phase, by agent."""
+    """The arrivals of the current phase, by agent."""
 
     def arrive(self, op: Operation, threads: int, expected: int, clock: Clock, agent: int) -> None:
         """Arrive with all `threads` of a task, of `expected` in all.
@@ -279,7 +279,7 @@ class ClusterBarrier:
 
     phase: int = 0
     arrived: dict[int, Operation] = field(default_factory=dict[int, Operation])
-    """What has arrived in the current phase, by agent."""
+    """The arrivals of the current phase, by agent."""
     gathering: Clock = field(default_factory=Clock)
     completed: Clock = field(default_factory=Clock)
 

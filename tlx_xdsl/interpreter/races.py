@@ -74,7 +74,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes an access: a task itself, or an asynchronous operation for it."""
+    """The agent of an access: a task itself, or an asynchronous operation for it."""
 
     agent: int
     step: int

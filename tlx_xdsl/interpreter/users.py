@@ -1,4 +1,4 @@
-"""Who uses a buffer: from its allocation forward, through views, captures, loops, branches and calls."""
+"""The uses of a buffer: from its allocation forward, through views, captures, loops, branches and calls."""
 
 from __future__ import annotations
 

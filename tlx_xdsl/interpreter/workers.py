@@ -182,7 +182,7 @@ class _Done:
 
 
 def _work(link: Connection, launch: Launch, settings: Settings, idle: list[Cluster]) -> None:
-    """What a worker does: run chunks until there is no other. `idle` are clusters that have run."""
+    """The body of a worker: run chunks until there is no other. `idle` are clusters that have run."""
     # The parent ends its workers itself when the user interrupts. It also has set the threads of BLAS: here, to say so
     # once more would start them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -210,7 +210,7 @@ class _Worker:
     process: BaseProcess
     link: Connection
     chunk: int | None = None
-    """What it is at."""
+    """The chunk that it runs."""
 
 
 @dataclass

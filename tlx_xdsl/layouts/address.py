@@ -1,4 +1,4 @@
-"""Where an element of a buffer is: the byte in shared memory, the row and column in tensor memory.
+"""The address of an element of a buffer: the byte in shared memory, the row and column in tensor memory.
 
 A buffer may have one dimension more than its layout describes, in front: that many tiles, one after the other.
 """

@@ -1,4 +1,4 @@
-"""What it costs to bring a tensor from one register layout to another.
+"""The cost of bringing a tensor from one register layout to another.
 
 From cheap to dear: every thread has what it needs in its own registers; the lanes of a warp exchange registers; the
 warps of a CTA exchange through shared memory; CTAs of a cluster exchange.
@@ -32,7 +32,7 @@ WORD_BITS = 8 * WORD_BYTES
 
 
 class ConversionKind(Enum):
-    """What the threads of a conversion exchange their registers with."""
+    """The means by which the threads of a conversion exchange registers."""
 
     IN_THREAD = "in the thread"
     IN_WARP = "within a warp"

@@ -1,4 +1,4 @@
-"""How a warp reads and writes shared memory: the width of an access, its wavefronts and its bank conflicts.
+"""Accesses of a warp to shared memory: the width of an access, its wavefronts and its bank conflicts.
 
 Shared memory has 32 banks of 4 bytes; successive words lie in successive banks. One wavefront serves any number of
 lanes as long as no bank has to give two different words; lanes that want one word share it (CUDA C++ Programming
@@ -33,7 +33,7 @@ WARP_BITS = 5
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess:
-    """What it costs one warp to move its part of a tensor between registers and shared memory."""
+    """The cost for one warp to move its part of a tensor between registers and shared memory."""
 
     instruction: str
     """`vector` for ld.shared and st.shared, or the matrix instruction: `ldmatrix`, `stmatrix.trans`, ..."""

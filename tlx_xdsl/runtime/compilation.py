@@ -28,7 +28,7 @@ StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
 
 Conversion: TypeAlias = Literal["auto", "own", "stock"]
-"""Who gives tensors their layouts. `own`: our passes, which keep buffers, barriers and tasks as they are written.
+"""The passes that give tensors their layouts. `own`: ours, which keep buffers, barriers and tasks as they are written.
 
 `stock`: stock Triton's passes, which also pipeline loops, and which take plain Triton only. `auto`: stock Triton for
 plain kernels, we for the others.
@@ -39,7 +39,7 @@ CONVERSIONS: tuple[Conversion, ...] = get_args(Conversion)
 
 @dataclass(frozen=True)
 class Specialization:
-    """What a kernel is compiled for."""
+    """The types, constants and options that a kernel is compiled for."""
 
     signature: Mapping[str, Signature]
     """Type of each runtime argument in Triton's spelling."""
@@ -65,9 +65,9 @@ class CompiledText:
 
     name: str
     ttir: str
-    """What the frontend made, in the version-neutral spelling."""
+    """The module of the frontend, in the version-neutral spelling."""
     ttgir: str
-    """What stock Triton gets, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
+    """The input of stock Triton, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
     times_ms: dict[str, float]
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
 

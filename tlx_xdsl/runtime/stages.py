@@ -13,7 +13,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 
 _SHOWN = 4
-"""How many kinds of operation `changes` names before it counts the rest."""
+"""The number of kinds of operation that `changes` names before it counts the rest."""
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,13 @@ class Step(Stage):
     """The module after one pass, and the passes that are still to come."""
 
     passes: tuple[ModulePass, ...] = field(repr=False)
-    """What is still to run."""
+    """The passes that are still to run."""
     profile: Profile | None = field(repr=False)
     """The Triton version that the text is for; our own spelling without one."""
     plain: bool
     """Whether stock Triton's own passes take over after ours."""
     before: Step | None = field(repr=False)
-    """Where this step came from; None for the frontend's."""
+    """The step before; None for the frontend's."""
 
     @property
     def remaining(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation, render
 from tlx_xdsl.text.locations import FileLineColRange
 
 _LANGUAGE = str(Path(__file__).parents[1] / "language")
-"""Where the functions of the language lie that are written in it, such as `tl.sum`."""
+"""The folder of the functions of the language that are written in it, such as `tl.sum`."""
 
 
 def source_location(location: Attribute) -> SourceLocation | None:

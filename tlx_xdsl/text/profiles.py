@@ -1,4 +1,4 @@
-"""How the Triton versions spell the same IR. This is the only place that knows.
+"""The spelling of the IR in each Triton version, in one file.
 
 The IR in memory is version-neutral; a profile picks the spelling and refuses what its version can't express.
 """

@@ -1,4 +1,4 @@
-"""What `tlx addresses` has found: as text, as JSON, and as warnings."""
+"""The findings of `tlx addresses`: as text, as JSON, and as warnings."""
 
 from __future__ import annotations
 

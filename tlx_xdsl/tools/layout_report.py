@@ -1,4 +1,4 @@
-"""What `tlx explain` says of layouts: buffers with their accesses, conversions, and the reason for a value's layout."""
+"""The report of `tlx explain` on layouts: accesses to buffers, conversions, and the reason for a value's layout."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.text.printer import Printer
 
 _SUFFIX = re.compile(r"_\d+$")
-"""What the printer puts after the name of a Python variable that several values have."""
+"""The suffix that the printer puts after the name of a Python variable that several values have."""
 
 _MOST_CANDIDATES = 8
-"""How many candidates an error names before it counts the rest."""
+"""The number of candidates that an error names before it counts the rest."""
 
 
 def layout_section(module: ModuleOp, named: ModuleOp | None = None) -> str:

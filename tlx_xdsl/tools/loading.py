@@ -24,7 +24,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
-"""How files end that hold IR."""
+"""Suffixes of files of IR."""
 
 
 def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:

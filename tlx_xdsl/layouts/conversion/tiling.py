@@ -1,4 +1,4 @@
-"""What the conversions share: tiles, and how a tile meets the shape of a tensor.
+"""Shared parts of the conversions: tiles, and how a tile meets the shape of a tensor.
 
 A tensor that is larger than its layout is tiled by it: registers (or offsets) repeat. A tensor that is smaller is
 broadcast: the bases that lead outside become zero, so that several holders have the same element.

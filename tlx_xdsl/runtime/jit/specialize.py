@@ -12,7 +12,7 @@ from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
 from tlx_xdsl.targets import target_of
 
 Path = tuple[int, ...]
-"""Where an argument stands: its index, then the indices into tuples."""
+"""The position of an argument: its index, then the indices into tuples."""
 
 _DIVISIBILITY = "tt.divisibility"
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a kernel, of its text stages and of a run; and `show`, for any module."""
+"""Notebook pages of a kernel, of its text stages and of a run; and `show`, for any module."""
 
 from __future__ import annotations
 

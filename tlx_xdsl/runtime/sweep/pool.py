@@ -83,7 +83,7 @@ class SpawnPool:
 
 
 def _nothing() -> None:
-    """What a process does to show that it is there."""
+    """Show that a process is there."""
 
 
 def _begin(parent: Connection) -> None:
