@@ -119,8 +119,7 @@ class StorageRegion:
             kind = "columns" if self.in_tensor_memory else "bytes"
             raise error_at(
                 op,
-                f"the last buffer ends {end} {kind} behind the start of its storage_alias_spec, which has "
-                f"{self.length}",
+                f"the last buffer ends {end} {kind} after the start of its storage_alias_spec, which has {self.length}",
                 [here("the storage_alias_spec is", self.spec)],
             )
         return places
