@@ -140,8 +140,8 @@ def kernel(out, n, B: tl.constexpr, C: tl.constexpr = 4):
 """
     with pytest.raises(CompilationError) as error:
         compile_source(tmp_path, source, {"n": "i32"})
-    reported = "missing: --signature out=TYPE --constexpr B=VALUE, on the command line or in the file's TLX_COMPILE"
-    assert error.value.notes == (reported,)
+    note = "missing: --signature out=TYPE --constexpr B=VALUE, on the command line or in the file's TLX_COMPILE"
+    assert error.value.notes == (note,)
 
 
 def test_defaults_of_parameters_count(tmp_path):

@@ -131,7 +131,7 @@ def test_a_layout_without_a_cute_form_is_spelled_out():
 
 
 @pytest.mark.parametrize(
-    ("text", "reported"),
+    ("text", "message"),
     [
         ("4,8", "expected a layout such as"),
         ("Swizzle<3,3> o 4:1", "expected a layout such as"),
@@ -141,8 +141,8 @@ def test_a_layout_without_a_cute_form_is_spelled_out():
         ("4)):1", r"nested tuples of numbers, found '4\)\)'"),
     ],
 )
-def test_other_texts_are_refused(text, reported):
-    with pytest.raises(ValueError, match=reported):
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
         parse_cute_layout(text)
 
 

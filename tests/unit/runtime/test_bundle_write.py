@@ -66,12 +66,12 @@ def example(tmp_path_factory):
 def test_the_example_s_bundle(example, no_gpu):
     kernel = load(example, driver=no_gpu)
     output = example / "build"
-    reported = json.loads((output / "matmul.json").read_text())
+    written = json.loads((output / "matmul.json").read_text())
     manifest = kernel.manifest
-    assert [argument.type for argument in manifest.arguments] == list(reported["arguments"].values())
-    assert list(manifest.tensordesc_meta) == reported["tensordesc_meta"]
+    assert [argument.type for argument in manifest.arguments] == list(written["arguments"].values())
+    assert list(manifest.tensordesc_meta) == written["tensordesc_meta"]
     for name in ("num_warps", "num_ctas", "cluster", "shared", "global_scratch_size", "triton_version", "target"):
-        assert getattr(manifest, name) == reported[name], name
+        assert getattr(manifest, name) == written[name], name
     assert manifest.constants == {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "NUM_STAGES": 3, "GROUP_M": 8}
     ptx = (kernel.path / "matmul.ptx").read_text()
     assert ptx == (output / "matmul.ptx").read_text()

@@ -104,8 +104,8 @@ def test_a_product(element: str, shape: tuple[int, int, int, int, bool], target:
     a, b = ((4 * rng.standard_normal(size)).astype(TYPES[element]) for size in ((m, k), (k, n)))
     c = np.zeros((m, n), np.int32 if element == "i8" else np.float32)
     given = np.ascontiguousarray(b.T) if transposed else b
-    reported = interpret_text(result.ttgir, 1, [a, given, c, k], jobs=1)
-    assert not reported.warnings
+    interpreted = interpret_text(result.ttgir, 1, [a, given, c, k], jobs=1)
+    assert not interpreted.warnings
     expected = a.astype(np.float64) @ b.astype(np.float64)
     # f32 is multiplied as TF32, with 10 bits after the point.
     tolerance = 2e-3 if element == "fp32" else 1e-6

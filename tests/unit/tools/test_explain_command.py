@@ -33,7 +33,7 @@ ONE, TWO = "%a = arith.addi %n, %n : i32", "%b = arith.muli %n, %n : i32"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reported"),
+    ("before", "after", "expected"),
     [
         ([ONE], [ONE], "nothing"),
         ([ONE], [ONE, TWO], "+1 arith.muli"),
@@ -43,16 +43,16 @@ ONE, TWO = "%a = arith.addi %n, %n : i32", "%b = arith.muli %n, %n : i32"
         ([ONE], ["%a = arith.addi %n, %n overflow<nsw> : i32"], "types, attributes or order only"),
     ],
 )
-def test_changes_count_operations_by_kind(before: list[str], after: list[str], reported: str):
-    assert changes(Stage("before", module(*before)), Stage("pass", module(*after))) == reported
+def test_changes_count_operations_by_kind(before: list[str], after: list[str], expected: str):
+    assert changes(Stage("before", module(*before)), Stage("pass", module(*after))) == expected
 
 
 def test_many_changes_are_summed_up():
     kinds = ["addi", "muli", "subi", "andi", "ori", "xori"]
     lines = [f"%v{i} = arith.{kind} %n, %n : i32" for i, kind in enumerate([*kinds, "addi"])]
-    reported = changes(Stage("before", module()), Stage("pass", module(*lines)))
-    assert reported.startswith("+2 arith.addi, +1 ")
-    assert reported.endswith(", and 2 more")
+    summary = changes(Stage("before", module()), Stage("pass", module(*lines)))
+    assert summary.startswith("+2 arith.addi, +1 ")
+    assert summary.endswith(", and 2 more")
 
 
 def test_a_diff_shows_no_locations():
@@ -69,8 +69,8 @@ def test_the_table_adds_up(kernel: str, capsys: pytest.CaptureFixture[str]):
     counts = [(int(row.split()[2]), row) for row in rows if len(row.split()) > 2]
     assert len(counts) > 5
     for (above, _), (here, row) in pairwise(counts):
-        reported = sum(int(sign + number) for sign, number in re.findall(r"([+-])(\d+) ", row))
-        assert " more" in row or here - above == reported
+        counted = sum(int(sign + number) for sign, number in re.findall(r"([+-])(\d+) ", row))
+        assert " more" in row or here - above == counted
 
 
 def test_the_diff_of_a_pass(capsys: pytest.CaptureFixture[str]):
@@ -177,7 +177,7 @@ def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("value", "reported"),
+    ("value", "expected"),
     [
         ("nope", r"no value is called 'nope'; those with layouts are acc, .*, and \d+ more$"),
         ("%nope", "no value is called '%nope'"),
@@ -185,12 +185,12 @@ def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture
         ("acc", r"'acc' stands for values of several layouts; name one of %acc\w* \(.*, line \d+\), %acc\w* \("),
     ],
 )
-def test_why_refuses_what_has_no_answer(value: str, reported: str, attention: tuple[ModuleOp, ModuleOp]):
+def test_why_refuses_what_has_no_answer(value: str, expected: str, attention: tuple[ModuleOp, ModuleOp]):
     with pytest.raises(CompilationError) as refused:
         why(attention[1], value, attention[0])
     first = str(refused.value).splitlines()[0]
     assert re.match(r".*hopper_attention_ws.py:\d+:\d+: error: --why: ", first)
-    assert re.search(reported, first)
+    assert re.search(expected, first)
 
 
 def test_why_on_the_command_line(capsys: pytest.CaptureFixture[str]):

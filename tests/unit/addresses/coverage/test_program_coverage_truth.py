@@ -157,8 +157,8 @@ def test_proofs_hold_in_launches():
         for proof in proofs(module, accesses):
             names = {f"num_programs_{axis}": size for axis, size in zip("xyz", program.grid, strict=True)}
             several = coverage.launch.programs > 1
-            reported = [several if " more than " in each else eval(each, {}, names) for each in proof.conditions]
-            if proof.verdict != "not known" and all(reported):
+            holding = [several if " more than " in each else eval(each, {}, names) for each in proof.conditions]
+            if proof.verdict != "not known" and all(holding):
                 assert verdicts[proof.array] == proof.verdict, f"seed {seed}"
                 proven += 1
     assert proven > (20 if FULL else 2)
