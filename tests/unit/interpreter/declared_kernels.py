@@ -1,0 +1,194 @@
+"""Small kernels for the operations that no kernel of the galleries runs, each ready to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+from tests.unit.interpreter import test_atomics, test_bulk, test_clc, test_device_descriptors, test_tensormaps
+from tests.unit.interpreter.small_texts import pointers, pointers2, run
+from tests.unit.interpreter.test_tensor_memory import REDUCE
+from tests.unit.transforms.nvidia import test_lowered_instructions
+from tlx_xdsl.runtime.interpret import interpret, interpret_text
+
+HOPPER = {"target": "sm_90a", "jobs": 1}
+BLACKWELL = {"target": "sm_100a", "jobs": 1}
+PAIR = {"cluster": (2, 1, 1), **HOPPER}
+
+
+@tlx_xdsl.jit
+def hints(x_desc, x_ptr, y_ptr):
+    """What moves no data: prefetches, remarks on layouts, and the dependencies of grids."""
+    tlx.async_descriptor_prefetch_tensor(x_desc, [0, 0])
+    tlx.prefetch(x_desc, tensormap=True)
+    tlx.prefetch(x_ptr)
+    tl.extra.cuda.gdc_wait()
+    i = tl.arange(0, 128)
+    x = tl.load(x_ptr + i, volatile=True)
+    tlx.dump_layout(x)
+    tlx.assert_same_layout(x, x + 1)
+    tl.device_assert(i >= 0, "never")
+    tl.store(y_ptr + i, x)
+    tl.extra.cuda.gdc_launch_dependents()
+
+
+def _hints(stage: str) -> None:
+    x, y = np.ones((8, 16), np.float32), np.zeros(128, np.float32)
+    described = tlx_xdsl.TensorDescriptor.from_tensor(x, [8, 16])
+    interpret(hints, 1, described, x.ravel(), y, stage=stage, **HOPPER)
+
+
+def _bulk(stage: str) -> None:
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    interpret(test_bulk.double, 1, x, y, 512, 0, 512, "", stage=stage, **HOPPER)
+
+
+def _launch_control(stage: str) -> None:
+    times, owners = np.zeros(4, np.int32), np.zeros(4, np.int32)
+    interpret(test_clc.count, 4, times, owners, 4, stage=stage, **BLACKWELL)
+
+
+def _device_descriptors(stage: str) -> None:
+    x = np.zeros((70, 56), np.float16)
+    interpret(test_device_descriptors.through, 1, x, x.copy(), 70, 50, 56, "memory", stage=stage, **HOPPER)
+
+
+def _votes(stage: str) -> None:
+    if stage == "ttgir":
+        x, _ = test_lowered_instructions.voters()
+        interpret(test_lowered_instructions.votes, 1, x, np.zeros(257, np.int32), stage=stage, **HOPPER)
+
+
+def _small_things(stage: str) -> None:
+    x, out = np.arange(64, dtype=np.float32), np.full(1, -1, np.int64)
+    interpret(test_lowered_instructions.small_things, 1, x, x.copy(), out, stage=stage, **HOPPER)
+
+
+def _warp_barrier(stage: str) -> None:
+    x = np.arange(128, dtype=np.float32)
+    interpret(test_lowered_instructions.warp_barrier, 1, x, x.copy(), 1, stage=stage, **HOPPER)
+
+
+def _lock(stage: str) -> None:
+    interpret(test_atomics.lock_kernel, 3, np.zeros(1, np.int32), np.zeros(1, np.int32), 3, stage=stage, jobs=1)
+
+
+KERNELS: dict[str, Callable[[str], None]] = {
+    "bulk copies": _bulk,
+    "descriptors on the device": _device_descriptors,
+    "hints": _hints,
+    "launch control": _launch_control,
+    "lock": _lock,
+    "small things": _small_things,
+    "votes": _votes,
+    "warp barrier": _warp_barrier,
+}
+"""Kernels in TLX, which run at each stage."""
+
+
+# Texts ---------------------------------------------------------------------------------------------------------------
+
+
+def _text(arguments: str, body: str, *values: Any, **options: Any) -> Callable[[], None]:
+    """What runs a text; arrays are copied, so that it can run again."""
+    return lambda: run(arguments, body, [np.array(value) for value in values], **options)
+
+
+BAR, TILE = "!ttg.memdesc<1xi64, #s, #smem, mutable>", "!ttg.memdesc<64xf32, #s, #smem, mutable>"
+FLOATS, INTS = "tensor<64xf32, #b>", "tensor<64xi32, #b>"
+SCATTERED = (
+    pointers("x", "f32", 64, "xs") + pointers("at", "i32", 64, "is") + pointers("y", "f32", 64, "ys")
+    + f"""
+    %v = tt.load %xs : tensor<64x!tt.ptr<f32>, #b>
+    %i = tt.load %is : tensor<64x!tt.ptr<i32>, #b>
+    %buf = ttg.local_alloc %v : ({FLOATS}) -> {TILE}
+    ttg.local_scatter %buf[%i], %v {{axis = 0 : i32}} : {TILE}, {INTS}, {FLOATS}
+    %o = ttg.local_atomic_scatter_rmw fadd, %buf[%i], %v {{axis = 0 : i32}} : ({TILE}, {FLOATS}, {INTS}) -> {FLOATS}
+    ttg.local_barrier
+    gpu.barrier
+    %r = ttg.local_gather %buf[%i] {{axis = 0 : i32}} : {TILE}, {INTS} -> {FLOATS}
+    tt.store %ys, %r : tensor<64x!tt.ptr<f32>, #b>"""
+)  # fmt: skip
+COPIED = pointers("x", "f32", 64, "xs") + f"""
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %buf = ttg.local_alloc : () -> {TILE}
+    %bar = ttg.local_alloc : () -> {BAR}
+    ttng.init_barrier %bar, 128 : {BAR}
+    %t = ttg.async_copy_global_to_local %xs, %buf : tensor<64x!tt.ptr<f32>, #b> -> <64xf32, #s, #smem, mutable>
+    ttng.async_copy_mbarrier_arrive %bar {{noIncrement}} : {BAR}
+    ttng.wait_barrier %bar, %zero : {BAR}
+    %r = ttg.local_load %buf : {TILE} -> {FLOATS}
+    ttng.inval_barrier %bar : {BAR}
+    ttg.local_dealloc %buf : {TILE}"""  # fmt: skip
+THREADS = """
+    %yes = nvvm.elect.sync -> i1
+    nvvm.setmaxregister decrease 24
+    nvvm.griddepcontrol wait
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    %ten = arith.constant 10 : i32
+    %c = arith.cmpi slt, %n, %ten : i32
+    llvm.intr.assume %c : i1
+    %x = arith.constant 1.0 : f32
+    %s = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, symbol = "__nv_sinf"} : (f32) -> f32
+    ttg.warp_specialize()
+    default {
+      %i = arith.constant 1 : i32
+      %j = arith.constant 2 : i32
+      %t = arith.constant 256 : i32
+      ttg.inline_asm "bar.sync 3;" {constraints = "", pure = false} : () -> ()
+      nvvm.barrier
+      nvvm.barrier id = %i number_of_threads = %t
+      nvvm.barrier.arrive id = %j number_of_threads = %t
+      ttg.warp_yield
+    }
+    partition0() num_warps(4) {
+      %i = arith.constant 1 : i32
+      %j = arith.constant 2 : i32
+      %t = arith.constant 256 : i32
+      ttg.inline_asm "bar.sync 3;" {constraints = "", pure = false} : () -> ()
+      nvvm.barrier id = %i number_of_threads = %t
+      nvvm.barrier id = %j number_of_threads = %t
+      ttg.warp_return
+    } : () -> ()"""
+CLUSTER = """
+    ttng.fence_mbarrier_init_release_cluster
+    nvvm.fence.mbarrier.init
+    ttng.cluster_barrier {relaxed = true}
+    ttng.cluster_barrier
+    ttng.cluster_arrive {relaxed = 1 : i1}
+    ttng.cluster_wait
+    ttng.cluster_arrive {relaxed = 0 : i1}
+    ttng.cluster_wait
+    nvvm.cluster.arrive.relaxed
+    nvvm.cluster.wait
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    %a = ttng.clc_try_cancel_sync : tensor<2xi64, #b>
+    %last = ttng.clc_is_canceled %a : tensor<2xi64, #b> -> i1"""
+
+_rows = np.arange(64, dtype=np.float32)
+
+TEXTS: dict[str, Callable[[], None]] = {
+    "gather and scatter": _text(
+        "%x: !tt.ptr<f32>, %at: !tt.ptr<i32>, %y: !tt.ptr<f32>", SCATTERED, _rows, np.arange(64, dtype=np.int32), _rows
+    ),
+    "copies that arrive": _text("%x: !tt.ptr<f32>", COPIED, _rows),
+    "threads": _text("%n: i32", THREADS, 9),
+    "cluster": _text("", CLUSTER, grid=(2,), cluster=(2, 1, 1)),
+    "tensor maps": _text(
+        test_tensormaps.POINTERS, test_tensormaps.CREATE + test_tensormaps.FENCE + test_tensormaps.LOAD,
+        np.ones((12, 64), np.float32), np.ones((8, 32), np.float32),
+    ),
+    "tensor memory": lambda: interpret_text(
+        REDUCE.format(attributes="redOp = #ttng.redOp<min>"), 1,
+        [np.ones((128, 8), np.float32), np.zeros(128, np.float32)], jobs=1,
+    ),
+}  # fmt: skip
+"""Kernels as texts, for what passes and stock write."""
+assert pointers2 is not None

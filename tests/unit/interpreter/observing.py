@@ -1,0 +1,595 @@
+"""What operations really do while the interpreter runs them, next to what they declare (`dialects/base/effects.py`).
+
+A `Recorder` looks on at the few functions by which operations reach memory, barriers and other tasks: it wraps them
+while it is active, so that the interpreter needs nothing for it. It attributes an access to the operation that runs, or
+to that whose asynchronous part takes effect, and to the operands that refer to the bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects.base.effects import Group, Kind, Proxy, Space, Sync, accesses_of, effects_of, space_of, sync_of
+from tlx_xdsl.interpreter.clocks import Clock
+from tlx_xdsl.interpreter.descriptor import Descriptor
+from tlx_xdsl.interpreter.engine import Queue, Transfer
+from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.machine import Cluster, Task
+from tlx_xdsl.interpreter.mbarrier import Mbarrier, NamedBarrier
+from tlx_xdsl.interpreter.memory import Memory, View
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.races import Actor
+from tlx_xdsl.interpreter.registry import Kind as RunKind
+
+GROUPS = {
+    "TMA store": Group.BULK, "cp.async": Group.CP_ASYNC, "wgmma": Group.WGMMA, "tcgen05 operation": Group.TCGEN05,
+}  # fmt: skip
+"""The group that reports the end of asynchronous operations, by the kind of their queue."""
+TENSOR_CORES = ("wgmma", "tcgen05 operation")
+"""The queues of tensor cores."""
+DATA = Kind.READ | Kind.WRITE
+"""Accesses to data, which have a proxy and an end."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An access of one kind to the memory of an operand: one that is declared, or one that was made."""
+
+    operand: str
+    kind: Kind
+    """One flag."""
+    space: Space | None = None
+    proxy: Proxy | None = None
+    """None where it is not observed; of data only."""
+    end: str | Group | None = None
+    """The mbarrier operand or the group that reports its end; of data only."""
+    cluster: bool = False
+    has_end: bool = True
+    """Whether the end is observed."""
+
+    def __str__(self) -> str:
+        parts = [str(self.kind.name), f"'{self.operand}'", "" if self.space is None else self.space.name]
+        parts += ["" if self.proxy is None else self.proxy.name, f"until {self.end}" if self.has_end else ""]
+        return " ".join(part for part in (*parts, "of other CTAs" if self.cluster else "") if part)
+
+    def allows(self, made: Item) -> bool:
+        """Whether this declaration covers what was made."""
+        return (
+            self.operand == made.operand
+            and self.kind == made.kind
+            and (self.space == made.space or (self.space, made.space) == (Space.CLUSTER, Space.SHARED))
+            and made.proxy in (None, self.proxy)
+            and (self.end == made.end or not made.has_end)
+            and self.cluster >= made.cluster
+        )
+
+    def is_made_by(self, made: Item) -> bool:
+        """Whether an access is just what is declared, where that promises less."""
+        is_whole = made.has_end or made.kind not in DATA
+        return self.allows(made) and is_whole and self.space == made.space and self.cluster == made.cluster
+
+
+def declares(class_: type[Operation]) -> bool:
+    """Whether operations of a class declare effects."""
+    return hasattr(class_, "EFFECTS") or hasattr(class_, "effects")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What an operation declares, with one item for each flag."""
+
+    items: frozenset[Item] | None
+    """None where it may access anything."""
+    sync: Sync
+
+
+def declared(op: Operation) -> Declaration:
+    """The declaration of an operation."""
+    accesses, sync = accesses_of(op), sync_of(op) & ~Sync.ORDERED
+    if accesses is None:
+        return Declaration(None, sync)
+    items: set[Item] = set()
+    for access in effects_of(op).accesses or ():
+        if Kind.ALLOC in access.kind:
+            items.add(Item(access.operand, Kind.ALLOC, has_end=False))
+    for access in accesses:
+        for flag in access.kind:
+            if flag is Kind.ALLOC:
+                continue
+            is_data = flag in DATA
+            for name in names_of(op)[access.value]:
+                items.add(
+                    Item(
+                        name, flag, access.space, access.proxy if is_data else None,
+                        access.completes_on if is_data else None, access.cluster, is_data,
+                    )
+                )  # fmt: skip
+    return Declaration(frozenset(items), sync)
+
+
+@functools.lru_cache(maxsize=4096)
+def names_of(op: Operation) -> dict[Any, list[str]]:
+    """The names of each operand and result in the definition of an operation."""
+    names: dict[Any, list[str]] = defaultdict(list)
+    definition = type(op).get_irdl_definition()  # pyright: ignore
+    for name, _ in (*definition.operands, *definition.results):
+        value = getattr(op, name)
+        for each in () if value is None else value if isinstance(value, tuple) else (value,):
+            names[each].append(name)
+    return names
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access to bytes, before it is known through which operand."""
+
+    kind: Kind
+    at: Any
+    """A `View`, an address in global memory, or an `Mbarrier`."""
+    proxy: Proxy | None = None
+    is_moved: bool = True
+    """Whether data is read or written; else the access is only checked against others."""
+    ends: str | Group | None = None
+
+
+@dataclass(eq=False)
+class Frame:
+    """One execution of an operation, until it and what it has started are over."""
+
+    op: Operation
+    task: Task
+    operands: tuple[Any, ...]
+    touches: dict[Any, Touch] = field(default_factory=dict)
+    sync: Sync = Sync.NONE
+    transfers: dict[Transfer, dict[Any, Touch]] = field(default_factory=dict)
+    proxies: dict[Queue, Proxy] = field(default_factory=dict)
+    issues: bool = False
+    """Whether it has started something asynchronous."""
+    waits: set[Queue] = field(default_factory=set)
+    """What the operation itself waits for."""
+    barriers: dict[View, bool] = field(default_factory=dict)
+    results: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Where what operations of a class have made differs from what they declare."""
+
+    op: str
+    what: str
+    """An `Item`, or a flag of `Sync`."""
+    is_declared: bool
+    """Whether it is declared and was never made; else it was made and is not declared."""
+
+    def __str__(self) -> str:
+        return f"{self.op} {'declares, and never makes' if self.is_declared else 'makes, and does not declare'}: {self.what}"
+
+
+@dataclass
+class Made:
+    """What operations with one declaration have made in all runs."""
+
+    items: set[Item] = field(default_factory=set)
+    sync: Sync = Sync.NONE
+
+
+class Recorder:
+    """What operations have made."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[type[Operation], Declaration], Made] = defaultdict(Made)
+        self.ran: set[type[Operation]] = set()
+        self.stray: set[str] = set()
+        """Accesses outside of any operation."""
+        self._declarations: dict[Operation, Declaration] = {}
+        self._frames: list[Frame] = []
+        self._moving: list[tuple[Frame, Transfer]] = []
+        self._frame_of: dict[Transfer, Frame] = {}
+        self._quiet = 0
+        self.is_exclusive = False
+        """Whether other processes are kept from global memory."""
+
+    def findings(self) -> set[Finding]:
+        """Where what was made differs from what is declared; an operation that may do anything need not do it."""
+        found: set[Finding] = set()
+        for (class_, declaration), made in self.made.items():
+            wrong, missing = made.sync & ~declaration.sync, declaration.sync & ~made.sync
+            found.update(Finding(class_.name, str(flag.name), False) for flag in wrong)
+            if declaration.items is None:
+                continue
+            found.update(Finding(class_.name, str(flag.name), True) for flag in missing)
+            for item in made.items:
+                if not any(each.allows(item) for each in declaration.items):
+                    found.add(Finding(class_.name, str(item), False))
+            for each in declaration.items:
+                if not any(each.is_made_by(item) for item in made.items):
+                    found.add(Finding(class_.name, str(each), True))
+        return found
+
+    # Where accesses come from -----------------------------------------------------------------------------------------
+
+    def planned(self, op: Operation, kind: RunKind, run: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs `op` in a frame of its own."""
+        if op.regions or op.name == "tt.call":
+            return run
+        if kind == RunKind.PURE:
+            if not declares(type(op)):
+                return run
+
+            def pure(*operands: Any) -> Any:
+                self.ran.add(type(op))
+                return run(*operands)
+
+            return pure
+
+        def inside(frame: Frame, ready: Callable[[], bool]) -> Callable[[], bool]:
+            def asked() -> bool:
+                with self._inside(frame):
+                    return ready()
+
+            return asked
+
+        def effect(task: Task, *operands: Any) -> Any:
+            frame = Frame(op, task, operands)
+            with self._inside(frame):
+                result = run(task, *operands)
+            self._finish(frame, result)
+            return result
+
+        def step(task: Task, *operands: Any) -> Iterator[Any]:
+            frame = Frame(op, task, operands)
+            with self._inside(frame):
+                coroutine = run(task, *operands)
+            while True:
+                try:
+                    with self._inside(frame):
+                        waiting = next(coroutine)
+                except StopIteration as end:
+                    self._finish(frame, end.value)
+                    return end.value
+                yield waiting and replace(waiting, ready=inside(frame, waiting.ready))
+
+        return effect if kind == RunKind.EFFECT else step
+
+    @contextmanager
+    def _inside(self, frame: Frame) -> Iterator[None]:
+        self._frames.append(frame)
+        try:
+            yield
+        finally:
+            self._frames.pop()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an operation runs."""
+        return bool(self._frames)
+
+    def complete(self, transfer: Transfer, complete: Callable[[Transfer], None]) -> None:
+        """Let an asynchronous operation take effect."""
+        frame = self._frame_of.pop(transfer)
+        self._moving.append((frame, transfer))
+        try:
+            with self._inside(frame):
+                complete(transfer)
+        finally:
+            self._moving.pop()
+        self._finish_transfer(frame, transfer)
+
+    def issue(self, transfer: Transfer) -> None:
+        """Note an asynchronous operation of the one that runs."""
+        frame = self._frames[-1]
+        frame.transfers[transfer] = {}
+        frame.issues = True
+        self._frame_of[transfer] = frame
+
+    def touch(self, kind: Kind, at: Any, **rest: Any) -> None:
+        """Note an access of what runs."""
+        if self._quiet:
+            return
+        if not self._frames:
+            self.stray.add(f"{kind} {at}")
+            return
+        frame = self._frames[-1]
+        moving = self._moving[-1] if self._moving else None
+        touches = frame.touches if moving is None or moving[0] is not frame else frame.transfers[moving[1]]
+        touch = Touch(kind, at, **rest)
+        touches[kind, at if isinstance(at, int) else id(at), touch.is_moved] = touch
+        if self.is_exclusive and isinstance(at, int):
+            touches[Kind.ATOMIC, at, True] = Touch(Kind.ATOMIC, at)
+
+    def announce(self, kind: Kind, view: View, actor: Actor) -> None:
+        """Note an access that is checked for races; `actor` says through which proxy it goes."""
+        queue = actor.queue
+        proxy = Proxy.ASYNC if actor.is_async else Proxy.GENERIC
+        if isinstance(queue, Queue):
+            if queue.kind in TENSOR_CORES and (actor.is_async or view.memory.name == "tensor memory"):
+                proxy = Proxy.TENSOR_CORE
+            self._frames[-1].proxies[queue] = proxy
+        frame = self._frames[-1]
+        frame.barriers[view] = view.address in view.memory.barriers
+        self.touch(kind, view, proxy=proxy, is_moved=False)
+
+    def order(self, sync: Sync) -> None:
+        """Note a synchronisation of what runs."""
+        if self._frames and not self._quiet:
+            self._frames[-1].sync |= sync
+
+    def wait(self, queue: Queue) -> None:
+        """Note that what runs waits for asynchronous operations."""
+        if self._frames:
+            self._frames[-1].waits.add(queue)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Note nothing meanwhile."""
+        self._quiet += 1
+        try:
+            yield
+        finally:
+            self._quiet -= 1
+
+    # What they come to ------------------------------------------------------------------------------------------------
+
+    def _finish(self, frame: Frame, result: Any) -> None:
+        frame.results = tuple(result) if len(frame.op.results) > 1 else (result,) if frame.op.results else ()
+        made = self._made(frame)
+        made.sync |= frame.sync
+        for touch in frame.touches.values():
+            if frame.issues and isinstance(touch.at, int):
+                # Whether the asynchronous operation will reach its addresses is looked at when it is issued.
+                continue
+            if touch.kind is Kind.WRITE and not touch.is_moved and frame.barriers[touch.at]:
+                ended = touch.at.address not in touch.at.memory.barriers
+                touch = replace(touch, kind=Kind.FREE) if ended else touch
+            made.items.update(self._items(frame, touch))
+
+    def _finish_transfer(self, frame: Frame, transfer: Transfer) -> None:
+        made = self._made(frame)
+        made.sync |= frame.sync
+        touches = frame.transfers.pop(transfer).values()
+        names = [name for touch in touches if touch.kind is Kind.COMPLETE for name, *_ in _operands(frame, touch.at)]
+        end = names[0] if names else None if transfer.queue in frame.waits else GROUPS.get(transfer.queue.kind)
+        for touch in touches:
+            proxy = frame.proxies.get(transfer.queue)
+            made.items.update(self._items(frame, replace(touch, ends=end, proxy=proxy)))
+
+    def _made(self, frame: Frame) -> Made:
+        op = frame.op
+        self.ran.add(type(op))
+        if (declaration := self._declarations.get(op)) is None:
+            declaration = self._declarations[op] = declared(op)
+        return self.made[type(op), declaration]
+
+    def _items(self, frame: Frame, touch: Touch) -> Iterator[Item]:
+        """The items of a touch, one for each operand that it may be made through."""
+        if touch.kind is Kind.ALLOC:
+            yield Item("result", Kind.ALLOC, has_end=False)
+            return
+        found = list(_operands(frame, touch.at)) or [("?", None, False)]
+        is_data = touch.kind in DATA
+        for name, space, cluster in found:
+            yield Item(
+                name, touch.kind, space, touch.proxy if is_data else None, touch.ends if is_data else None, cluster,
+                is_data and touch.is_moved,
+            )  # fmt: skip
+
+
+def _operands(frame: Frame, at: Any) -> Iterator[tuple[str, Space, bool]]:
+    """The operands and results through which bytes are reached, their space, and whether it is in another CTA."""
+    op = frame.op
+    names = names_of(op)
+    values = [*zip(op.operands, frame.operands, strict=True), *zip(op.results, frame.results, strict=False)]
+    addressed = [value for value, _ in values if space_of(value.type) is Space.GLOBAL]
+    for value, held in values:
+        found: tuple[Space, bool] | None = None
+        if isinstance(held, View):
+            found = _reaches(frame, held, at)
+        elif isinstance(at, int) and value in addressed and (len(addressed) == 1 or _holds(frame, held, at)):
+            found = Space.GLOBAL, False
+        if found is not None:
+            for name in names[value]:
+                yield name, *found
+
+
+def _reaches(frame: Frame, held: View, at: Any) -> tuple[Space, bool] | None:
+    rank = frame.task.block.rank
+    space = Space.TENSOR if held.memory.name == "tensor memory" else Space.SHARED
+    if space is Space.SHARED and held.memory.rank != rank:
+        space = Space.CLUSTER
+    if isinstance(at, View):
+        if at.memory.name == held.memory.name and at.footprint.overlaps(held.footprint):
+            return space, at.memory.rank != held.memory.rank
+    elif isinstance(at, Mbarrier) and space is not Space.TENSOR:
+        for block in frame.task.block.cluster.blocks:
+            if block.shared.barriers.get(held.address) is at:
+                return space, block.rank != held.memory.rank
+    return None
+
+
+def _holds(frame: Frame, held: Any, address: int) -> bool:
+    """Whether an operand is an address, or refers to the array that holds it."""
+    if isinstance(held, Descriptor):
+        memory = frame.task.block.cluster.launch.memory
+        return memory.find(held.address) is memory.find(address)
+    return bool((np.asarray(held) == address).any())
+
+
+class _WatchedCell:
+    """A cell of a view whose checks are noted."""
+
+    def __init__(self, recorder: Recorder, view: View, cell: Any):
+        self._recorder, self._view, self._cell = recorder, view, cell
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cell, name)
+
+    def read(self, actor: Actor, *rest: Any) -> None:
+        self._recorder.announce(Kind.READ, self._view, actor)
+        self._cell.read(actor, *rest)
+
+    def overwrite(self, actor: Actor, *rest: Any) -> None:
+        self._recorder.announce(Kind.WRITE, self._view, actor)
+        self._cell.overwrite(actor, *rest)
+
+    def end(self, actor: Actor, *rest: Any) -> None:
+        self._recorder.touch(Kind.FREE, self._view)
+        self._cell.end(actor, *rest)
+
+
+class _Released(dict[int, Clock]):
+    """What was released by address; something at each, so that every acquire and release is made."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, key: int, default: Any = None) -> Clock:
+        return super().get(key) or Clock()
+
+
+@contextmanager
+def recording() -> Iterator[Recorder]:
+    """Record what is planned and run meanwhile."""
+    recorder = Recorder()
+    with pytest.MonkeyPatch.context() as patch:
+        _watch(recorder, patch)
+        yield recorder
+
+
+def _watch(recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
+    def before(owner: type, name: str, note: Callable[..., Any]) -> None:
+        """Call `note` with the arguments of a method before it runs."""
+        method = getattr(owner, name)
+
+        @functools.wraps(method)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            note(*args, **kwargs)
+            return method(*args, **kwargs)
+
+        patch.setattr(owner, name, noted)
+
+    build, begin, issue, complete, cell = Planner.build, Cluster.begin, Cluster.issue, Transfer.complete, View.cell
+
+    def planned(planner: Planner, op: Operation) -> Any:
+        kind, run = build(planner, op)
+        return kind, recorder.planned(op, kind, run)
+
+    def issued(cluster: Cluster, *args: Any) -> Transfer:
+        transfer = issue(cluster, *args)
+        recorder.issue(transfer)
+        return transfer
+
+    def begun(cluster: Cluster, first: tuple[int, int, int]) -> None:
+        begin(cluster, first)
+        cluster.released = _Released()
+
+    patch.setattr(Planner, "build", planned)
+    patch.setattr(Cluster, "begin", begun)
+    patch.setattr(Cluster, "issue", issued)
+    patch.setattr(Transfer, "complete", lambda transfer: recorder.complete(transfer, complete))
+    patch.setattr(View, "cell", property(lambda view: _WatchedCell(recorder, view, cell.fget(view))))  # pyright: ignore
+    before(Task, "wait_for", lambda _task, queue, *_: recorder.wait(queue))
+    _watch_memory(recorder, patch, before)
+    _watch_order(recorder, patch, before)
+
+
+def _watch_memory(recorder: Recorder, patch: pytest.MonkeyPatch, before: Callable[..., None]) -> None:
+    touch = recorder.touch
+    for name in ("read", "raw"):
+        before(View, name, lambda view, *_: touch(Kind.READ, view))
+    for name in ("write", "write_raw"):
+        before(View, name, lambda view, *_: touch(Kind.WRITE, view))
+    def allocate(*_: Any, **__: Any) -> None:
+        # Arguments of a launch are placed, and buffers seen as others, outside of any operation with effects.
+        if recorder.is_running:
+            touch(Kind.ALLOC, None)
+
+    before(Memory, "allocate", allocate)
+    before(Memory, "family", allocate)
+    before(GlobalMemory, "add", allocate)
+
+    def first(addresses: Any, mask: Any) -> Iterator[int]:
+        """One of the addresses that are reached; the others are in the same operand."""
+        reached = np.asarray(addresses)
+        reached = reached if mask is None else reached[np.broadcast_to(mask, reached.shape)]
+        if reached.size:
+            yield int(reached.flat[0])
+
+    def load(_memory: GlobalMemory, _op: Operation, addresses: Any, _dtype: Any, mask: Any, *_: Any) -> None:
+        for address in first(addresses, mask):
+            touch(Kind.READ, address)
+
+    def store(_memory: GlobalMemory, _op: Operation, addresses: Any, _values: Any, _dtype: Any, mask: Any) -> None:
+        for address in first(addresses, mask):
+            touch(Kind.WRITE, address)
+
+    def whole(_memory: GlobalMemory, _op: Operation, address: int, _size: int, verb: str) -> None:
+        touch(Kind.READ if verb.endswith("load") else Kind.WRITE, address)
+
+    def window(desc: Descriptor, *_: Any) -> None:
+        # What reduces reads the window, and writes it.
+        if recorder.is_exclusive:
+            touch(Kind.READ, desc.address)
+
+    class Exclusive:
+        """Held for atomic operations."""
+
+        def __enter__(self) -> None:
+            recorder.is_exclusive = True
+
+        def __exit__(self, *_: object) -> None:
+            recorder.is_exclusive = False
+
+    made = GlobalMemory.__init__
+
+    def make(memory: GlobalMemory) -> None:
+        made(memory)
+        memory.exclusive = Exclusive()
+
+    patch.setattr(GlobalMemory, "__init__", make)
+    before(GlobalMemory, "load", load)
+    before(GlobalMemory, "store", store)
+    before(GlobalMemory, "bytes_at", whole)
+    before(Descriptor, "window", window)
+
+
+def _watch_order(recorder: Recorder, patch: pytest.MonkeyPatch, before: Callable[..., None]) -> None:
+    touch, order = recorder.touch, recorder.order
+    release_performed = Task.release_performed
+
+    def performed(task: Task) -> Any:
+        with recorder.quiet():
+            return release_performed(task)
+
+    patch.setattr(Task, "release_performed", performed)
+    before(Task, "release", lambda _task: order(Sync.RELEASE))
+    before(Task, "acquire", lambda *_: order(Sync.ACQUIRE))
+    before(Task, "fence", lambda _task: order(Sync.FENCE_PROXY))
+    before(Task, "fence_cluster", lambda _task, **_: order(Sync.FENCE))
+    before(NamedBarrier, "arrive", lambda *_: order(Sync.NAMED))
+    before(Mbarrier, "arrive", lambda barrier, *_: touch(Kind.ARRIVE, barrier))
+    before(Mbarrier, "arrive_later", lambda barrier, *_: touch(Kind.ARRIVE, barrier))
+    before(Mbarrier, "deliver", lambda barrier, *_: touch(Kind.COMPLETE, barrier))
+    before(Mbarrier, "pass_wait", lambda barrier, *_: (touch(Kind.WAIT, barrier), order(Sync.ACQUIRE)))
+    for name, sync in (("cluster_phase", Sync.CLUSTER), ("init_fences", Sync.FENCE)):
+        patch.setattr(Task, name, _noting(name, lambda sync=sync: order(sync)), raising=False)
+
+
+def _noting(name: str, note: Callable[[], None]) -> property:
+    """An attribute that calls `note` when it is set anew."""
+    hidden = f"_noted_{name}"
+
+    def set_(task: Task, value: Any) -> None:
+        if hidden in vars(task):
+            note()
+        vars(task)[hidden] = value
+
+    return property(lambda task: vars(task)[hidden], set_)
