@@ -60,7 +60,7 @@ def _derived_fake(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
             except Exception as error:
                 # torch acts on the types of such exceptions: they go on as they are.
                 error.add_note(
-                    f"'{name}' was run on tensors without data, to learn what its outputs are like; "
+                    f"'{name}' was run on tensors without data, to find out what its outputs are like; "
                     "tlx_xdsl.torch.op(..., fake=...) takes a function that says it"
                 )
                 raise

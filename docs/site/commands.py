@@ -16,7 +16,7 @@ COLUMNS = "100"
 
 def commands() -> list[str]:
     """The commands of `tlx`, in the order of its help."""
-    return list(tlx._COMMANDS)
+    return list(tlx.COMMANDS)
 
 
 def help_of(program: str, main: Callable[[Sequence[str]], int], *arguments: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator
+from types import ModuleType
 
 from xdsl.passes import ModulePass
 
@@ -69,9 +71,17 @@ def _sections() -> Iterator[str]:
             yield f"### `{name}` {{ #{name} }}\n"
             yield f"**{doc_of(cls).splitlines()[0]}**\n"
             yield f"{as_markdown(without_own_name(module_of(cls), name))}\n"
+            yield from _topics(cls)
             if options := _options(cls):
                 yield options
             yield _footer(name, cls, order, older.get(name, []))
+
+
+def _topics(cls: type[ModulePass]) -> Iterator[str]:
+    """The modules whose patterns a pass applies."""
+    for topic in vars(inspect.getmodule(cls)).values():
+        if isinstance(topic, ModuleType) and topic.__name__.startswith("tlx_xdsl.transforms."):
+            yield f"**`{topic.__name__.rpartition('.')[2]}`**\n\n{as_markdown(doc_of(topic))}\n"
 
 
 def _options(cls: type[ModulePass]) -> str:

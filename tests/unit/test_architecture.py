@@ -56,12 +56,10 @@ EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
 
 ALIASES = {
     PACKAGE / "analysis" / "program_address" / "__init__.py",
-    PACKAGE / "runtime" / "autotune.py",
-    PACKAGE / "runtime" / "bound.py",
-    PACKAGE / "runtime" / "cuda_driver.py",
-    PACKAGE / "runtime" / "launcher.py",
-    PACKAGE / "runtime" / "stand_in_driver.py",
-    PACKAGE / "runtime" / "tensor_descriptor.py",
+    *(
+        PACKAGE / "runtime" / f"{name}.py"
+        for name in ("autotune", "bound", "cuda_driver", "launcher", "stand_in_driver", "tensor_descriptor")
+    ),
     PACKAGE / "runtime" / "triton_kernel.py",
 }
 """Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
@@ -102,13 +100,19 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, which several tests walk."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and absolute dotted name of all that a file imports, wherever in the file the import stands.
 
     `from a import b` yields `a.b`: what follows the module's name does no harm below.
     """
     own_package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         match node:
             case ast.Import(names=names):
                 yield from ((node.lineno, alias.name) for alias in names)
@@ -168,7 +172,7 @@ def test_every_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("path", sorted(ALIASES), ids=str)
 def test_an_alias_only_imports(path: Path):
-    _docstring, *statements = ast.parse(path.read_text(encoding="utf-8")).body
+    _docstring, *statements = parsed(path).body
     match statements:
         case [ast.ImportFrom(names=[ast.alias(name="*")])]:
             pass
@@ -370,6 +374,6 @@ def test_every_python_file_says_what_it_is():
     silent = [
         str(path.relative_to(ROOT))
         for path in repository_files()
-        if path.suffix == ".py" and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if path.suffix == ".py" and not ast.get_docstring(parsed(path))
     ]
     assert silent == []

@@ -82,7 +82,7 @@ def test_finding_a_race():
     right = {key for key, said in defined["found"].items() if said.startswith("no fault")}
     assert right == {("none", order) for order in ("round-robin", "random", "adversarial")}
     parts = {name: text for (name, order), text in defined["found"].items() if order == "adversarial"}
-    assert "nothing orders it behind the TMA load" in parts["does not wait for the tile"]
+    assert "nothing orders it after the TMA load" in parts["does not wait for the tile"]
     assert "too many arrivals on 'full[0]'" in parts["does not wait for a free buffer"]
     assert "without a proxy fence" in parts["no fence between the store to shared memory and TMA"]
     assert "deadlock" in parts["never says that a buffer is free"]

@@ -22,7 +22,6 @@ from tlx_xdsl.addresses.model import (
     TensorBounds,
 )
 from tlx_xdsl.addresses.regularity import Alignments, dimensions_of, lane_range, run_of_block
-from tlx_xdsl.addresses.tensor_rules import pointee_bytes, shape_of
 from tlx_xdsl.addresses.values import (
     NO_CONDITIONS,
     Conditions,
@@ -32,6 +31,7 @@ from tlx_xdsl.addresses.values import (
     State,
 )
 from tlx_xdsl.addresses.walk import Visit
+from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.layouts.encodings import Ints
 

@@ -7,21 +7,18 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses import arith_rules, tensor_rules
 from tlx_xdsl.addresses.accesses import READERS, access_of
-from tlx_xdsl.addresses.arithmetic import Arithmetic, bits_of, is_pointer
 from tlx_xdsl.addresses.bounds import Bounds, learn
 from tlx_xdsl.addresses.forms import Argument, Atom, Extent, Form
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
+from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
 from tlx_xdsl.addresses.regularity import Alignments
 from tlx_xdsl.addresses.values import ANYTHING, Descriptor, Other, Pointer, State
 from tlx_xdsl.addresses.walk import Walk
+from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.types import TensorDescType
-
-RULE_BOOKS = (arith_rules, tensor_rules)
-"""What registers the rules."""
 
 
 def analyse_program_addresses(
@@ -53,7 +50,7 @@ class _Kernel:
     """One kernel."""
 
     def __init__(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], facts: LaunchFacts, *, strict: bool):
-        self.known = Arithmetic(Bounds(facts), strict=strict)
+        self.known = PolynomialDomain(Bounds(facts), strict=strict)
         arguments = function.body.blocks[0].args
         names = argument_names(arguments)
         self.walk = self._walk(function, functions, names)

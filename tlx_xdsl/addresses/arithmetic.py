@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import gcd
 
-from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.bounds import Bounds
@@ -37,29 +36,12 @@ from tlx_xdsl.addresses.values import (
     Pointer,
     State,
 )
-from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
-from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer, shape_of
 
 MOST_TERMS = 48
 """Products of a form above which it is given up, so that the time per operation has a bound."""
 MOST_CALLS = 12
 """Calls inside of each other above which a form is given up."""
-
-
-def bits_of(value: SSAValue) -> int | None:
-    """The width of an integer or of the integers of a tensor; None for other values."""
-    match scalar_type(value.type):
-        case IntegerType(width=width):
-            return width.data
-        case IndexType():
-            return 64
-        case _:
-            return None
-
-
-def is_pointer(value: SSAValue) -> bool:
-    """Whether it is a pointer, or a tensor of pointers."""
-    return isinstance(scalar_type(value.type), PointerType)
 
 
 def name_of(value: SSAValue) -> str:
@@ -115,7 +97,7 @@ class Arithmetic:
         """A number that only depends on `causes`."""
         bits = bits_of(value)
         assert bits is not None
-        if as_tensor(value.type) is None:
+        if not shape_of(value):
             causes = replace(causes, on_lanes=False)
         atom = Unknown(value, name_of(value), causes.on_pid, causes.on_memory, causes.on_lanes, bits)
         if interval is not None:

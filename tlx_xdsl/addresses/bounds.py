@@ -84,7 +84,7 @@ class Bounds:
         if (known := self._calls.get(call)) is not None:
             return known
         ranges = [self.of_form(argument) for argument in call.arguments]
-        result = self._calls[call] = _of_function(call.function, ranges)
+        result = self._calls[call] = range_of_call(call.function, ranges)
         return result
 
 
@@ -117,7 +117,8 @@ def learn(bounds: Bounds, promise: Guard) -> None:
             bounds.tighten(atom, Interval(low, high))
 
 
-def _of_function(function: str, ranges: list[Interval]) -> Interval:
+def range_of_call(function: str, ranges: list[Interval]) -> Interval:
+    """An interval that holds every value of a function, by those of its arguments."""
     left, right = ranges
     match function:
         case "floordiv" | "truncdiv" if right.low > 0:
@@ -137,8 +138,11 @@ def _of_function(function: str, ranges: list[Interval]) -> Interval:
             return Interval(0, 1)
         case "and" if left.low >= 0 or right.low >= 0:
             return Interval(0, min(side.high for side in ranges if side.low >= 0))
+        case "and" | "or" | "xor":
+            size = max(abs(number) for side in ranges for number in (side.low, side.high)).bit_length()
+            return Interval(0 if left.low >= 0 and right.low >= 0 else -(1 << size), (1 << size) - 1)
         case _:
-            # Quotients and bitwise functions of 64-bit numbers stay in 64 bits, where a divisor is not 0.
+            # Quotients of 64-bit numbers stay in 64 bits, where a divisor is not 0.
             bound = 1 << max(number.bit_length() for side in ranges for number in (side.low, side.high))
             return Interval(-bound, bound)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tlx_xdsl.addresses.forms import Call, Counter, Form, Lane, Pid, Unknown
-from tlx_xdsl.addresses.functions import PIECEWISE
 from tlx_xdsl.addresses.model import Classification
+from tlx_xdsl.analysis.integers.functions import PIECEWISE
 
 
 def first_unknown(form: Form) -> str | None:

@@ -20,8 +20,8 @@ from tlx_xdsl.addresses.forms import (
     Pid,
     Unknown,
 )
-from tlx_xdsl.addresses.functions import apply
 from tlx_xdsl.addresses.model import Access, DescriptorFacts, LaunchFacts
+from tlx_xdsl.analysis.integers.functions import COMPARISONS, apply
 from tlx_xdsl.layouts.encodings import Ints
 
 
@@ -80,16 +80,6 @@ def block(
         return None
 
 
-_COMPARE = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "==": np.equal,
-    "!=": np.not_equal,
-}
-
-
 def mask(
     access: Access,
     facts: LaunchFacts,
@@ -104,7 +94,7 @@ def mask(
     try:
         for guard in access.guards:
             sides = [value(side, access.shape, facts, program, counters) for side in (guard.left, guard.right)]
-            result = result & _COMPARE[guard.predicate](*sides)
+            result = result & COMPARISONS[guard.predicate](*sides)
     except NotANumber:
         return None
     return result

@@ -8,8 +8,8 @@ import numpy as np
 
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.forms import Atom, Call, Form
-from tlx_xdsl.addresses.functions import apply
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.analysis.integers.functions import apply
 
 MOST_TRIALS = 1 << 14
 """Combinations of values that are tried: as much time as a few operations take."""

@@ -12,6 +12,7 @@ from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_stat
 from tlx_xdsl.addresses.forms import Counter, Form
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Integer, State
+from tlx_xdsl.dialects.regions import edge_to
 
 if TYPE_CHECKING:
     from tlx_xdsl.addresses.walk import Walk
@@ -22,7 +23,8 @@ def enter_for(walk: Walk, op: scf.ForOp) -> Loop:
     known = walk.known
     counter = Counter(op, _counter_name(walk, op.body.block.args[0]))
     lower, upper, step = (walk.state(value) for value in (op.lb, op.ub, op.step))
-    index, *targets = op.body.block.args
+    body = op.body.block
+    index, entry, again = body.args[0], edge_to(op, body), edge_to(body.last_op, body)
     trips, conditions, variable = None, NO_CONDITIONS, None
     known.bounds.known[counter] = ENDLESS
     if isinstance(lower, Integer) and isinstance(upper, Integer) and isinstance(step, Integer):
@@ -41,11 +43,10 @@ def enter_for(walk: Walk, op: scf.ForOp) -> Loop:
     if variable is None:
         variable = known.state_of_unknown(index, causes_of([lower, upper, step]))
     walk.states[index] = variable
-    end = op.body.block.last_op
-    assert isinstance(end, scf.YieldOp)
+    targets = entry.inputs
     carried = Carried(walk, op, targets)
-    firsts = [walk.state(value) for value in op.iter_args]
-    nexts = [slice_state(walk, op.body.block, carried.states, value) for value in end.operands]
+    firsts = [walk.state(value) for value in entry.operands]
+    nexts = [slice_state(walk, body, carried.states, value) for value in again.operands]
     steps = [carried.step(target, after) for target, after in zip(targets, nexts, strict=True)]
     causes = carried.causes(firsts, nexts)
     states: list[State] = []
@@ -65,7 +66,7 @@ def for_results(walk: Walk, op: scf.ForOp, loop: Loop) -> None:
     """Set what is known about the results of a loop."""
     known = walk.known
     bounds = causes_of([walk.state(value) for value in (op.lb, op.ub, op.step)])
-    for result, initial, step, carried in zip(op.results, op.iter_args, loop.steps, loop.carried, strict=True):
+    for (initial, result), step, carried in zip(edge_to(op, op).pairs, loop.steps, loop.carried, strict=True):
         state, first = None, walk.state(initial)
         if step is not None and loop.trips is not None:
             state = grown(walk, result, first, step * loop.trips, carried, loop.conditions)

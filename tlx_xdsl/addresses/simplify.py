@@ -6,8 +6,8 @@ from math import gcd
 
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.forms import ONE, Call, Form
-from tlx_xdsl.addresses.functions import apply
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.analysis.integers.functions import apply
 
 
 class Simplifier:

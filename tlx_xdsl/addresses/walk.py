@@ -10,17 +10,16 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.addresses.arith_rules import chosen
-from tlx_xdsl.addresses.arithmetic import Arithmetic, causes_of
+from tlx_xdsl.addresses.arithmetic import causes_of
 from tlx_xdsl.addresses.carried import Loop
 from tlx_xdsl.addresses.forms import Counter, Form, Unknown
 from tlx_xdsl.addresses.loops import enter_for, for_results
 from tlx_xdsl.addresses.model import Guard
-from tlx_xdsl.addresses.rules import RULES
+from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
 from tlx_xdsl.addresses.values import (
     ANYTHING,
     Causes,
@@ -31,8 +30,10 @@ from tlx_xdsl.addresses.values import (
     State,
 )
 from tlx_xdsl.addresses.while_loops import enter_while
+from tlx_xdsl.analysis.integers.transfer import TRANSFER, transfer
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.llvm import AssumeOp
+from tlx_xdsl.dialects.regions import Edge, call_edges, edge_to, edges, incoming, region_edges
 
 MOST_CALLS = 32
 """Calls inside of each other above which callees are not walked: there may be no end."""
@@ -53,7 +54,7 @@ class Visit:
 class Walk:
     """What is known so far."""
 
-    known: Arithmetic
+    known: PolynomialDomain
     functions: dict[str, tt.FuncOp]
     accesses: tuple[type[Operation], ...]
     """The operations to report."""
@@ -140,14 +141,13 @@ class Walk:
 
     def computed(self, op: Operation, result: SSAValue, operands: Sequence[State]) -> State:
         """What is known about a result."""
-        rule = RULES.get(type(op))
-        state = None if rule is None else rule(self.known, op, operands)
+        state = transfer(self.known, op, operands)
         if state is not None:
             return state
         causes = causes_of(operands)
         if not _is_function(op):
             causes = ANYTHING
-        elif rule is None or op.regions or not op.operands:
+        elif type(op) not in TRANSFER or op.regions or not op.operands:
             # It may give each element another value.
             causes = causes.join(Causes(on_lanes=True))
         return self.known.state_of_unknown(result, causes)
@@ -157,6 +157,10 @@ class Walk:
         state = self.state(op.cond)
         if isinstance(state, Integer) and not (self._conditional or self._loops or self._calls):
             self.promises += () if state.conditions.bounds else state.guards
+
+    def _forward(self, edge: Edge) -> None:
+        for value, target in edge.pairs:
+            self.states[target] = self.state(value)
 
     def _forget(self, values: Iterable[SSAValue]) -> None:
         for value in values:
@@ -188,10 +192,7 @@ class Walk:
         loop = enter_while(self, op)
         with self._inside(loop):
             self.visit_block(op.before_region.block)
-            condition = op.before_region.block.last_op
-            assert isinstance(condition, scf.ConditionOp)
-            for value, target in zip(condition.args, op.after_region.block.args, strict=True):
-                self.states[target] = self.state(value)
+            self._forward(edge_to(op.before_region.block.last_op, op.after_region.block))
             with self._behind_condition():
                 self.visit_block(op.after_region.block)
         self._forget(op.results)
@@ -201,23 +202,18 @@ class Walk:
             for region in op.regions:
                 if region.blocks:
                     self.visit_block(region.block)
-        if not op.results:
-            return
-        ends = [region.block.last_op for region in op.regions]
         condition = self.state(op.cond)
-        for number, result in enumerate(op.results):
-            left, right = (self.state(end.operands[number]) for end in ends if end is not None)
-            state = chosen(self.known, result, condition, left, right)
+        for result, values in incoming(region_edges(op) or ()).items():
+            left, right = map(self.state, values)
+            state = self.known.choose(result, condition, left, right)
             if state is None:
                 state = self.known.state_of_unknown(result, causes_of([condition, left, right]))
             self.states[result] = state
 
     def _partitions(self, op: ttg.WarpSpecializeOp) -> None:
         self.visit_region(op.default_region)
-        partitions = op.partitions
-        for region in partitions.partition_regions:
-            for value, target in zip(partitions.explicit_captures, region.blocks[0].args, strict=True):
-                self.states[target] = self.state(value)
+        for region in op.partitions.partition_regions:
+            self._forward(edge_to(op.partitions, region.blocks[0]))
             self.visit_region(region)
         self._forget(op.results)
 
@@ -226,12 +222,11 @@ class Walk:
         if callee is None or not callee.body.blocks or len(self._calls) >= MOST_CALLS:
             self._forget(op.results)
             return
-        for value, target in zip(op.operands, callee.body.blocks[0].args, strict=True):
-            self.states[target] = self.state(value)
+        entry, *returns = call_edges(op, callee)
+        self._forward(entry)
         calls, self._calls = self._calls, (*self._calls, op)
         self.visit_region(callee.body)
         self._calls = calls
-        returns = [inner for block in callee.body.blocks for inner in block.ops if isinstance(inner, tt.ReturnOp)]
         for number, result in enumerate(op.results):
             states = [self.state(each.operands[number]) for each in returns]
             state = states[0] if len(states) == 1 else None
@@ -244,15 +239,16 @@ class Walk:
 def _arriving(region: Region) -> dict[Block, list[tuple[int, Sequence[SSAValue]]]]:
     """For each block the numbers of those that branch to it, and what they pass."""
     found: dict[Block, list[tuple[int, Sequence[SSAValue]]]] = {}
-    for number, block in enumerate(region.blocks):
-        match block.last_op:
-            case cf.BranchOp() as op:
-                found.setdefault(op.successor, []).append((number, op.arguments))
-            case cf.ConditionalBranchOp() as op:
-                found.setdefault(op.then_block, []).append((number, op.then_arguments))
-                found.setdefault(op.else_block, []).append((number, op.else_arguments))
-            case _:
-                pass
+    for number, end in ((number, block.last_op) for number, block in enumerate(region.blocks)):
+        if end is None or not end.successors:
+            continue
+        for edge in (leaving := edges(end)) or ():
+            if isinstance(edge.target, Block):
+                found.setdefault(edge.target, []).append((number, edge.operands))
+        if leaving is None:
+            # What an unknown branch passes is never seen.
+            for block in end.successors:
+                found.setdefault(block, []).append((len(region.blocks), ()))
     return found
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
-from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
 from tlx_xdsl.addresses.forms import Counter, Form
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Integer, State
+from tlx_xdsl.dialects.regions import edge_to
 
 if TYPE_CHECKING:
     from tlx_xdsl.addresses.walk import Walk
@@ -26,15 +26,14 @@ def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:
     counter = Counter(op, f"iteration_{walk.fresh()}")
     known.bounds.known[counter] = ENDLESS
     before, after = op.before_region.block, op.after_region.block
-    condition, end = before.last_op, after.last_op
+    condition = before.last_op
     assert isinstance(condition, scf.ConditionOp)
-    assert isinstance(end, scf.YieldOp)
-    targets, firsts = list(before.args), [walk.state(value) for value in op.arguments]
+    entry, onward, again = edge_to(op, before), edge_to(condition, after), edge_to(after.last_op, before)
+    targets, firsts = entry.inputs, [walk.state(value) for value in entry.operands]
     carried = Carried(walk, op, targets)
     test = slice_state(walk, before, carried.states, condition.condition)
-    passed = [slice_state(walk, before, carried.states, value) for value in condition.args]
-    behind: dict[SSAValue, State] = dict(zip(after.args, passed, strict=True))
-    nexts = [slice_state(walk, after, behind, value) for value in end.operands]
+    inner = {target: slice_state(walk, before, carried.states, value) for value, target in onward.pairs}
+    nexts = [slice_state(walk, after, inner, value) for value in again.operands]
     steps = [carried.step(target, state) for target, state in zip(targets, nexts, strict=True)]
     causes = carried.causes(firsts, nexts)
     limits = [

@@ -7,28 +7,32 @@ Three numbers per axis, all powers of two, about aligned groups of elements alon
 - `constancy`: in each group of so many elements all values are equal.
 
 They hold wherever the group lies along the other axes. A scalar has one axis with one element. The facts come from
-the arguments (`tt.divisibility`), from the kernel's promises (`tl.multiple_of` and its kin) and from arithmetic, for
-which `axis_rules.py` has the rules. Triton's own analysis of this name means the same by them, so that both agree on
-vectors.
+the arguments (`tt.divisibility`), from the kernel's assumptions (`tl.multiple_of` and its kin) and from arithmetic, for
+which `integers/axis_domain.py` has the transfer functions. Triton's own analysis of this name means the same by them,
+so that both agree on vectors.
 
 A value that goes round a loop, or comes from two branches, has what holds on every way. Such values begin as what
 arrives first and are weakened until nothing changes: each step divides a number by two, so that ends soon.
 
-Layouts are chosen by these facts; no result depends on them. So the rules may take indices as not negative.
+Layouts are chosen by these facts; no result depends on them. So the transfer functions may take indices as not
+negative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import gcd
 
-from xdsl.dialects import cf, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.analysis.axis_rules import RULES, AxisInfo, shape_of, unknown
-from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.analysis.integers.axis_domain import AxisDomain, AxisInfo, axes_of, unknown
+from tlx_xdsl.analysis.integers.transfer import transfer
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.regions import Edge, edges, incoming, region_edges
 
+_DOMAIN = AxisDomain()
 _HINTS = {"tt.contiguity": "contiguity", "tt.divisibility": "divisibility", "tt.constancy": "constancy"}
 
 
@@ -64,66 +68,41 @@ class _Analysis:
         return self._changed
 
     def _visit(self, op: Operation) -> None:
-        match op:
-            case scf.ForOp():
-                self._enter_loop(op)
-            case scf.WhileOp():
-                self._arrive(op.arguments, op.before_region.block.args)
-            case scf.YieldOp():
-                self._yield(op)
-            case scf.ConditionOp():
-                loop = op.parent_op()
-                assert isinstance(loop, scf.WhileOp)
-                self._arrive(op.args, loop.after_region.block.args)
-                self._arrive(op.args, loop.results)
-            case cf.BranchOp():
-                self._arrive(op.arguments, op.successor.args)
-            case cf.ConditionalBranchOp():
-                self._arrive(op.then_arguments, op.then_block.args)
-                self._arrive(op.else_arguments, op.else_block.args)
-            case ttg.WarpSpecializePartitionsOp():
-                for region in op.partition_regions:
-                    self._arrive(op.explicit_captures, region.blocks[0].args)
-            case scf.IfOp():
-                return
-            case _:
-                self._compute(op)
+        if isinstance(op, scf.ForOp):
+            bounds = [self._info(value).divisibility[0] for value in (op.lb, op.step)]
+            self.infos[op.body.block.args[0]] = AxisInfo((1,), (gcd(*bounds),), (1,))
+        leaving = edges(op)
+        for edge in leaving or ():
+            self._arrive(edge)
+        if leaving is None:
+            self._forget(argument for block in op.successors for argument in block.args)
+        self._compute(op)
 
     def _compute(self, op: Operation) -> None:
-        for block in (block for region in op.regions for block in region.blocks):
-            for argument in block.args:
-                self.infos.setdefault(argument, unknown(argument))
-        rule = RULES.get(type(op))
-        for result in op.results:
-            info = unknown(result) if rule is None else rule(op, [self._info(operand) for operand in op.operands])
-            self.infos[result] = _promised(op, info)
+        """Find out about what no edge defines: results of plain operations, and arguments that `op` computes."""
+        defined = incoming(region_edges(op) or ()) if op.regions else {}
+        self._forget(
+            argument
+            for region in op.regions
+            if region.blocks
+            for argument in region.blocks[0].args
+            if argument not in defined and argument not in self.infos
+        )
+        known = transfer(_DOMAIN, op, [self._info(operand) for operand in op.operands])
+        for result in (result for result in op.results if result not in defined):
+            self.infos[result] = _promised(op, known or unknown(result))
+
+    def _forget(self, values: Iterable[SSAValue]) -> None:
+        for value in values:
+            self.infos[value] = unknown(value)
 
     def _info(self, value: SSAValue) -> AxisInfo:
         """What is known about `value`; nothing before it was visited."""
         return self.infos.get(value) or unknown(value)
 
-    def _enter_loop(self, loop: scf.ForOp) -> None:
-        counter, *arguments = loop.body.block.args
-        bounds = [self._info(value).divisibility[0] for value in (loop.lb, loop.step)]
-        self.infos[counter] = AxisInfo((1,), (gcd(*bounds),), (1,))
-        self._arrive(loop.iter_args, arguments)
-        self._arrive(loop.iter_args, loop.results)
-
-    def _yield(self, op: scf.YieldOp) -> None:
-        match parent := op.parent_op():
-            case scf.ForOp():
-                self._arrive(op.operands, parent.body.block.args[1:])
-                self._arrive(op.operands, parent.results)
-            case scf.WhileOp():
-                self._arrive(op.operands, parent.before_region.block.args)
-            case scf.IfOp():
-                self._arrive(op.operands, parent.results)
-            case _:
-                return
-
-    def _arrive(self, values: Iterable[SSAValue], targets: Sequence[SSAValue]) -> None:
-        """Let `values` be among those that `targets` stand for."""
-        for value, target in zip(values, targets, strict=True):
+    def _arrive(self, edge: Edge) -> None:
+        """Let the forwarded operands be among those that define the inputs."""
+        for value, target in edge.pairs:
             arriving, known = self._info(value), self.infos.get(target)
             info = arriving if known is None else known.meet(arriving)
             if info != known:
@@ -138,6 +117,6 @@ def _promised(op: Operation, info: AxisInfo) -> AxisInfo:
         given = op.attributes.get(attribute)
         if isinstance(given, DenseIntOrFPElementsAttr):
             promised = [int(value) for value in given.get_values()]
-            if len(promised) == len(shape_of(op.results[0])):
+            if len(promised) == len(axes_of(op.results[0])):
                 numbers[name] = tuple(max(old, new & -new) for old, new in zip(numbers[name], promised, strict=True))
     return AxisInfo(**numbers, value=info.value)

@@ -108,5 +108,6 @@ class CarriedValues:
 def visible(op: Operation) -> Operation:
     """`op`, or the operation whose region it ends."""
     parent = op.parent_op()
-    is_end = parent is not None and not isinstance(parent, FuncOp) and op.has_trait(IsTerminator) and not op.successors
-    return parent if is_end else op
+    if parent is None or isinstance(parent, FuncOp) or op.successors or not op.has_trait(IsTerminator):
+        return op
+    return parent

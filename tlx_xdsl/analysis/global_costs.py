@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.axis_rules import AxisInfo
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, pointee_type, scalar_type

@@ -13,6 +13,7 @@ from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.module_target import module_target
 from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Proxy, accesses_of, effects_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.tensors import element_bits, pointee_type, scalar_type, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tt import FuncOp
@@ -26,30 +27,8 @@ from tlx_xdsl.text.diagnostics import source_location
 STMATRIX_CAPABILITY = 90
 """The first compute capability with stmatrix (PTX ISA, "stmatrix")."""
 
-_BY_HARDWARE: dict[type[Operation], tuple[tuple[str, str], ...]] = {
-    ttng.AsyncTMACopyGlobalToLocalOp: (("result", "TMA writes"),),
-    ttng.AsyncTMACopyLocalToGlobalOp: (("src", "TMA reads"),),
-    ttng.AsyncTMAGatherOp: (("result", "TMA writes"),),
-    ttng.AsyncTMAReduceOp: (("src", "TMA reads"),),
-    ttng.AsyncTMAScatterOp: (("src", "TMA reads"),),
-    ttng.TCGen5MMAOp: (("a", "tcgen05 reads A"), ("b", "tcgen05 reads B"), ("d", "tcgen05 accumulates")),
-    ttng.TCGen5MMAScaledOp: (
-        ("a", "tcgen05 reads A"),
-        ("b", "tcgen05 reads B"),
-        ("d", "tcgen05 accumulates"),
-        ("a_scale", "tcgen05 reads the scales of A"),
-        ("b_scale", "tcgen05 reads the scales of B"),
-    ),
-    ttng.TMEMCopyOp: (("src", "tcgen05.cp reads"), ("dst", "tcgen05.cp writes")),
-    ttng.TMEMLoadOp: (("src", "tcgen05.ld reads"),),
-    ttng.TMEMStoreOp: (("dst", "tcgen05.st writes"),),
-    ttng.WarpGroupDotOp: (("a", "wgmma reads A"), ("b", "wgmma reads B")),
-    ttg.LocalAtomicScatterRMWOp: (("dst", "atomics update"),),
-    ttg.LocalGatherOp: (("src", "a gather reads"),),
-    ttg.LocalScatterOp: (("dst", "a scatter writes"),),
-}
-"""Operands that are buffers, and what happens to them; the layouts of registers have no part in it, or the places
-depend on data."""
+_INPUTS = {"a": "A", "b": "B", "a_scale": "the scales of A", "b_scale": "the scales of B"}
+"""Names of the inputs of an MMA."""
 
 
 @dataclass(frozen=True)
@@ -175,9 +154,21 @@ def _accesses_of(op: Operation, operands: set[int]) -> Iterator[BufferAccess]:
         case ttg.AsyncCopyGlobalToLocalOp():
             yield BufferAccess(op, "threads copy (cp.async)", width_bits=_copy_width(op))
         case _:
-            for name, does in _BY_HARDWARE.get(type(op), ()):
-                if getattr(op, name) in mine:
-                    yield BufferAccess(op, does)
+            # The layouts of registers have no part in these, or the addresses depend on data.
+            for access in accesses_of(op) or ():
+                if access.value in mine and access.kind & (Kind.READ | Kind.WRITE):
+                    yield BufferAccess(op, _does(op, access))
+
+
+def _does(op: Operation, access: OperandAccess) -> str:
+    """Subject, verb and object: `tcgen05 reads A`."""
+    engine = effects_of(op).by
+    if engine.proxy is not Proxy.TENSOR_CORE:
+        both, operand = "update", ""
+    else:
+        both, operand = "accumulate", _INPUTS.get(access.operand, "")
+    verb = both if Kind.READ | Kind.WRITE in access.kind else "read" if Kind.READ in access.kind else "write"
+    return f"{engine.name} {verb}{'' if engine.name.endswith('s') else 's'} {operand}".rstrip()
 
 
 def _by_threads(op: Operation, buffer: SSAValue, tensor: SSAValue, *, store: bool) -> BufferAccess:

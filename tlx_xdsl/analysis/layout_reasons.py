@@ -20,7 +20,7 @@ from tlx_xdsl.analysis.carried_values import CarriedValues, visible
 from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout, num_warps_of
+from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
@@ -31,7 +31,6 @@ from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 from tlx_xdsl.text.diagnostics import source_location
 
-_ELEMENTWISE_DIALECTS = ("arith", "math")
 _GLOBAL_ACCESSES = (
     tt.LoadOp,
     tt.StoreOp,
@@ -240,7 +239,7 @@ def _ties_of(op: Operation, value: SSAValue) -> Iterator[tuple[str, SSAValue]]:
         return
     elif (words := _SIDES.get(type(op))) is not None:
         yield from _across(f"{words} by '{op.name}'{_line(op)}:", value, op.operands, op.results)
-    elif _is_elementwise(op):
+    elif is_elementwise(op):
         encoding = tensor_type(value.type).encoding
         for other in (*op.operands, *op.results):
             tensor = as_tensor(other.type)
@@ -255,14 +254,6 @@ def _across(
     for other in results if value in operands else operands:
         if isinstance(other.type, TensorType):
             yield words, other
-
-
-def _is_elementwise(op: Operation) -> bool:
-    return (
-        op.name.split(".")[0] in _ELEMENTWISE_DIALECTS
-        or op.has_trait(Elementwise, value_if_unregistered=False)
-        or op.has_trait(SameShapeAndLayout, value_if_unregistered=False)
-    )
 
 
 def _is_default(layout: Layout, type_: MemDescType) -> bool:

@@ -68,7 +68,7 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
 
 
 def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) -> bool:
-    """Whether the threads access memory of a space before they issue the next instruction, barriers excepted.
+    """Whether the threads access memory of a space before they issue the next instruction.
 
     `cp.async` belongs to their proxy (PTX ISA, "cp.async"); `st.async` counts for its mbarrier.
     """
@@ -77,7 +77,6 @@ def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) 
         and access.kind & kind
         and not access.is_async
         and not isinstance(access.completes_on, str)
-        and not isinstance(op, ttng.InitBarrierOp)
         for access in accesses_of(op) or ()
     )
 

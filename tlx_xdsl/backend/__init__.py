@@ -1,6 +1,6 @@
 """The backend: TTGIR text in, PTX and a device binary out, through the installed stock Triton.
 
-Importing this package imports neither Triton nor xDSL. `compile_ttgir` is the door; `stock_passes.py` is the
+Importing this package imports neither Triton nor xDSL. `compile_ttgir` is the entry point; `stock_passes.py` is the
 list of stock passes that our text goes through, worth reading from top to bottom.
 """
 

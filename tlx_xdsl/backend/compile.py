@@ -1,4 +1,4 @@
-"""The room's front door: text in, products out, errors located in the user's source."""
+"""The entry point: text in, products out, errors located in the user's source."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from tlx_xdsl.backend.client import CLIENT
 from tlx_xdsl.backend.errors import BackendError, BackendTimeoutError, OutOfResourcesError
 from tlx_xdsl.backend.locate import find_culprit, hints, intrinsic_of, place_of_call
+from tlx_xdsl.backend.module_text import ModuleText
 from tlx_xdsl.backend.options import BackendOptions, Isolation, UpTo
-from tlx_xdsl.backend.places import ModuleText
 from tlx_xdsl.backend.protocol import Request
 from tlx_xdsl.backend.result import BackendResult
 from tlx_xdsl.errors import SourceLocation
@@ -92,7 +92,7 @@ def _compile_here(text: str, options: BackendOptions, stages: UpTo, source_name:
 
 
 def _locate(error: BackendError, text: str, options: BackendOptions, source_name: str, *, may_try: bool) -> None:
-    """Give an error the place that stock Triton did not tell."""
+    """Give an error the location that stock Triton did not report."""
     module = ModuleText(text)
     kernel = module.place_of_function(source_name) or module.place_of_module(source_name)
     if isinstance(error, OutOfResourcesError):
@@ -130,7 +130,7 @@ def _culprit(
 
 
 class _Tries:
-    """Compiles variants of a module in workers, for a limited time; raises BackendTimeoutError behind it."""
+    """Compiles variants of a module in workers, for a limited time; raises BackendTimeoutError after it."""
 
     def __init__(self, options: BackendOptions, source_name: str):
         self.source_name = source_name
@@ -138,7 +138,7 @@ class _Tries:
         self._deadline = time.monotonic() + _LOCATING_SECONDS
 
     def fails_alike(self, text: str, error: BackendError) -> bool:
-        """Tell whether a text fails as another one did."""
+        """Return whether a text fails as another one did."""
         try:
             self._compile(text, "cubin")
         except BackendTimeoutError:

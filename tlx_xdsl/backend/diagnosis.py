@@ -19,7 +19,7 @@ import signal
 from dataclasses import dataclass
 
 from tlx_xdsl.backend.errors import BackendError
-from tlx_xdsl.backend.places import place_and_callers
+from tlx_xdsl.backend.module_text import location_and_callers
 from tlx_xdsl.backend.result import BackendWarning
 from tlx_xdsl.errors import SourceLocation
 
@@ -89,7 +89,7 @@ def find_warnings(log: str) -> tuple[BackendWarning, ...]:
     """Return the compiler's warnings, each once."""
     found: list[BackendWarning] = []
     for match in filter(None, map(_WARNING.match, log.splitlines())):
-        location, callers = place_and_callers(match["where"] or "") or (None, ())
+        location, callers = location_and_callers(match["where"] or "") or (None, ())
         found.append(BackendWarning(match["text"].strip(), location, notes=callers))
     return tuple(dict.fromkeys(found))
 
@@ -108,7 +108,7 @@ def how_it_ended(returncode: int) -> str:
 
 def _find_located(lines: list[str], index: int) -> Finding | None:
     if match := _LOCATED.match(lines[index]):
-        location, callers = place_and_callers(match["where"]) or (None, ())
+        location, callers = location_and_callers(match["where"]) or (None, ())
         text = match["text"]
         # Verifiers of layouts put the interesting half into a second sentence, on a line of its own.
         following = lines[index + 1] if index + 1 < len(lines) else ""

@@ -1,4 +1,4 @@
-"""The errors of the backend: one helpful line, with the whole captured log behind it."""
+"""The errors of the backend: one helpful line, with the whole captured log after it."""
 
 from __future__ import annotations
 

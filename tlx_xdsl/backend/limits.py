@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tlx_xdsl.backend.errors import OutOfResourcesError
+from tlx_xdsl.backend.module_text import ModuleText
 from tlx_xdsl.backend.options import BackendOptions
-from tlx_xdsl.backend.places import ModuleText
 from tlx_xdsl.backend.result import KernelMetadata
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.targets import Target, target_named
@@ -34,7 +34,7 @@ _REGISTER_BOUND = re.compile(r'"?ttg\.maxnreg"? = (\d+)')
 def check_resources(metadata: KernelMetadata, options: BackendOptions, ttgir: str) -> None:
     """Raise OutOfResourcesError if the kernel can never launch on the target of `options`.
 
-    `ttgir` is the module's text behind the stock passes, from which the largest buffers are named.
+    `ttgir` is the module's text after the stock passes, from which the largest buffers are named.
     """
     target = target_named(options.target)
     if metadata.shared > target.shared_bytes:

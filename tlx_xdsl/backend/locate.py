@@ -1,7 +1,7 @@
 """Finding the operation over which stock Triton failed where it does not say.
 
 An assertion in a verifier, or in LLVM, ends the process without naming a place. Yet MLIR goes through a module
-in order. So a sentinel, a line that is certain to be refused with an ordinary error, is put in front of
+in order. So a sentinel, a line that is certain to be refused with an ordinary error, is put before
 some operation: if stock still fails as it did, then it never came to the sentinel, and the culprit stands before
 it. Bisecting over the operations finds the culprit in a logarithmic number of tries.
 
@@ -21,11 +21,11 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
-from tlx_xdsl.backend.places import ModuleText, Statement
+from tlx_xdsl.backend.module_text import ModuleText, Statement
 from tlx_xdsl.errors import SourceLocation
 
 Fails = Callable[[str], bool]
-"""Tells whether stock Triton fails over a text in the way that is being looked into."""
+"""Returns whether stock Triton fails over a text in the way that is being looked into."""
 
 _NO_MLIR = "?"
 _NO_OPERATION = '"builtin.unrealized_conversion_cast"() : () -> ()'
@@ -40,7 +40,7 @@ _TENSOR = re.compile(r"(?<!\w)tensor<[^<>]*(?:<[^<>]*>[^<>]*)*>")
 
 
 def find_culprit(module: ModuleText, stage: str, message: str, fails: Fails, *, died: bool) -> Statement | None:
-    """Return the operation over which a compile without a located error failed; None if it can't be told.
+    """Return the operation over which a compile without a located error failed; None if it can't be found.
 
     `stage` and `message` are those of the failure; `died` says whether it ended the process.
     """
@@ -56,7 +56,7 @@ def find_culprit(module: ModuleText, stage: str, message: str, fails: Fails, *, 
 
 
 def hints(module: ModuleText, culprit: Statement) -> tuple[str, ...]:
-    """What to tell about an operation over which stock failed with words that help nobody."""
+    """The message for an operation over which stock failed with an unhelpful text."""
     return ("a tensor of this operation has no layout",) if _has_bare_tensor(module, culprit) else ()
 
 
@@ -111,7 +111,7 @@ def _bisect_groups(module: ModuleText, sentinel: str, fails: Fails) -> Statement
 
 
 def _last_before_failure(module: ModuleText, statements: Sequence[Statement], sentinel: str, fails: Fails) -> Statement:
-    """Return the last statement that a sentinel in front of it protects, given that one before the last does not."""
+    """Return the last statement that a sentinel before it protects, given that one before the last does not."""
     low, high = 0, len(statements) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -135,7 +135,7 @@ def _with_constraint(module: ModuleText, constraint: str) -> Statement | None:
 
 
 def _has_bare_tensor(module: ModuleText, operation: Statement) -> bool:
-    """Tell whether a type that an operation spells out is a tensor without a layout, where others have one."""
+    """Return whether a type that an operation spells out is a tensor without a layout, where others have one."""
     if "#ttg." not in module.text:
         return False
     return any("#" not in tensor for tensor in _TENSOR.findall(module.text_of(operation)))

@@ -1,7 +1,7 @@
 """What parent and worker say to each other, and how.
 
-A frame is a pickle behind its length in eight bytes. Pickle rather than JSON: both ends are the same package
-in the same Python, the products are bytes and frozen dataclasses, and nobody else can write to the two
+A frame is a pickle after its length in eight bytes. Pickle rather than JSON: both ends are the same package
+in the same Python, the products are bytes and frozen dataclasses, and no other process can write to the two
 private pipes. The pipes are descriptors of their own, because Triton, LLVM and ptxas print to 1 and 2 as they
 like.
 """
@@ -62,7 +62,7 @@ def send(descriptor: int, message: object) -> None:
 def receive(descriptor: int, deadline: float | None = None) -> object:
     """Read one frame.
 
-    `deadline` is a `time.monotonic()` time in seconds. Raises TimeoutError behind it, EOFError if the other
+    `deadline` is a `time.monotonic()` time in seconds. Raises TimeoutError after it, EOFError if the other
     end closes.
     """
     (length,) = _LENGTH.unpack(_read_exactly(descriptor, _LENGTH.size, deadline))

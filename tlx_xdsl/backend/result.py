@@ -37,7 +37,7 @@ class KernelMetadata:
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What ptxas spent, as `ptxas -v` tells it.
+    """What ptxas spent, as `ptxas -v` reports it.
 
     `registers` are those that a thread has at the launch; warp-specialised tasks then trade theirs. Spills and
     stack are in bytes per thread. `static_shared_bytes` is shared memory that the binary declares itself, beside
@@ -113,7 +113,7 @@ class BackendResult:
             f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>" for name, value in rows.items()
         )
         warnings = "".join(f"<pre>{escape(str(warning))}</pre>" for warning in self.warnings)
-        texts = {"TTGIR behind Triton's passes": self.ttgir, "LLVM IR": self.llir, "PTX": self.ptx}
+        texts = {"TTGIR after Triton's passes": self.ttgir, "LLVM IR": self.llir, "PTX": self.ptx}
         folded = "".join(
             f"<details><summary>{escape(name)}</summary><pre>{escape(text)}</pre></details>"
             for name, text in texts.items()

@@ -158,7 +158,7 @@ class _Compilation:
 
 
 def _is_plain(module: StockModule, text: str) -> bool:
-    """Tell whether a module is TTIR: nothing in it has a layout, a buffer or a barrier yet."""
+    """Return whether a module is TTIR: nothing in it has a layout, a buffer or a barrier yet."""
     return "#ttg." not in text and not any(name.startswith(("ttg.", "ttng.")) for name in module.operations())
 
 

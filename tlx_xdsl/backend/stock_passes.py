@@ -38,7 +38,7 @@ _DESCRIPTORS = (
 
 
 def runs_coalesce(module_text: str) -> bool:
-    """Tell whether stock `coalesce` runs on this module.
+    """Return whether stock `coalesce` runs on this module.
 
     It gives every global access a layout of its own, also one that has a matrix instruction's layout on purpose; then
     what lies between the two is computed twice. Modules with wgmma or tcgen05 come with their accesses coalesced

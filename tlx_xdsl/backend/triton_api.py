@@ -1,4 +1,4 @@
-"""The only place that touches Triton's untyped Python API; imported by the stages, never by the front door.
+"""The only place that touches Triton's untyped Python API; imported by the stages, never by `compile.py`.
 
 Two rules of stock Triton hold here. The MLIR context must outlive the module, so both live in one object.
 After the lowering to LLVM IR the module is a husk, of which some questions abort the process: ask before.

@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     for descriptor in (requests, responses):
         # A ptxas that outlives us must not keep the parent waiting for the end of the pipe.
         os.set_inheritable(descriptor, False)
-    # Dying is our business; a core dump of a process with LLVM in it is nobody's.
+    # Dying is our business; a core dump of a process with LLVM in it helps no user.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     # Now rather than with the first request, for the parent may have started us ahead of it.
     import_triton()

@@ -64,11 +64,11 @@ class WorkerProcess:
     def _process_environment(self) -> dict[str, str]:
         # The package may be importable only through what the caller did to sys.path.
         python_path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        # Stock leaves ptxas's temporary files behind when ptxas fails: in our directory they go with it.
+        # Stock leaves ptxas's temporary files there when ptxas fails: in our directory they go with it.
         return {**os.environ, "PYTHONPATH": python_path, "TMPDIR": str(self.directory)}
 
     def usable(self) -> bool:
-        """Tell whether it is alive and saw the environment that its parent has now."""
+        """Return whether it is alive and saw the environment that its parent has now."""
         return self.process.poll() is None and self._environment == _triton_environment()
 
     def submit(self, request: Request) -> None:
@@ -90,7 +90,7 @@ class WorkerProcess:
 
     def kill(self) -> int:
         """End the process, if it still runs, with the ptxas that it may wait for; return its exit code."""
-        # Once it was waited for, its number may belong to somebody else.
+        # Once it was waited for, its number may belong to another process.
         if self.process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)

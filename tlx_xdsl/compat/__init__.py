@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from tlx_xdsl.compat.installation import Installation, Mode
 
 NEEDS_TRITON = "it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)"
-"""What to tell somebody whose script imports Triton where there is none."""
+"""The note for a script that imports Triton where there is none."""
 
 __all__ = ["NEEDS_TRITON", "install", "installed", "is_installed", "reading", "uninstall"]
 
@@ -34,7 +34,7 @@ def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
 
     `mode` says what a launch does: `launch` runs on the GPU; `interpret` runs every kernel, plain ones too, in our
     interpreter, on tensors in the CPU's memory; `compile` makes cubins for `target` and runs nothing. The latter two
-    need no GPU: Triton is told of one of the kind `target`. Under `TRITON_INTERPRET=1` a `launch` interprets, too.
+    need no GPU: Triton sees one of the kind `target`. Under `TRITON_INTERPRET=1` a `launch` interprets, too.
 
     Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where
     another mode or target is installed already.

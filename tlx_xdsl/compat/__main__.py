@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tlx_xdsl.compat",
         description="Run a script that was written for Meta's TLX on stock Triton.",
-        epilog="What stands behind the script's name are its own arguments.",
+        epilog="What follows the script's name are its own arguments.",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--interpret", action="store_true", help="run kernels in the interpreter; needs no GPU")

@@ -139,7 +139,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
 
 
 class InterpreterWarning(UserWarning):
-    """What a kernel has left behind when its programs ended, or what our passes had to say of it."""
+    """What a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
 
 
 def _is_specialized(parameter: Any) -> bool:

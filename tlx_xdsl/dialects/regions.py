@@ -76,6 +76,15 @@ def region_edges(op: Operation) -> Edges | None:
     return found
 
 
+def edge_to(source: Operation | None, target: Block | Operation) -> Edge:
+    """Return the one edge from `source` to `target`.
+
+    Raises ValueError where there is none, or several.
+    """
+    (found,) = [edge for edge in (edges(source) if source else None) or () if edge.target is target]
+    return found
+
+
 def call_edges(call: tt.CallOp, callee: tt.FuncOp) -> Edges:
     """Return the edges of a call of `callee`, which has a body: into it, and from each return past the call."""
     entry = callee.body.blocks[0]

@@ -52,7 +52,7 @@ class Address:
 def encode(op: Operation, view: View, byte: int) -> int:
     """The number for a byte of the memory of `view`, in its family; as a signed number of 32 bits.
 
-    Raises Fault where there are more bytes or families than a number can tell apart.
+    Raises Fault where there are more bytes or families than a number can distinguish.
     """
     if byte >= 1 << _BYTES or view.family.number >= 1 << _FAMILIES:
         raise fault_at(

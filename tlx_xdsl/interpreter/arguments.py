@@ -35,7 +35,7 @@ def bind(function: tt.FuncOp, values: Sequence[Any], names: Sequence[str], memor
 
     A value is a numpy array (or what numpy takes without a copy, such as a torch tensor on the CPU) for a pointer, a
     number, or a tensor descriptor, with the fields of `tlx_xdsl.TensorDescriptor`. A descriptor also gives the
-    arguments behind it that hold its shape (i32) and strides (i64), where the function has them.
+    arguments after it that hold its shape (i32) and strides (i64), where the function has them.
     Raises TypeError for a value that does not fit its argument, and ValueError for a wrong number of them.
     """
     addresses = _place([_array_of(value) for value in values], names, memory)
@@ -116,7 +116,7 @@ def _number(value: Any, name: str, type_: Attribute) -> Any:
 
 
 ALIGNED = 16
-"""Bytes that the compiler may be told that a pointer is a multiple of."""
+"""Bytes that a signature may promise that a pointer is a multiple of."""
 
 
 def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: GlobalMemory) -> list[int | None]:
@@ -133,7 +133,7 @@ def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: 
             merged[-1] = _Range(last.start, max(last.end, range_.end), f"{last.name}, {range_.name}", owner)
         else:
             merged.append(range_)
-    # Aligned as they are here: the compiler was told so.
+    # Aligned as they are here: the signature says so.
     starts: Mapping[_Range, int] = {
         range_: memory.add(range_.name, _bytes(range_), skew=range_.start % ALIGNED) for range_ in merged
     }

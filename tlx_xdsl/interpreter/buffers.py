@@ -54,7 +54,7 @@ def buffer_places(type_: MemDescType) -> BufferPlaces:
     if isinstance(layout, SharedLayout):
         offsets = np.broadcast_to(shared_addresses(layout, shape, type_.element_bits), shape)
         alignment = required_alignment(layout, type_.element_bits)
-        # The parts of a buffer that is spread over several CTAs lie behind each other: here they are one program.
+        # The parts of a buffer that is spread over several CTAs follow each other: here they are one program.
         part = -(-shared_bytes(layout, shape, type_.element_bits) // alignment) * alignment
         blocks, count = shared_blocks(layout, shape)
         return BufferPlaces(offsets + blocks * part, dtype, part * count, alignment)

@@ -4,7 +4,7 @@ Every task and every queue of asynchronous operations is an agent with a number,
 for each agent, the last step that is known to be over and visible. What another agent did at step s is ordered before
 us if our clock says at least s; memory accesses that are not ordered race, whichever way this schedule ran them
 (Lamport 1978; Mattern 1989). A second row says the same for the async proxy: what a thread wrote is visible to TMA and
-to the tensor cores only behind a proxy fence (PTX ISA, "Async proxy").
+to the tensor cores only after a proxy fence (PTX ISA, "Async proxy").
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Clock:
         return Clock(self.seen.copy(), self.fenced.copy())
 
     def join(self, other: Clock) -> None:
-        """Learn all that `other` knows."""
+        """Take over all that `other` knows."""
         _join(self.seen, other.seen)
         _join(self.fenced, other.fenced)
 
-    def learn(self, agent: int, step: int) -> None:
-        """Learn that an asynchronous `agent` has finished `step`; what it wrote needs no proxy fence."""
+    def observe(self, agent: int, step: int) -> None:
+        """Observe that an asynchronous `agent` has finished `step`; what it wrote needs no proxy fence."""
         if self.seen.get(agent, 0) < step:
             self.seen[agent] = step
         if self.fenced.get(agent, 0) < step:

@@ -27,7 +27,7 @@ class Runner(Protocol):
 
 
 class Watcher(Protocol):
-    """Is told of operations with effects."""
+    """Receives operations with effects."""
 
     def watches(self, op: Operation) -> bool:
         """Whether it wants to know of `op`; asked once, when the operation is planned."""
@@ -118,7 +118,7 @@ class Body:
 
 
 def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> CompilationError:
-    """What to tell the user of an exception while an operation ran."""
+    """The error that reports an exception while an operation ran."""
     if isinstance(error, CompilationError):
         return error
     for value in arguments:
@@ -126,8 +126,8 @@ def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> Compi
             return value.misused(op)
     if isinstance(error, MemoryError):
         return fault_at(op, f"out of memory: {error}")
-    told = internal_error(error)
-    return fault_at(op, told.message, told.notes)
+    internal = internal_error(error)
+    return fault_at(op, internal.message, internal.notes)
 
 
 class Graph:
@@ -198,7 +198,7 @@ class Plan:
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
     """What operations have found out about the whole module, by its class."""
     watcher: Watcher | None = None
-    """Is told of what runs."""
+    """Receives what runs."""
 
     @property
     def kernel(self) -> FunctionPlan:

@@ -6,22 +6,21 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.interpreter.faults import Deadlock, fault_at, place
+from tlx_xdsl.dialects.base.effects import Kind, kind_of
+from tlx_xdsl.interpreter.faults import Deadlock, fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.registry import Waiting
 from tlx_xdsl.interpreter.users import lines, named_barrier_users, users
 from tlx_xdsl.text.diagnostics import source_location
 
-_NOT_ARRIVING = (ttng.InitBarrierOp, ttng.InvalBarrierOp, ttng.WaitBarrierOp, ttg.LocalDeallocOp)
-"""What uses a barrier without arriving at it."""
+_ARRIVALS = Kind.ARRIVE | Kind.COMPLETE
 
 
 def deadlock(cluster: Cluster) -> Deadlock:
     """The report: where the first task is blocked that no other task has to end for, then all that are blocked.
 
-    Tasks that wait at one line for the same are told of together, and behind them the lines that could have released
+    Tasks that wait at one line for the same are reported together, and after them the lines that could have released
     them.
     """
     blocked = [task for task in cluster.tasks if task.waiting is not None]
@@ -30,13 +29,13 @@ def deadlock(cluster: Cluster) -> Deadlock:
     groups: dict[tuple[Operation | str, str], list[Task]] = {}
     for task in blocked:
         assert task.waiting is not None
-        groups.setdefault((place(task.waiting.op), task.waiting.reason()), []).append(task)
+        groups.setdefault((location_of(task.waiting.op), task.waiting.reason()), []).append(task)
     notes: list[str] = []
-    told: set[Operation] = set()
+    reported: set[Operation] = set()
     for (where, reason), tasks in groups.items():
         notes.append(f"{where}: {' and '.join(task.label for task in tasks)} {_plural(reason, len(tasks))}")
         assert tasks[0].waiting is not None
-        notes.extend(_releases(tasks[0].waiting, told))
+        notes.extend(_releases(tasks[0].waiting, reported))
     notes.append("this is a deadlock of this schedule: nothing is in flight any more that could release a task")
     fault = fault_at(first.waiting.op, f"deadlock: {first.label} {first.waiting.reason()}", notes, Deadlock)
     assert isinstance(fault, Deadlock)
@@ -51,13 +50,13 @@ def _plural(reason: str, tasks: int) -> str:
     return reason if tasks == 1 else reason.replace("waits ", "wait ", 1)
 
 
-def _releases(waiting: Waiting, told: set[Operation]) -> list[str]:
-    """The lines that could have released a task; each allocation of barriers is told of once."""
+def _releases(waiting: Waiting, reported: set[Operation]) -> list[str]:
+    """The lines that could have released a task; each allocation of barriers is reported once."""
     if waiting.named is not None:
         return _indented("others arrive at", named_barrier_users(waiting.op, waiting.named))
-    if (view := waiting.barrier) is None or view.family.op in told:
+    if (view := waiting.barrier) is None or view.family.op in reported:
         return []
-    told.add(view.family.op)
+    reported.add(view.family.op)
     barrier = view.memory.barriers.get(view.address)
     return [] if barrier is None else barrier_notes(barrier)
 
@@ -66,7 +65,8 @@ def barrier_notes(barrier: Mbarrier) -> list[str]:
     """What has been done to a barrier in its current phase, and every line that may complete it."""
     name = barrier.name.partition("[")[0]
     notes = barrier.history()
-    arriving = [use.operation for use in users(barrier.allocation) if not isinstance(use.operation, _NOT_ARRIVING)]
+    kinds = [(use.operation, kind_of(use)) for use in users(barrier.allocation)]
+    arriving = [op for op, kind in kinds if kind is None or kind & _ARRIVALS]
     arriving.sort(key=_position)
     return notes + (_indented(f"'{name}' can be released by", arriving) or [f"    no line arrives at '{name}'"])
 

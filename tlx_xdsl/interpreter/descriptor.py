@@ -39,7 +39,7 @@ class Descriptor:
         size = self.dtype.itemsize
         if self.address % ALIGNMENT:
             raise fault_at(
-                op, f"misaligned TMA: the tensor's address is {self.address % ALIGNMENT} bytes behind a multiple of 16"
+                op, f"misaligned TMA: the tensor's address is {self.address % ALIGNMENT} bytes past a multiple of 16"
             )
         for dim, stride in enumerate(self.strides[:-1]):
             if stride * size % ALIGNMENT:

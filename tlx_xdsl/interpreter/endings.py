@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.deadlock import barrier_notes
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.machine import Cluster, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.text.diagnostics import report_warning
@@ -17,7 +17,7 @@ WAITED_FOR = ("TMA store", "cp.async", "wgmma")
 
 
 def check_end(cluster: Cluster) -> None:
-    """Warn of what a run has left behind: barriers with a phase under way, copies in flight, unread results.
+    """Warn of what a run has left unfinished: barriers with a phase under way, copies in flight, unread results.
 
     Raises Fault for a use of a thread block's memory that the block need not have lived to see.
     """
@@ -62,14 +62,14 @@ def _check_barriers(cluster: Cluster, block: ThreadBlock) -> None:
             _warn(
                 cluster,
                 barrier.op,
-                f"nothing ends the life of '{barrier.name}' (mbarrier.inval), as it is done for others: stock "
+                f"the lifetime of '{barrier.name}' does not end (mbarrier.inval), as that of others does: stock "
                 "Triton may give its memory to another buffer while it is in use",
-                (f"such as at {place(ended)}",),
+                (f"such as at {location_of(ended)}",),
             )
 
 
 def check_barrier(cluster: Cluster, barrier: Mbarrier) -> None:
-    """Warn of a barrier at the end of its life: of a phase under way, and of data that nobody has waited for."""
+    """Warn of a barrier at the end of its lifetime: of a phase under way, and of data that no task has waited for."""
     if barrier.is_armed:
         _warn(
             cluster,
@@ -81,7 +81,7 @@ def check_barrier(cluster: Cluster, barrier: Mbarrier) -> None:
         _warn(
             cluster,
             barrier.op,
-            f"nobody has waited for phase {barrier.data_phase} of '{barrier.name}', which asynchronous copies "
+            f"no task has waited for phase {barrier.data_phase} of '{barrier.name}', which asynchronous copies "
             "have completed",
             barrier_notes(barrier),
         )

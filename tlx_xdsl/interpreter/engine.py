@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.races import Actor, Footprint
 
 OVER = {
-    "TMA store": "it is over behind tlx.async_descriptor_store_wait() of its task",
-    "wgmma": "it is over behind tlx.async_dot_wait() of its task",
-    "cp.async": "it is over behind tlx.async_load_wait_group() of its task",
-    "tcgen05 operation": "it is over when a barrier that the dot or a tlx.tcgen05_commit() behind it names completes",
+    "TMA store": "it is over after tlx.async_descriptor_store_wait() of its task",
+    "wgmma": "it is over after tlx.async_dot_wait() of its task",
+    "cp.async": "it is over after tlx.async_load_wait_group() of its task",
+    "tcgen05 operation": "it is over when a barrier that the dot or a tlx.tcgen05_commit() after it names completes",
 }
-"""How one learns that an asynchronous operation is over, by its kind."""
+"""By what an asynchronous operation is known to be over, by its kind."""
 
 
 @dataclass(eq=False, slots=True)
@@ -33,9 +33,9 @@ class Transfer:
     """Its place in the queue, from 1."""
     op: Operation
     what: str
-    """How to tell it, such as `the TMA load of the default task`."""
+    """Its name in reports, such as `the TMA load of the default task`."""
     finish: Callable[[Transfer], None]
-    """Move the data and tell who waits for it."""
+    """Move the data and release to what waits for it."""
     marks: Clock = field(default_factory=Clock)
     """The facts that its task knew when it was issued: they hold for whoever sees it complete."""
     serial: int = 0
@@ -60,7 +60,7 @@ class Queue:
     rank: int = 0
     """The thread block of that task in its cluster."""
     over: str = ""
-    """How one learns that one of them is over."""
+    """By what one of them is known to be over."""
     hint: str = ""
     """What else there is to say where two of them race."""
     issued: int = 0
@@ -83,20 +83,20 @@ class Queue:
         return self.pending[:1] if self.in_order else self.pending
 
     def end(self) -> str:
-        """How one learns that a transfer is over, and how far its task has got with that."""
+        """By what a transfer is known to be over, and how far its task has got with that."""
         if self.wait is None:
             return self.over
-        return f"{self.over}, which has waited at {place(self.wait)} for the first {self.waited} of {self.issued}"
+        return f"{self.over}, which has waited at {location_of(self.wait)} for the first {self.waited} of {self.issued}"
 
     def actor(self, op: Operation) -> Actor:
-        """Who makes the accesses of the transfer that is issued next."""
+        """The agent of the accesses of the transfer that is issued next."""
         return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True, queue=self)
 
     def knowledge(self, clock: Clock) -> Clock:
         """What is over when the next transfer begins: what its task knows, and its predecessors where order holds."""
         known = clock.copy()
         if self.in_order:
-            known.learn(self.agent, self.issued)
+            known.observe(self.agent, self.issued)
         return known
 
 
@@ -118,7 +118,7 @@ class TensorCore:
     """The last operation of each agent, with its number."""
 
     def followed(self, agent: int) -> Iterable[int]:
-        """The agents behind whose operations so far the next one of `agent` comes."""
+        """The agents after whose operations so far the next one of `agent` comes."""
         if self.in_issue_order:
             return self.agents.values()
         copies = self.agents.get(COPIES)
@@ -130,5 +130,5 @@ class TensorCore:
         """The knowledge that all operations up to `number` are complete."""
         known = Clock()
         for agent in (self.queue.agent, *self.agents.values()):
-            known.learn(agent, number)
+            known.observe(agent, number)
         return known

@@ -20,7 +20,7 @@ class Race(Fault):
 
 
 class Deadlock(Fault):
-    """Every task waits for something that nobody can bring about any more."""
+    """Every task waits for something that no task can bring about any more."""
 
 
 def fault_at(
@@ -30,11 +30,11 @@ def fault_at(
     kind: type[Fault] = Fault,
 ) -> Fault:
     """The fault `message` of an operation, with its source line where that can be read."""
-    told = error_at(where, message, notes)
-    return kind(told.message, told.location, source_line=told.source_line, notes=told.notes)
+    error = error_at(where, message, notes)
+    return kind(error.message, error.location, source_line=error.source_line, notes=error.notes)
 
 
-def place(op: Operation) -> str:
-    """`file:line:col` of an operation, or its name where nobody knows the place."""
+def location_of(op: Operation) -> str:
+    """`file:line:col` of an operation, or its name where its location is unknown."""
     found = source_location(op.location)
     return f"'{op.name}'" if found is None else str(found)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.engine import Queue
-from tlx_xdsl.interpreter.faults import Fault, fault_at, place
+from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -34,5 +34,5 @@ class InFlight:
         return fault_at(
             op,
             f"'{op.name}' uses the result of an asynchronous dot that was not waited for",
-            (f"the dot is at {place(self.op)}", "wait with tlx.async_dot_wait(0, acc)"),
+            (f"the dot is at {location_of(self.op)}", "wait with tlx.async_dot_wait(0, acc)"),
         )

@@ -20,7 +20,7 @@ FIRST = 1 << 20
 ALIGNMENT = 256
 """Bytes that buffers are aligned to (as by cudaMalloc)."""
 GAP = 1 << 16
-"""Bytes between two buffers that belong to nobody, so that an index that runs off its buffer is found."""
+"""Bytes between two buffers that belong to neither, so that an index that runs off its buffer is found."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Buffer:
 
     @property
     def end(self) -> int:
-        """The address behind it."""
+        """The address after it."""
         return self.start + len(self.bytes)
 
 
@@ -48,7 +48,7 @@ class GlobalMemory:
         """Held while an atomic operation reads and writes: other processes may run programs on the same memory."""
 
     def add(self, name: str, data: NDArray[np.uint8], skew: int = 0, alignment: int = ALIGNMENT) -> int:
-        """Give the flat bytes `data` an address, `skew` bytes behind an aligned one; writes go to them."""
+        """Give the flat bytes `data` an address, `skew` bytes past an aligned one; writes go to them."""
         start = -(-self._next // alignment) * alignment + skew
         self._buffers.append(Buffer(name, start, data))
         self._starts.append(start)
@@ -56,7 +56,7 @@ class GlobalMemory:
         return start
 
     def forget(self, count: int) -> None:
-        """Drop all buffers behind the first `count`."""
+        """Drop all buffers after the first `count`."""
         del self._buffers[count:], self._starts[count:]
 
     def __iter__(self) -> Iterator[Buffer]:
@@ -135,7 +135,7 @@ class GlobalMemory:
             raise fault_at(
                 op,
                 f"misaligned {verb}: the address of element {at.tolist()} is {int(np.atleast_1d(wrong)[tuple(at)])} "
-                f"bytes behind a multiple of {size} in '{buffer.name}'",
+                f"bytes past a multiple of {size} in '{buffer.name}'",
             )
         return buffer, relative // size
 
@@ -157,7 +157,7 @@ class GlobalMemory:
             return fault_at(op, f"{verb} out of bounds at address {address:#x}, where there is no array{count}")
         buffer = self._buffers[at]
         if address < buffer.start:
-            where = f"{buffer.start - address} bytes in front of '{buffer.name}'"
+            where = f"{buffer.start - address} bytes before '{buffer.name}'"
         else:
             where = f"byte {address - buffer.start} of '{buffer.name}'"
         return fault_at(op, f"{verb} out of bounds: {size} bytes at {where}, which has {len(buffer.bytes)}{count}")

@@ -40,7 +40,7 @@ class LaneGraph:
         self._numbers = {block: number for number, block in enumerate(blocks)}
 
     def run(self, task: Task, mask: Mask, values: Sequence[Array]) -> list[Array]:
-        """Run from the first block to the ends of the region, always the lanes that are furthest behind."""
+        """Run from the first block to the ends of the region, always the lanes that have advanced least."""
         pending: dict[int, tuple[Mask, list[Array]]] = {0: (mask, list(values))}
         results: tuple[Mask, list[Array]] | None = None
         while pending:

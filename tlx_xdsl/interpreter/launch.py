@@ -60,7 +60,7 @@ def run_clusters(
     They run one after the other, as far as they can: when one does nothing but repeat a loop or poll, it may wait for
     what a later one writes, and the next ones go on beside it.
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
-    Raises Fault for what a kernel does wrong; what it leaves behind is reported as warnings.
+    Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
     waiting = list(firsts)
     idle = [] if idle is None else idle

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
-from tlx_xdsl.interpreter.faults import fault_at, place
+from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
@@ -27,7 +27,7 @@ TMEM_BYTES = 128 * 512 * 4
 
 
 class Observer(Protocol):
-    """Is told what happens, for a trace: every turn ends in `ran` or `completed`."""
+    """Receives what happens, for a trace: every turn ends in `ran` or `completed`."""
 
     def began(self, cluster: Cluster) -> None:
         """The thread blocks of a cluster stand at their programs."""
@@ -88,13 +88,13 @@ class Task:
         block.agents.update((self.agent, self.remote_agent))
         block.remote_agents.add(self.remote_agent)
         self.fenced = Clock()
-        """What its fences have released to the cluster: a relaxed arrival there tells of it."""
+        """What its fences have released to the cluster: a relaxed arrival there releases it."""
         self.clock = clock
         self.clock.seen[self.agent] = 1
         self.coroutine: Coroutine | None = None
         self.waiting: Waiting | None = None
         self.op: Operation | None = None
-        """The operation that it is at: others have had their turn in front of it, or inside."""
+        """The operation that it is at: others have had their turn before it, or inside."""
         self.ended = False
         self.passed: tuple[Operation, Mbarrier] | None = None
         """Where it has waited at an mbarrier last."""
@@ -106,13 +106,13 @@ class Task:
         self.cluster_phase: int | None = None
         """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
         self.init_fences = 0
-        """Fences so far that tell the cluster of initialised mbarriers."""
+        """Fences so far that release initialised mbarriers to the cluster."""
         self.init_mark = block.cluster.new_mark()
         """The agent whose steps they are."""
         self.notes = 0
         """Waits and arrivals at mbarriers so far."""
         self.mark = block.cluster.new_mark()
-        """The agent whose steps they are: who sees what comes behind one knows of it."""
+        """The agent whose steps they are: who sees what comes after one knows of it."""
         self.groups: list[int] = []
         """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -131,13 +131,13 @@ class Task:
         if self.passed is None:
             return [f"{self.label} has waited at no mbarrier so far"]
         op, barrier = self.passed
-        told = [f"{self.label} has last waited at '{barrier.name}', at {place(op)}; that phase had got:"]
-        return told + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
+        story = [f"{self.label} has last waited at '{barrier.name}', at {location_of(op)}; that phase had got:"]
+        return story + [f"    {line}" for line in lines([arrival.op for arrival in barrier.before])]
 
     # Knowledge -------------------------------------------------------------------------------------------------------
 
     def actor(self, op: Operation, view: View) -> Actor:
-        """Tell who makes an access to a buffer when this task makes one now."""
+        """Return the agent and step of an access to a buffer that this task makes now."""
         agent = self.agent
         if view.memory is self.block.tensor:
             agent = self.tensor_agent
@@ -146,13 +146,13 @@ class Task:
         return Actor(agent, self.clock.seen.setdefault(agent, 1), op, self.label)
 
     def release(self) -> Clock:
-        """What this task knows, to be told to others; what it does from now on is not in it."""
-        told = self.clock.copy()
+        """Return what this task knows, for others to acquire; what it does from now on is not in it."""
+        released = self.clock.copy()
         self._step()
-        return told
+        return released
 
     def release_performed(self) -> Clock:
-        """What a thread block learns from an arrival that releases nothing to it.
+        """Return what a thread block may rely on after an arrival that releases nothing to it.
 
         Asynchronous operations that were waited for are over, and so is what other thread blocks have released to this
         one; what the tasks of this one do themselves need not be.
@@ -167,10 +167,10 @@ class Task:
     def note(self) -> None:
         """Count a wait or an arrival at an mbarrier."""
         self.notes += 1
-        self.clock.learn(self.mark, self.notes)
+        self.clock.observe(self.mark, self.notes)
 
     def acquire(self, clock: Clock) -> None:
-        """Learn what others have told."""
+        """Acquire what others have released."""
         self.clock.join(clock)
 
     def fence(self) -> None:
@@ -212,15 +212,15 @@ class Task:
         if not self.clock.knows(other.presence, 1):
             raise fault_at(
                 op,
-                f"{self.label} uses '{view.name}', and nothing tells it that CTA {other.rank} has started",
-                ("a tlx.cluster_barrier() in front of it does",),
+                f"{self.label} uses '{view.name}', and nothing orders that after the start of CTA {other.rank}",
+                ("a tlx.cluster_barrier() before it does",),
             )
         other.visits[agent] = (step, op)
 
     # Asynchronous operations -----------------------------------------------------------------------------------------
 
     def queue(self, kind: str, *, in_order: bool, key: str | None = None, over: str = "") -> Queue:
-        """The queue for operations of this task of a kind, such as `wgmma`; `over` says how one learns of their end."""
+        """The queue for operations of this task of a kind, such as `wgmma`; `over` says what their end is known by."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
             queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
@@ -233,7 +233,7 @@ class Task:
         return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.passed_on))
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
-        """Wait until the transfers of a queue up to `number` are complete, and learn that they are."""
+        """Wait until the transfers of a queue up to `number` are complete, and acquire that."""
         yield Waiting(
             op,
             lambda: queue.done >= number,
@@ -241,7 +241,7 @@ class Task:
         )
         queue.waited = max(queue.waited, number)
         queue.wait = op
-        self.clock.learn(queue.agent, number)
+        self.clock.observe(queue.agent, number)
 
 
 class ThreadBlock:
@@ -279,7 +279,7 @@ class ThreadBlock:
         """A new task, which has no code yet."""
         if self.main is None:
             self.presence = self.cluster.new_mark()
-            clock.learn(self.presence, 1)
+            clock.observe(self.presence, 1)
         task = Task(self, name, number, warps, frame, clock)
         if self.main is None:
             self.main = task
@@ -302,10 +302,10 @@ class Cluster:
     tensor_cores: list[TensorCore] = field(default_factory=list[TensorCore])
     """What tasks have issued to tensor cores, on Blackwell."""
     marks: set[int] = field(default_factory=set[int])
-    """Agents that stand for a fact, and access no memory: even a barrier that orders no memory tells of them."""
+    """Agents that stand for a fact, and access no memory: even a barrier that orders no memory releases them."""
     passed_on: set[int] = field(default_factory=set[int])
-    """The agents of which an asynchronous operation tells what its task knew, when it is over: those facts, and other
-    asynchronous operations. What its task itself has written is not told."""
+    """The agents of which the end of an asynchronous operation releases what its task knew: those facts, and other
+    asynchronous operations. What its task itself has written is not among them."""
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
@@ -380,13 +380,13 @@ class Cluster:
         return self._agents
 
     def new_mark(self) -> int:
-        """A number for a fact that tasks tell each other."""
+        """A number for a fact that tasks release to each other."""
         self.marks.add(agent := self.new_agent())
         self.passed_on.add(agent)
         return agent
 
     def new_engine(self) -> int:
-        """A number for asynchronous operations, of which later ones tell that they are over."""
+        """A number for asynchronous operations, of which later ones release that they are over."""
         self.passed_on.add(agent := self.new_agent())
         return agent
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import Race, fault_at, place
+from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
 from tlx_xdsl.interpreter.users import lines, named_barrier_users
 
 
@@ -43,7 +43,7 @@ class Mbarrier:
     phase: int = 0
     """The number of completed phases: the current phase's parity is its lowest bit."""
     had_bytes: bool = False
-    """Whether the current phase was told of bytes."""
+    """Whether the current phase expects bytes."""
     waited: int = 0
     """The phases below this one were waited for."""
     data_phase: int = -1
@@ -77,29 +77,29 @@ class Mbarrier:
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
         if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
-        told = " and ".join(parts)
-        return f"{told}, while {-self.bytes} bytes have come that nobody expects" if self.bytes < 0 else told
+        missing = " and ".join(parts)
+        return f"{missing}, while {-self.bytes} bytes have come that are not expected" if self.bytes < 0 else missing
 
     def done(self, parity: int) -> bool:
         """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
     def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
-        """Note that a task has waited for the phase before the current one, and tell it what has completed that.
+        """Note that a task has waited for the phase before the current one, and let it acquire what has completed that.
 
-        `mark` is the agent that counts what it does at mbarriers. Who sees anything of what it does behind the wait
+        `mark` is the agent that counts what it does at mbarriers. Who sees anything of what it does after the wait
         knows of it, even where its writes are not visible yet.
-        Raises Fault when nothing orders the wait behind the phase before that one: it has the other parity, so that a
+        Raises Fault when nothing orders the wait after the phase before that one: it has the other parity, so that a
         wait that comes sooner takes the phase before it for the one that is meant.
         """
         for other in self.earlier:
             if not clock.knows(other.agent, other.step):
                 raise fault_at(
                     op,
-                    f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' behind phase "
+                    f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' after phase "
                     f"{self.phase - 2}: a wait that comes sooner passes at once, since phase {self.phase - 3} has the "
                     "same parity",
-                    (f"phase {self.phase - 2} is completed by what arrives at {place(other.op)}",),
+                    (f"phase {self.phase - 2} is completed by what arrives at {location_of(other.op)}",),
                     Race,
                 )
         self.waited = max(self.waited, self.phase)
@@ -117,16 +117,19 @@ class Mbarrier:
         `mark` is the agent that counts what arrives: what the task does at mbarriers, or its asynchronous operations.
 
         Raises Fault when more arrive than the phase waits for, when the bytes are more than were expected, and when
-        nothing orders the arrival behind the phase before.
+        nothing orders the arrival after the phase before.
         """
         self._check_count(op, count)
         for other in self.before:
             if not clock.knows(other.agent, other.step):
                 raise fault_at(
                     op,
-                    f"nothing orders this arrival on '{self.name}', in its phase {self.phase}, behind phase "
+                    f"nothing orders this arrival on '{self.name}', in its phase {self.phase}, after phase "
                     f"{self.phase - 1}: it may count for that phase instead",
-                    (f"phase {self.phase - 1} is completed by what arrives at {place(other.op)}, too", *self.history()),
+                    (
+                        f"phase {self.phase - 1} is completed by what arrives at {location_of(other.op)}, too",
+                        *self.history(),
+                    ),
                     Race,
                 )
         self.pending -= count
@@ -153,7 +156,7 @@ class Mbarrier:
         agent = transfer.queue.agent
         self.arrived.append(Arrival(agent, step, transfer.op))
         self.gathering.join(transfer.marks)
-        self.gathering.learn(agent, step)
+        self.gathering.observe(agent, step)
         return self._complete(transfer.op)
 
     def _check_count(self, op: Operation, count: int) -> None:
@@ -198,7 +201,7 @@ class Mbarrier:
         """Check that no wait for the phase before this one could have come too late.
 
         A parity does not say which phase is meant: a wait that is overtaken by the next phase waits for the one after
-        it. So what completes a phase must be ordered behind every wait for the phase before.
+        it. So what completes a phase must be ordered after every wait for the phase before.
         """
         for agent, (step, wait) in self.passed.items():
             if not self.gathering.knows(agent, step):
@@ -207,7 +210,7 @@ class Mbarrier:
                     f"nothing orders this wait for phase {self.phase - 1} of '{self.name}' before phase {self.phase} "
                     "completes, whose parity is the other one: a wait that comes later takes it for a phase that is "
                     "still to come",
-                    (f"phase {self.phase} is completed at {place(op)}",),
+                    (f"phase {self.phase} is completed at {location_of(op)}",),
                     Race,
                 )
 

@@ -48,7 +48,7 @@ class Placement:
         self.families: list[Family] = []
         self.places: dict[Any, int] = {}
         self.end = 0
-        """The byte behind the last allocation."""
+        """The byte after the last allocation."""
         self._family_of: dict[Any, Family] = {}
 
     def family(self, key: Any, op: Operation, name: str) -> Family:
@@ -118,7 +118,7 @@ class Memory:
         """The address of `size` bytes for `op`; the same each time for the same `key`.
 
         Shared memory grows as needed: stock Triton lays buffers over each other whose lives do not meet, so what lies
-        behind each other here may still fit (the pass `tlx-storage-budget` judges that).
+        next to each other here may still fit (the pass `tlx-storage-budget` judges that).
         Raises Fault when tensor memory is exhausted.
         """
         placed = self.placement

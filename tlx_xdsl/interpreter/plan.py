@@ -1,7 +1,7 @@
 """From a function of the IR to what runs it: every operation is looked at once, every value gets a slot.
 
 A watcher sees operations run: with which operands, in which program, and in which iteration of the loops around them.
-What nobody watches runs as it always does.
+Other operations run as they always do.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ _BY_THREADS = frozenset((
 
 
 def _watched(op: Operation, run: Run, planner: Planner, watcher: Watcher) -> Run:
-    """What tells `watcher`, and then runs `op`; `run` takes the task."""
+    """A function that notifies `watcher`, and then runs `op`; `run` takes the task."""
     turns = _turns_of(op, planner)
 
-    def tell_and_run(task: Runner, *operands: Any) -> Any:
+    def notify_and_run(task: Runner, *operands: Any) -> Any:
         watcher.runs(task, op, operands, turns(task))
         return run(task, *operands)
 
-    return tell_and_run
+    return notify_and_run
 
 
 def _turns_of(op: Operation, planner: Planner) -> Callable[[Runner], tuple[int, ...]]:
@@ -124,7 +124,7 @@ def _turns_of(op: Operation, planner: Planner) -> Callable[[Runner], tuple[int, 
 def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher | None = None) -> Plan:
     """Plan a module of any stage of the pipeline.
 
-    `kernel` is the name of the function to run, by default the only public one; `watcher` is told of what runs.
+    `kernel` is the name of the function to run, by default the only public one; `watcher` receives what runs.
     Raises Fault for operations that the interpreter does not know, and ValueError when there is no such kernel.
     """
     register_all()

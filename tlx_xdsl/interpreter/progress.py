@@ -1,4 +1,4 @@
-"""A progress bar: one line on standard error, for runs that take a while and somebody who watches."""
+"""A progress bar: one line on standard error, for runs that take a while at a terminal."""
 
 from __future__ import annotations
 

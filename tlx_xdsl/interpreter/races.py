@@ -1,7 +1,7 @@
 """Accesses to bytes that nothing orders.
 
 Each access is checked against earlier ones to the same bytes with the clock of who makes it: a read must be ordered
-behind the last write, a write behind the last write and all reads since. An asynchronous access counts from the moment
+after the last write, a write after the last write and all reads since. An asynchronous access counts from the moment
 that it is issued, since nothing keeps the hardware from making it then. So a missing wait is found even where this
 schedule happens to run things in the right order.
 
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.clocks import Clock
-from tlx_xdsl.interpreter.faults import Race, fault_at, place
+from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """A set of bytes: intervals from a first byte to the one behind the last, in ascending order."""
+    """A set of bytes: intervals from a first byte to the one after the last, in ascending order."""
 
     intervals: tuple[tuple[int, int], ...]
 
@@ -45,7 +45,7 @@ class Footprint:
 
     @property
     def end(self) -> int:
-        """The byte behind the highest."""
+        """The byte after the highest."""
         return self.intervals[-1][1]
 
     def overlaps(self, other: Footprint) -> bool:
@@ -55,7 +55,7 @@ class Footprint:
         if len(self.intervals) == 1 == len(other.intervals):
             return True
         mine, theirs = np.array(self.intervals), np.array(other.intervals)
-        # Of our intervals, the first that ends behind the start of each of theirs.
+        # Of our intervals, the first that ends after the start of each of theirs.
         at = np.searchsorted(mine[:, 1], theirs[:, 0], side="right")
         inside = at < len(mine)
         return bool((mine[at[inside], 0] < theirs[inside, 1]).any())
@@ -68,7 +68,7 @@ class Source(Protocol):
     """A note for a race between two accesses of this queue."""
 
     def end(self) -> str:
-        """Describe how a task learns that an access is over, and for which it has waited."""
+        """Describe by what a task knows that an access is over, and for which it has waited."""
         ...
 
 
@@ -80,7 +80,7 @@ class Actor:
     step: int
     op: Operation
     what: str
-    """How to tell it, such as `partition 0` or `TMA load of the default task`."""
+    """Its name in reports, such as `partition 0` or `TMA load of the default task`."""
     is_async: bool = False
     """Whether it goes through the async proxy."""
     queue: Source | None = None
@@ -170,8 +170,8 @@ def _check(before: Actor, now: Actor, clock: Clock, name: str, verb: str, past: 
             f"{now.what} {verb} '{name}', which {before.what} has written without a proxy fence in between: "
             "the write need not be visible to the async proxy",
             (
-                f"written at {place(before.op)}",
-                "put tlx.fence_async_shared() behind the write, in front of what tells others of it",
+                f"written at {location_of(before.op)}",
+                "put tlx.fence_async_shared() after the write, before the operation that releases it to others",
             ),
         )
 
@@ -180,14 +180,14 @@ def _race(before: Actor, now: Actor, name: str, verb: str, past: str) -> Race:
     if before.agent == now.agent:
         message = f"{now.what} {verb} '{name}' while an earlier one may still be in flight"
     else:
-        message = f"{now.what} {verb} '{name}', and nothing orders it behind {before.what}, by which it is {past}"
-    notes = [f"{past} at {place(before.op)}"]
+        message = f"{now.what} {verb} '{name}', and nothing orders it after {before.what}, by which it is {past}"
+    notes = [f"{past} at {location_of(before.op)}"]
     if before.queue is not None:
-        notes.append(f"{before.queue.end()}; this line must come behind that")
+        notes.append(f"{before.queue.end()}; this line must come after that")
         if before.queue is now.queue and before.queue.hint:
             notes.append(before.queue.hint)
     else:
-        notes.append(f"a barrier must order them: {before.what} arrives at it behind that line, this one waits for it")
+        notes.append(f"a barrier must order them: {before.what} arrives at it after that line, this one waits for it")
     race = fault_at(now.op, message, notes, Race)
     assert isinstance(race, Race)
     return race

@@ -28,14 +28,14 @@ class Policy(Protocol):
 
 
 class RoundRobin:
-    """Each task in turn, and behind every turn the oldest transfer: everything is as prompt as it can be."""
+    """Each task in turn, and after every turn the oldest transfer: everything is as prompt as it can be."""
 
     def __init__(self) -> None:
         self._last = -1
         self._transfer_due = False
 
     def choose(self, tasks: Sequence[Task], transfers: Sequence[Transfer]) -> Task | Transfer:
-        """The oldest transfer if one is due, else the task behind the last one."""
+        """The oldest transfer if one is due, else the task after the last one."""
         if transfers and (self._transfer_due or not tasks):
             self._transfer_due = False
             return min(transfers, key=lambda transfer: transfer.serial)

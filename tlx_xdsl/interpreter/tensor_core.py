@@ -6,7 +6,7 @@ They take effect in the order of their issue, but little of that order may be re
 - tcgen05.mma, then tcgen05.mma with the same accumulator. PTX wants the same shape and kind, too: the shape is that
   of the accumulator, at the same place; the kind is not looked at.
 - tcgen05.cp, then tcgen05.mma.
-- either, then the tcgen05.commit that tells of it.
+- either, then the tcgen05.commit that completes on it.
 
 (PTX has three more, with tcgen05.shift, which neither TLX nor Triton issues; a later PTX may promise more.) All else
 needs a commit and the wait for its barrier, for instance a product whose accumulator lies where an earlier one reads
@@ -68,7 +68,7 @@ def issue(
     number = core.queue.issued + 1
     clock = task.clock.copy()
     for follows in core.followed(agent):
-        clock.learn(follows, core.queue.issued)
+        clock.observe(follows, core.queue.issued)
     kind = "tcgen05.cp" if accumulator is None else f"tcgen05.mma to '{accumulator.name}'"
     what = f"the {kind} of {core.queue.owner}"
     core.last[agent] = (number, op)

@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from tlx_xdsl.interpreter.engine import Transfer
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.machine import Cluster, Task, ThreadBlock
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.registry import Waiting
@@ -58,7 +58,7 @@ class Trace:
         self._waits: dict[Task, _Open] = {}
         self._transfers: dict[Transfer, _Open] = {}
 
-    # What the machine tells ------------------------------------------------------------------------------------------
+    # What the machine reports ----------------------------------------------------------------------------------------
 
     def began(self, cluster: Cluster) -> None:
         """Each thread block is a program of its own from now on."""
@@ -74,7 +74,7 @@ class Trace:
             )
 
     def ran(self, task: Task) -> None:
-        """Note the turn of a task, and the wait that ends with it or begins behind it."""
+        """Note the turn of a task, and the wait that ends with it or begins after it."""
         self._close(self._waits.pop(task, None), self._now)
         row = self._row(task.block, task.name)
         op = self._tasks.get(task) or task.block.cluster.plan.function
@@ -110,7 +110,8 @@ class Trace:
         phase = barrier.phase - 1
         self._events.append({
             "ph": "i", "s": "t", "pid": row.program, "tid": row.number, "ts": self._now,
-            "name": f"{barrier.name} completes phase {phase}", "args": {"parity": phase & 1, "at": place(barrier.op)},
+            "name": f"{barrier.name} completes phase {phase}",
+            "args": {"parity": phase & 1, "at": location_of(barrier.op)},
         })  # fmt: skip
 
     # The file --------------------------------------------------------------------------------------------------------
@@ -135,10 +136,10 @@ class Trace:
         program = self._programs[block]
         if (row := self._rows.get((program, name))) is None:
             row = self._rows[program, name] = _Row(program, len(self._rows) + 1)
-            self._tell(program, row.number, "thread", name)
+            self._name(program, row.number, "thread", name)
         return row
 
-    def _tell(self, program: int, row: int, what: str, name: str) -> None:
+    def _name(self, program: int, row: int, what: str, name: str) -> None:
         """Name a program or a row, and show it in the order in which it came to be."""
         ids = {"ph": "M", "pid": program, "tid": row}
         self._events.append({**ids, "name": f"{what}_name", "args": {"name": name}})
@@ -149,7 +150,7 @@ class Trace:
             self._slice(opened.row, opened.name, opened.begin, end, opened.op, unfinished=unfinished)
 
     def _slice(self, row: _Row, name: str, begin: int, end: int, op: Operation, *, unfinished: bool = False) -> None:
-        args: dict[str, Any] = {"op": op.name, "at": place(op)}
+        args: dict[str, Any] = {"op": op.name, "at": location_of(op)}
         if unfinished:
             args["unfinished"] = True
         self._events.append({

@@ -1,7 +1,7 @@
 """Reads of bytes that the buffer's family has not written last: a fault, or a warning and poison.
 
 On a GPU, uninitialized memory holds what was there before. Some kernels read it on purpose, since nothing
-comes of it: an attention that rescales its accumulator in front of the first product, which then overwrites it. Such a
+comes of it: an attention that rescales its accumulator before the first product, which then overwrites it. Such a
 read is a fault, unless the launch only warns of it. Then what is read is NaN, so that it shows in whatever is computed
 from it; written back, it is data like any other, and is not reported again.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import Fault, fault_at, place
+from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.memory import UNINITIALIZED, Family, View
 from tlx_xdsl.interpreter.users import lines, writers
 from tlx_xdsl.numerics.arrays import Array, is_float, poison
@@ -99,7 +99,7 @@ class UninitializedReadPolicy:
         return fault_at(
             op,
             f"'{view.name}' is read, but {by}: {_count(bad)}",
-            (f"'{other.name}' is allocated at {place(other.op)}", *_written_at(other)),
+            (f"'{other.name}' is allocated at {location_of(other.op)}", *_written_at(other)),
         )
 
 

@@ -10,13 +10,12 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.carried_values import CarriedValues
-from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import tlx, tt
+from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.text.diagnostics import source_line, source_location
-
-_NAMED = (tlx.NamedBarrierWaitOp, tlx.NamedBarrierArriveOp, nvvm.BarrierOp, nvvm.BarrierArriveOp, nvvm.InlinePtxOp)
 
 
 def users(allocation: Operation) -> Iterator[Use]:
@@ -45,21 +44,10 @@ def _function_of(value: SSAValue) -> Operation:
     return op
 
 
-_READERS = (
-    ttg.LocalLoadOp, ttg.LocalDeallocOp, ttg.LocalGatherOp, ttng.TMEMLoadOp, ttng.WarpGroupDotOp,
-    ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAScatterOp, ttng.WaitBarrierOp,
-)  # fmt: skip
-
-
 def writers(allocation: Operation) -> list[Operation]:
-    """What may write to a buffer of `allocation`."""
-    found: list[Operation] = []
-    for use in users(allocation):
-        op = use.operation
-        is_operand = isinstance(op, ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp) and op.operands[use.index] is not op.d
-        if not isinstance(op, _READERS) and not is_operand:
-            found.append(op)
-    return found
+    """The operations that may write to a buffer of `allocation`."""
+    kinds = [(use.operation, kind_of(use)) for use in users(allocation)]
+    return [op for op, kind in kinds if kind is None or kind & (Kind.WRITE | Kind.INIT)]
 
 
 def _callee(op: tt.CallOp) -> Iterator[Block]:
@@ -76,7 +64,7 @@ def named_barrier_users(op: Operation, number: int) -> list[Operation]:
     assert isinstance(module, Operation)
     return [
         other for other in module.walk()
-        if other is not op and isinstance(other, _NAMED) and _constant(other) in (None, number)
+        if other is not op and Sync.NAMED in sync_of(other) and _constant(other) in (None, number)
     ]  # fmt: skip
 
 
@@ -108,7 +96,7 @@ def lines(ops: Sequence[Operation]) -> list[str]:
     tasks: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
     for op in ops:
-        where = place(op)
+        where = location_of(op)
         tasks.setdefault(where, {})
         if task := task_of(op):
             tasks[where][task] = None

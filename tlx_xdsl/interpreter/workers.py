@@ -1,7 +1,7 @@
 """Run the clusters of a launch on all cores: forked processes share the arrays, and take clusters as they get on.
 
 The parent deals contiguous chunks in ascending order and collects turns, warnings and prints. So what is reported is
-what one process would report: of several faults the one of the lowest program, and all that was said in front of it.
+what one process would report: of several faults the one of the lowest program, and all that was said before it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Alone:
 
 
 def talks(module: ModuleOp) -> bool:
-    """Whether programs may depend on what others have done: then their order is that of one process, unless told.
+    """Whether programs may depend on what others have done: then their order is that of one process (without `jobs`).
 
     Atomic additions of floats depend on it in their last bits, and a loop may wait for another program.
     """
@@ -249,7 +249,7 @@ class _Crew:
                     break
         finally:
             self._dismiss()
-        self._tell()
+        self._report()
         if self.error is not None:
             raise self.error[1]
         return self.turns
@@ -297,7 +297,7 @@ class _Crew:
             self.error = (message.chunk, message.error)
         return True
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Say what the workers have said, in the order of their programs."""
         last = len(self.done) if self.error is None else self.error[0]
         for chunk, done in sorted(self.done.items()):

@@ -15,12 +15,12 @@ Turns (ping-pong). A consumer issues the two products only in its turn, and call
 issued: one computes a softmax while the others' products run. Named barrier c is "consumer c may issue", with 256
 threads: the 128 that wait and the 128 that arrive. All consumers take one turn for each block of a tile but the first,
 so they alternate; the last one calls consumer 0 at the start, and consumer 0 takes the last call at the end: each
-barrier completes as often as somebody waits for it.
+barrier completes as often as it is waited for.
 
 Rings. K and V have one of NUM_STAGES blocks each, which advance together. Q has one buffer for each consumer, O too, so
 that Q of the next tile arrives before O of this one has left. `q_full`, `k_full` and `v_full` complete when the bytes
 of a copy have arrived; `q_empty[c]` when consumer c has done its last S of a tile, `k_empty` and `v_empty` when all
-consumers have arrived, behind the wait for the product that read the stage. The producer waits for the phase before
+consumers have arrived, after the wait for the product that read the stage. The producer waits for the phase before
 the current one; a fresh barrier lets the first pass.
 
 Masks. Blocks are taken from a consumer's last one down: only that first one holds keys to hide. It is the one with the
@@ -28,7 +28,7 @@ diagonal, since 64 rows never cross from one block of BLOCK_N = 128 keys to the 
 keys, or both; every row sees at least one key of it. Where a tile's consumers end in different blocks, those that end
 earlier give back what they do not need, unread, and pass their turn on.
 
-Edges. Descriptors have four dimensions, (batch, head, row, column), so that TMA reads zeros behind the end of a
+Edges. Descriptors have four dimensions, (batch, head, row, column), so that TMA reads zeros after the end of a
 sequence and writes nothing there: lengths may be any.
 
 Schedule. HEADS_TOGETHER heads (1 or all) take their tiles in turn: all tiles of a head one after the other, whose K and
@@ -71,7 +71,7 @@ def as_matrix(buffer):
 
 @tlx_xdsl.jit
 def hide_keys(scores, last_key, first_column, KV_LENGTH, EVEN: tl.constexpr):
-    """Minus infinity for the keys that a row does not see: those behind its last one, and behind the end of the keys.
+    """Minus infinity for the keys that a row does not see: those after its last one, and after the end of the keys.
 
     `last_key` is that of the first row; each further row sees one more.
     """
@@ -208,8 +208,8 @@ def attention(
             for turn in range(num_tiles):
                 head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, CAUSAL)
                 first_row = row + c * ROWS
-                # Without a causal mask the diagonal lies behind all keys, and their end counts. That it is the same for
-                # all tiles stays hidden: LLVM would compute the mask in front of them, and hold it in registers.
+                # Without a causal mask the diagonal lies after all keys, and their end counts. That it is the same for
+                # all tiles stays hidden: LLVM would compute the mask before them, and hold it in registers.
                 last_key = first_row if CAUSAL else first_row + KV_LENGTH
                 num_blocks = blocks_until(last_key + ROWS - 1, KV_LENGTH, BLOCK_N, MASKED)
                 if ENDS_DIFFER:
@@ -259,7 +259,7 @@ def attention(
                 tlx.barrier_arrive(v_empty[stage])
                 stage, phase = next_place(stage, phase, NUM_STAGES)
 
-                # Not behind the store but before the buffer is written again: the store overlaps the next tile.
+                # Not after the store but before the buffer is written again: the store overlaps the next tile.
                 result = (acc * (1.0 / total)[:, None]).to(dtype)
                 tlx.async_descriptor_store_wait(0)
                 tlx.local_store(as_matrix(o[c]), result)

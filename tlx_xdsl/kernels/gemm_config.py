@@ -20,7 +20,7 @@ Of 128x256x64, as parts of cuBLAS's speed, in one run for each problem (2026-11-
 Ping-pong at 8192 x 8192 x 512: 1.091 with 6 stages and 1 buffer, 1.054 with 5 and 2.
 
 (* another compiler's kernel of the same schedule.) Large tiles read the fewest bytes for a product; with a short K the
-epilogue is a large part of the work, and ping-pong hides it behind the other consumer's products. Small tiles do less
+epilogue is a large part of the work, and ping-pong overlaps it with the other consumer's MMAs. Small tiles do less
 in the same time, but come out even where there are few, or where a last round of large ones would leave most
 multiprocessors without work.
 """
@@ -87,7 +87,7 @@ _TIMES: tuple[tuple[GemmConfig, float, float], ...] = (
     (SMALL, 0.204, 2.67),
     (TINY, 0.150, 1.95),
 )
-"""Microseconds of a step of one tile, and of the end of a tile; the ends of ping-pong hide behind the other consumer's
+"""Microseconds of a step of one tile, and of the end of a tile; the ends of ping-pong overlap with the other consumer's
 steps, but for the last one.
 
 Fitted to 24 problems from 512 x 512 x 512 to 8192 x 8192 x 2048 on an H200 (fp16, Triton 3.6.0, 2026-11-22, each

@@ -9,7 +9,7 @@ epilogues: it fills the ring for the next tile meanwhile. Two consumers of one w
 - `gemm_pingpong`: each consumer has tiles of its own, and they take turns at the tensor cores: one stores its tile
   while the other multiplies. Pays where K is short and epilogues are frequent.
 
-The first step of a program is loaded before the tasks begin, and the producer goes on behind it: the load is under way
+The first step of a program is loaded before the tasks begin, and the producer goes on after it: the load is under way
 while the warps of the tasks get their registers.
 
 Barriers. `full[stage]` completes when the bytes of the stage's copies have arrived; `empty[stage]` when the consumers
@@ -23,10 +23,10 @@ transposed matrix, whose tile is transposed as it is read, which costs nothing (
 Epilogue. C goes through shared memory, in SUBTILES parts of BLOCK_N / SUBTILES columns (1 or 2): the store of the
 first part begins while the second one is converted. Each consumer has BUFFERS buffers of its own, one for both parts
 or one for each (the ring can have more stages, or the second part need not wait for the first), and waits for its last
-TMA store before it writes a buffer again, not behind the store, so that the store overlaps what follows.
+TMA store before it writes a buffer again, not after the store, so that the store overlaps what follows.
 
 Order of tiles. They go in columns of GROUP_M, so that neighbours share tiles in the L2 cache. Where a tile lies takes
-two divisions by numbers that only the launch knows; they stand in front of a program's first load, so they are made as
+two divisions by numbers that only the launch knows; they stand before a program's first load, so they are made as
 products with what `division.divisor` finds for these numbers (200 ns of the 28 us of 2048 x 2048 x 2048 on an H200).
 
 Edges. TMA reads zeros outside of A and B, and writes nothing outside of C: M, N and K may be any.
@@ -195,8 +195,8 @@ def gemm_pingpong(
 
     The consumers' stages follow each other in the one ring, in the order in which the consumers take turns. Named
     barrier c is "consumer c may multiply". A consumer waits for its turn before the first product of a tile and gives
-    the turn to the other one when it has issued the last. Tile 0 needs no turn, and behind the last tile of the
-    program nobody is called, so each barrier completes as often as somebody waits for it.
+    the turn to the other one when it has issued the last. Tile 0 needs no turn, and after the last tile of the
+    program no task is called, so each barrier completes as often as it is waited for.
     """
     tl.static_assert(NUM_STAGES >= 2, "a stage is given back when the next one is being multiplied")
     tl.static_assert(SUBTILES == 1 or SUBTILES == 2, "the epilogue has one part or two")

@@ -9,7 +9,7 @@ import tlx_xdsl.language as tl
 
 @tlx_xdsl.jit
 def next_place(stage, phase, NUM_STAGES: tl.constexpr):
-    """The stage behind `stage` in a ring, and the phase (0 or 1) of its barriers' next turn.
+    """The stage after `stage` in a ring, and the phase (0 or 1) of its barriers' next turn.
 
     Carried from step to step, this is two selects; `tlx.get_bufidx_phase` of a running number divides at each step.
     """

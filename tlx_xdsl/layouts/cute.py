@@ -53,7 +53,7 @@ class Swizzle:
 
 @dataclass(frozen=True, slots=True)
 class CuteLayout:
-    """`Shape:Stride`, maybe behind a swizzle."""
+    """`Shape:Stride`, maybe after a swizzle."""
 
     shape: Nested
     stride: Nested

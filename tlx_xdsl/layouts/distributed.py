@@ -1,4 +1,4 @@
-"""Choosing register layouts: by default, for the tensor cores and their memory, and behind a change of shape."""
+"""Choosing register layouts: by default, for the tensor cores and their memory, and after a change of shape."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def blocked_layout(shape: Ints, size_per_thread: Ints, order: Ints, num_warps: i
 
 
 def default_blocked_layout(shape: Ints, num_warps: int) -> BlockedLayout:
-    """The layout of a tensor that nobody has an opinion on: one element per thread, the last dimension fastest.
+    """The layout of a tensor that nothing requires a layout of: one element per thread, the last dimension fastest.
 
     `shape` is in elements (powers of two); `num_warps` is that of the region that holds the value.
     Stock Triton picks the same layout (`getDefaultBlockedEncoding`), so that its own passes find the form they expect.
@@ -77,7 +77,7 @@ def wgmma_accumulator_layout(shape: Ints, operand_bits: int, num_warps: int) -> 
 
 
 def reshaped_layout(layout: DistributedLayout, shape: Ints, target: Ints) -> DistributedLinearLayout:
-    """The layout of a tensor of `shape` with `layout` behind a reshape to `target`, in which no element moves.
+    """The layout of a tensor of `shape` with `layout` after a reshape to `target`, in which no element moves.
 
     Raises ValueError when the layout does not fit the shape.
     """
@@ -89,7 +89,7 @@ def reshaped_layout(layout: DistributedLayout, shape: Ints, target: Ints) -> Dis
 
 
 def transposed_layout(layout: DistributedLayout, shape: Ints, order: Ints) -> DistributedLinearLayout:
-    """The layout of a tensor of `shape` with `layout` behind a transposition, in which no element moves.
+    """The layout of a tensor of `shape` with `layout` after a transposition, in which no element moves.
 
     Dimension i of the result is dimension `order[i]` of the source.
     Raises ValueError when the layout does not fit the shape.

@@ -189,7 +189,7 @@ class TensorMemoryLayout:
     two_ctas: bool = _key("twoCTAs", default=False)
     """Two CTAs work on one accumulator (PTX: `.cta_group::2`)."""
     fp4_padded: bool = _key("fp4Padded", default=False)
-    """Bytes of two fp4 values each take the room of two bytes (PTX: "kind::mxf8f6f4")."""
+    """Bytes of two fp4 values each take the space of two bytes (PTX: "kind::mxf8f6f4")."""
 
 
 BlockRepOrder: TypeAlias = Literal["mnThenK", "kThenMn"]

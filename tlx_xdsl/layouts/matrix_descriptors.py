@@ -1,4 +1,4 @@
-"""What tells tcgen05.mma how its operands lie (PTX ISA, "Shared memory descriptor" and "Instruction descriptor").
+"""Descriptors of the operands of tcgen05.mma (PTX ISA, "Shared memory descriptor" and "Instruction descriptor").
 
 Shared memory descriptor, 64 bits: the start in units of 16 bytes (bits 0 to 13), the leading dimension's byte offset
 (16 to 29) and the stride dimension's (32 to 45), both in units of 16 bytes, the constant 1 (46 to 48), and the swizzle
@@ -73,7 +73,7 @@ def operand_of(layout: NvmmaSharedLayout, tile: tuple[int, int], shape: tuple[in
         return offset_of(terms, index)
 
     columns = width // 2
-    # Where there is no next atom along M or N nobody reads the offset.
+    # Where there is no next atom along M or N the offset is not read.
     leading = at(0, columns) if not k_major and shape[other] > columns else 0
     if shape[k_dim] % K:
         raise ValueError(f"K must be a multiple of {K}, found {shape[k_dim]}")

@@ -1,4 +1,4 @@
-"""Whether a buffer in shared memory is an array of tiles that lie behind each other."""
+"""Whether a buffer in shared memory is an array of tiles that follow each other."""
 
 from __future__ import annotations
 

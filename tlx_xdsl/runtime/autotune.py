@@ -1,3 +1,3 @@
-"""Former name of `jit/autotune.py`."""
+"""Alias of `tlx_xdsl.runtime.jit.autotune`: its name until 2026."""
 
 from tlx_xdsl.runtime.jit.autotune import *  # noqa: F403

@@ -25,7 +25,7 @@ from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, ru
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
 
 StageCallback: TypeAlias = Callable[[str, str], None]
-"""Called with the name of a stage and the text of the module behind it."""
+"""Called with the name of a stage and the text of the module after it."""
 
 Conversion: TypeAlias = Literal["auto", "own", "stock"]
 """Who gives tensors their layouts. `own`: our passes, which keep buffers, barriers and tasks as they are written.
@@ -91,8 +91,8 @@ def compile_text(
 ) -> CompiledText:
     """Compile a kernel to TTGIR text for a Triton version (our own spelling, that of 3.9, by default).
 
-    `verify` checks the module behind the frontend and behind the last pass; with `verify_each`, and where `on_stage`
-    looks, behind every pass. `on_stage` receives the text behind the frontend and each pass, which `tlx-opt` reads.
+    `verify` checks the module after the frontend and after the last pass; with `verify_each`, and where `on_stage`
+    looks, after every pass. `on_stage` receives the text after the frontend and each pass, which `tlx-opt` reads.
     Without `keep_ttir` the result's `ttir` is empty; without `check_budget` a kernel that needs more than its target
     has is no error.
 
@@ -168,7 +168,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
 
 
 def text_for_triton(module: ModuleOp, profile: Profile | None = None, *, plain: bool) -> str:
-    """What stock Triton gets of a module behind its passes, in the spelling of `profile` (our own without one).
+    """What stock Triton gets of a module after its passes, in the spelling of `profile` (our own without one).
 
     `plain` says whether the frontend's module was plain Triton, which has Triton's own passes before it.
 

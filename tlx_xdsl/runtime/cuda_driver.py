@@ -1,3 +1,3 @@
-"""Former name of `launch/cuda_driver.py`."""
+"""Alias of `tlx_xdsl.runtime.launch.cuda_driver`: its name until 2026."""
 
 from tlx_xdsl.runtime.launch.cuda_driver import *  # noqa: F403

@@ -69,7 +69,7 @@ ALIGNED = 16
 
 
 def specialized(name: str, type_: Signature, value: Any) -> Signature:
-    """The type of the argument `name` with what a launch tells the compiler of its value: that it is a multiple of 16.
+    """The type of the argument `name` with what a launch promises of its value: that it is a multiple of 16.
 
     How many elements are loaded at a time rests on that, and so what is a vector and what `cp.async` can copy.
     """

@@ -38,6 +38,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
 from tlx_xdsl.transforms.pipelines import is_plain, plain_pipeline, run_pipeline, ttgir_pipeline
+from tlx_xdsl.transforms.registry import current_name
 from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
 from tlx_xdsl.transforms.tritongpu.module_attrs import set_cluster
 
@@ -56,7 +57,7 @@ class Interpretation:
     seconds: float
     """Time of the run, without the frontend and the passes."""
     warnings: tuple[Diagnostic, ...]
-    """What the kernel has left behind, and what passes had to say; each thing once, as the first program said it."""
+    """What the kernel has left unfinished, and warnings of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
 
@@ -149,7 +150,7 @@ def interpret_text(
     """Run a function of a module that is given as text, at whatever stage it is; `options` are those of `Options`.
 
     `args` are the values in the order of the function's arguments, or by their names in the text. A descriptor stands
-    for the arguments with its shape and strides behind it, too. `function` is needed where several are public.
+    for the arguments with its shape and strides after it, too. `function` is needed where several are public.
 
     Raises as `interpret` does.
     """
@@ -210,7 +211,7 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
         return ()
     if stage == TTGIR:
         return passes
-    last = RewriteLocalAliasPass.name if stage == ALIASED else stage
+    last = RewriteLocalAliasPass.name if stage == ALIASED else current_name(stage)
     names = [each.name for each in passes]
     if last in names:
         return passes[: names.index(last) + 1]
@@ -271,10 +272,10 @@ def _run(
             result = error
     # Each thing once, as the first program has said it.
     once = {(each.severity, each.message, each.location): each for each in reversed(warnings)}
-    told = tuple(reversed(once.values()))
+    warnings = tuple(reversed(once.values()))
     if isinstance(result, Interpretation):
-        return replace(result, warnings=told)
-    for each in told:
+        return replace(result, warnings=warnings)
+    for each in warnings:
         report_again(each)
     raise result
 

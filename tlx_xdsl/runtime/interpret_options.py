@@ -13,7 +13,7 @@ FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
 """The stages with a name of their own: no pass has run; storage aliasing is done; the whole pipeline has run."""
 
 UNWRITTEN = ("error", "warn")
-"""What a read of memory that nobody has written may be."""
+"""Values of the option `unwritten`: what a read of uninitialized memory is."""
 
 TENSOR_CORE_ORDERS = ("ptx", "issue")
 """What may order the operations that one task issues to a tensor core of Blackwell."""
@@ -37,12 +37,12 @@ class Options:
     seed: int = 0
     """Of the schedule."""
     unwritten: str = UNWRITTEN[0]
-    """What a read of shared or tensor memory is that nobody has written: an `error`, or `warn`: a warning, and NaN."""
+    """What a read of uninitialized shared or tensor memory is: an `error`, or `warn`: a warning, and NaN."""
     tensor_core_order: str = TENSOR_CORE_ORDERS[0]
     """What orders the products (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 
     `ptx`: what PTX promises. Products with the same accumulator follow each other, and a product follows the copies
-    in front of it. `issue`: each follows all those in front of it, as on today's tensor cores. All else, such as
+    before it. `issue`: each follows all those before it, as on today's tensor cores. All else, such as
     tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
     """
     jobs: int | None = None

@@ -1,3 +1,3 @@
-"""Former name of `launch/launcher.py`."""
+"""Alias of `tlx_xdsl.runtime.launch.launcher`: its name until 2026."""
 
 from tlx_xdsl.runtime.launch.launcher import *  # noqa: F403

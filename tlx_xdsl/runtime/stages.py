@@ -1,4 +1,4 @@
-"""A module as the pipeline left it behind one stage, and what is different between two of them."""
+"""A module as the pipeline left it after one stage, and what is different between two of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = 4
 
 @dataclass(frozen=True)
 class Stage:
-    """The module behind one stage of the pipeline."""
+    """The module after one stage of the pipeline."""
 
     name: str
     """The pass, or `frontend`."""
@@ -52,7 +52,7 @@ def _parsed(printed: str) -> ModuleOp:
 
 
 def changes(before: Stage, after: Stage) -> str:
-    """In few words what is different behind a pass: the kinds of operation that it added and removed, most first."""
+    """In few words what is different after a pass: the kinds of operation that it added and removed, most first."""
     if before.printed == after.printed:
         return "nothing"
     added, removed = after.operations - before.operations, before.operations - after.operations
@@ -67,5 +67,5 @@ def changes(before: Stage, after: Stage) -> str:
 
 def unified_diff(before: Stage, after: Stage) -> str:
     """The unified diff between the texts of two stages, without locations; empty where they are equal."""
-    names = f"before {after.name}", f"behind {after.name}"
+    names = f"before {after.name}", f"after {after.name}"
     return "\n".join(difflib.unified_diff(before.lines, after.lines, *names, lineterm=""))

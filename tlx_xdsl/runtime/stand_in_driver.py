@@ -1,3 +1,3 @@
-"""Former name of `jit/stand_in_driver.py`."""
+"""Alias of `tlx_xdsl.runtime.jit.stand_in_driver`: its name until 2026."""
 
 from tlx_xdsl.runtime.jit.stand_in_driver import *  # noqa: F403

@@ -35,6 +35,7 @@ from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import Profile, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import is_plain
+from tlx_xdsl.transforms.registry import current_name
 
 EDITED = "edited"
 """Name of a step whose text was given by hand."""
@@ -42,14 +43,14 @@ EDITED = "edited"
 
 @dataclass(frozen=True)
 class Step(Stage):
-    """The module behind one pass, and the passes that are still to come."""
+    """The module after one pass, and the passes that are still to come."""
 
     passes: tuple[ModulePass, ...] = field(repr=False)
     """What is still to run."""
     profile: Profile | None = field(repr=False)
     """The Triton version that the text is for; our own spelling without one."""
     plain: bool
-    """Whether stock Triton's own passes take over behind ours."""
+    """Whether stock Triton's own passes take over after ours."""
     before: Step | None = field(repr=False)
     """Where this step came from; None for the frontend's."""
 
@@ -70,22 +71,23 @@ class Step(Stage):
     # --- going on ------------------------------------------------------------------------------------------------
 
     def next(self) -> Step:
-        """The step behind the next pass.
+        """The step after the next pass.
 
         Raises CompilationError, located in the kernel, when the pass refuses the module, and when there is none left.
         """
         if not self.passes:
-            raise CompilationError(f"no pass is left to run behind '{self.name}'")
+            raise CompilationError(f"no pass is left to run after '{self.name}'")
         module, (first, *rest) = self.module(), self.passes
         first.apply(make_context(), module)
         verify_module(module)
         return Step(first.name, print_module(module), tuple(rest), self.profile, self.plain, self)
 
     def to(self, name: str) -> Step:
-        """The step behind the pass `name`: one that is to come, or one on the way here.
+        """The step after the pass `name`: one that is to come, or one on the way here.
 
         Raises CompilationError when there is no such pass.
         """
+        name = current_name(name)
         for step in reversed(self.path):
             if step.name == name:
                 return step
@@ -98,14 +100,14 @@ class Step(Stage):
         return step
 
     def finish(self) -> Step:
-        """The step behind the last pass."""
+        """The step after the last pass."""
         step = self
         while step.passes:
             step = step.next()
         return step
 
     def edited(self, text: str) -> Step:
-        """A step whose module is `text`, in front of the same passes.
+        """A step whose module is `text`, before the same passes.
 
         Operations without a location get that of the line that they were in before; in a line that is new they are
         located in the text itself.
@@ -176,7 +178,7 @@ def first_step(
     cluster: tuple[int, int, int] = (1, 1, 1),
     triton_version: str | None = None,
 ) -> Step:
-    """The module that the frontend makes of a kernel, in front of all passes; arguments as for `Kernel.compile`.
+    """The module that the frontend makes of a kernel, before all passes; arguments as for `Kernel.compile`.
 
     Raises CompilationError, located in the kernel, for every fault in it.
     """

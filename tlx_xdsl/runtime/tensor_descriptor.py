@@ -1,3 +1,3 @@
-"""Former name of `launch/tensor_descriptor.py`."""
+"""Alias of `tlx_xdsl.runtime.launch.tensor_descriptor`: its name until 2026."""
 
 from tlx_xdsl.runtime.launch.tensor_descriptor import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""Former name of `jit/triton_kernel.py`."""
+"""Alias of `tlx_xdsl.runtime.jit.triton_kernel`: its name until 2026."""
 
 from tlx_xdsl.runtime.jit.triton_kernel import *  # noqa: F403

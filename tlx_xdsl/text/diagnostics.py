@@ -96,7 +96,7 @@ def parse_error(error: ParseError) -> CompilationError:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something to tell the user."""
+    """A message for the user."""
 
     severity: Literal["error", "warning", "remark"]
     message: str
@@ -132,7 +132,7 @@ def report_warning(op: Operation, message: str, notes: Sequence[str] = ()) -> No
 
 
 def report_remark(op: Operation, message: str, notes: Sequence[str] = ()) -> None:
-    """Tell something about `op` that is no fault."""
+    """Report something about `op` that is no fault."""
     _report("remark", op, message, notes)
 
 

@@ -59,7 +59,7 @@ _NO_OPERATION = "Could not parse entire input!"
 class Parser(XDSLParser):
     """A parser that lets an alias be used before its definition.
 
-    Triton prints most location aliases behind the module. Their definitions are found by one scan of the text and
+    Triton prints most location aliases after the module. Their definitions are found by one scan of the text and
     parsed when they are first used. Lines of the text count from `first_line` in locations and errors.
     """
 
@@ -95,7 +95,7 @@ class Parser(XDSLParser):
         self._resume_from(resume_at)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
-        """The class of the operation `name`; xDSL would report an unknown one at the token behind it."""
+        """The class of the operation `name`; xDSL would report an unknown one at the token after it."""
         op = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
         if op is None:
             self._raise_unknown_operation(name)

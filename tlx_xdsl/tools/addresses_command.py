@@ -30,7 +30,7 @@ from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, load_ir
 
 _EPILOG = """\
 Without --grid, what is said holds for every launch that keeps the conditions that are named. With it, the addresses of
-all programs are computed: which of them write the same bytes, which leave an array, and what nobody writes.
+all programs are computed: which of them write the same bytes, which leave an array, and what is not written.
 
 example:
   tlx addresses examples/ampere_gemm_pipelined.py:matmul --grid 'cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)' \\
@@ -50,7 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grid", metavar="X,Y,Z", help="programs along each axis; expressions over the arguments")
     parser.add_argument("--arg", **repeated, metavar="NAME=NUMBER", help="value of an integer argument")
     parser.add_argument(
-        "--shape", **repeated, metavar="NAME=SIZES", help="sizes of the array behind a pointer or descriptor: 1024,512"
+        "--shape",
+        **repeated,
+        metavar="NAME=SIZES",
+        help="sizes of the array that a pointer or descriptor addresses: 1024,512",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--svg", metavar="FILE", help="write a picture: which program touches which block")

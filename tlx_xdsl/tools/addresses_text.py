@@ -28,7 +28,7 @@ MOST_HOLES = 1000
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the command tells of a kernel."""
+    """All that the command reports of a kernel."""
 
     function: tt.FuncOp
     accesses: Sequence[Access]

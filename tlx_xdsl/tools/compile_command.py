@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Triton whose text is written (the installed one's, else 3.9)",
     )
     parser.add_argument(
-        "--print-after-all", action="store_true", help="also write the module behind every pass, for tlx-opt"
+        "--print-after-all", action="store_true", help="also write the module after every pass, for tlx-opt"
     )
     parser.add_argument("--no-verify", action="store_true", help="do not verify the module")
     parser.add_argument("-q", "--quiet", action="store_true", help="no report")
@@ -162,7 +162,7 @@ def _print_text(
     if not set(stages) <= {"ttir", "ttgir"}:
         raise CompilationError(f"--output -: only ttir and ttgir are printed, found --emit {','.join(stages)}")
     if stages == ("ttir",):
-        # Nothing behind the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
+        # Nothing after the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
         print(frontend_text(kernel.source, specialization, verify=verify), end="")
         return
     text = compile_text(kernel.source, specialization, triton_version=version, verify=verify, conversion=conversion)

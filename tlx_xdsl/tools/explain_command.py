@@ -21,6 +21,7 @@ from tlx_xdsl.tools.kernel_options import (
 )
 from tlx_xdsl.tools.layout_report import layout_section, why
 from tlx_xdsl.transforms.pipelines import is_plain
+from tlx_xdsl.transforms.registry import current_name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why",
         metavar="VALUE",
-        help="why a value has its layout: %%acc_1 as printed behind the last pass, or the name of a Python variable",
+        help="why a value has its layout: %%acc_1 as printed after the last pass, or the name of a Python variable",
     )
     parser.add_argument(
         "--triton-version", metavar="VERSION", help="Triton to compile for (the installed one, else 3.9)"
@@ -71,18 +72,18 @@ def run(args: argparse.Namespace) -> None:
     print()
     installed = installed_triton_version()
     if installed is not None and parse_version(installed) == parse_version(version):
-        print("layouts behind the passes of stock Triton")
+        print("layouts after the passes of stock Triton")
         stock = compile_ttgir(text.ttgir, backend_options(specialization, options), stages="ttgir")
         print(layout_section(parse_module(stock.ttgir, filename="stock Triton"), last))
     elif is_plain(last):
         print("layouts: stock Triton chooses them, for this is plain Triton code")
     else:
-        print(f"layouts in front of the passes of stock Triton {version}, which is not installed")
+        print(f"layouts before the passes of stock Triton {version}, which is not installed")
         print(layout_section(last))
 
 
 def table(stages: list[Stage], times_ms: dict[str, float]) -> str:
-    """A line for each stage: its time in ms, the operations behind it, and what it changed."""
+    """A line for each stage: its time in ms, the operations after it, and what it changed."""
     width = max(len(stage.name) for stage in stages)
     lines = [f"{'':{width}}  {'ms':>7}  {'ops':>6}  changed"]
     before: Stage | None = None
@@ -101,12 +102,12 @@ def table(stages: list[Stage], times_ms: dict[str, float]) -> str:
 
 
 def diff(stages: list[Stage], name: str) -> str:
-    """The unified diff of the text before and behind the pass `name`, without locations; empty if it did nothing.
+    """The unified diff of the text before and after the pass `name`, without locations; empty if it did nothing.
 
     Raises CompilationError when there is no such pass in the pipeline.
     """
     for before, after in pairwise(stages):
-        if after.name == name:
+        if after.name == current_name(name):
             return unified_diff(before, after)
     passes = ", ".join(stage.name for stage in stages[1:])
     raise CompilationError(f"--diff: expected a pass that this kernel goes through ({passes}), found '{name}'")

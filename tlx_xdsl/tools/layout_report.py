@@ -16,12 +16,12 @@ from tlx_xdsl.analysis.layout_reasons import LayoutReasons, layout_of_value, wis
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import SourceLocation
-from tlx_xdsl.layouts.words import in_words
+from tlx_xdsl.layouts.describe import describe
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.text.printer import Printer
 
 _SUFFIX = re.compile(r"_\d+$")
-"""What the printer puts behind the name of a Python variable that several values have."""
+"""What the printer puts after the name of a Python variable that several values have."""
 
 _MOST_CANDIDATES = 8
 """How many candidates an error names before it counts the rest."""
@@ -68,7 +68,7 @@ def _conversion(conversion: Conversion) -> str:
 
 def _buffer_lines(buffer: Buffer, names: dict[SourceLocation, str]) -> Iterator[str]:
     layout, place = layout_of_value(buffer.value), source_location(location_of(buffer.value))
-    words = "" if layout is None else f", {in_words(layout)}"
+    words = "" if layout is None else f", {describe(layout)}"
     name = buffer.name if place is None else names.get(place, buffer.name)
     yield f"  {name}: {_type(buffer.value)}{words}"
     yield from (f"  {row}" for row in _grouped((str(access), access.op) for access in buffer.accesses))
@@ -93,7 +93,7 @@ def _places(ops: Iterable[Operation]) -> str:
 def why(module: ModuleOp, name: str, frontend: ModuleOp) -> str:
     """The chain of reasons for the layout of the value `name` of `module`: `%acc_1` as printed, or a Python variable.
 
-    `frontend` is the module before all passes, where the wishes of the program still stand. Of a variable that
+    `frontend` is the module before all passes, where the requirements of the program still are. Of a variable that
     stands for several values any one speaks for all if they have one layout.
     Raises CompilationError, with candidates, for another name, for values of several layouts, and for a value that
     has none.
@@ -117,7 +117,7 @@ def why(module: ModuleOp, name: str, frontend: ModuleOp) -> str:
         shown = _listed([f"%{names[each]} ({_summary(each)}{_line_of(each)})" for each in _one_of_each(found)])
         raise error_at(func, f"--why: '{name}' stands for values of several layouts; name one of {shown}")
     place = next(op for op in module.walk() if isinstance(op, FuncOp) and _holds(op, value))
-    lines = [f"%{names[value]}{_line_of(value)}: {_type(value)}, {in_words(layout)}"]
+    lines = [f"%{names[value]}{_line_of(value)}: {_type(value)}, {describe(layout)}"]
     for step in LayoutReasons(place, wishes_of(frontend)).of(value):
         to = "" if step.value is None else f" %{names[step.value]}"
         lines.append(f"  <- {step.words}{to}")
@@ -132,7 +132,7 @@ def _printed_names(module: ModuleOp) -> dict[SSAValue, str]:
 
 
 class _NamingPrinter(Printer):
-    """Remembers the names that it prints; those of one function are forgotten by the printer behind it."""
+    """Remembers the names that it prints; those of one function are forgotten by the printer after it."""
 
     def __init__(self, stream: StringIO, *, locations: bool):
         super().__init__(stream, locations=locations)
@@ -157,7 +157,7 @@ def _holds(func: FuncOp, value: SSAValue) -> bool:
 
 
 def _layout_key(value: SSAValue) -> object:
-    """What values of one layout have in common: tensors and views of buffers are told apart."""
+    """What values of one layout have in common: tensors and views of buffers are kept apart."""
     type_ = value.type
     return (isinstance(type_, MemDescType), layout_of_value(value))
 
@@ -168,7 +168,7 @@ def _one_of_each(values: list[SSAValue]) -> list[SSAValue]:
 
 def _summary(value: SSAValue) -> str:
     layout = layout_of_value(value)
-    return str(value.type) if layout is None else in_words(layout)
+    return str(value.type) if layout is None else describe(layout)
 
 
 def _type(value: SSAValue) -> str:

@@ -60,7 +60,7 @@ def load_ir(path: str) -> ModuleOp:
 
 
 def _choice(path: str) -> str:
-    """What the kernels of a file are, where somebody has named the file alone."""
+    """What the kernels of a file are, where the file alone is named."""
     kernels = _kernels(_run(path)) if path.endswith(".py") and Path(path).is_file() else {}
     return f", whose kernels are {', '.join(kernels)}" if kernels else ""
 

@@ -1,4 +1,4 @@
-"""What `tlx compile` tells about a compiled kernel."""
+"""The report of `tlx compile` on a compiled kernel."""
 
 from __future__ import annotations
 

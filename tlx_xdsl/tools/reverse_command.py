@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE.py", help="file to write to, instead of standard output")
     parser.add_argument(
-        "--stage", metavar="PASS", help="the pass of a kernel's pipeline behind which to look (the last one)"
+        "--stage", metavar="PASS", help="the pass of a kernel's pipeline after which to look (the last one)"
     )
     add_kernel_arguments(parser)
 

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
     parser.add_argument("--seed", type=int, default=0, help="of the schedule and of random numbers (0)")
     parser.add_argument(
-        "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of memory that nobody has written (error)"
+        "--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help="reads of uninitialized memory (error)"
     )
     parser.add_argument(
         "--tensor-core-order", choices=TENSOR_CORE_ORDERS, default=TENSOR_CORE_ORDERS[0],
@@ -121,7 +121,7 @@ def _run_kernel(args: argparse.Namespace) -> None:
     run = _Run(args, defaults_of(source) | constants | values)
     launch = {name: options[name] for name in ("num_warps", "num_ctas", "cluster", "target")}
     result = interpret_source(source, run.grid, arguments, _options(args, launch), types)
-    run.tell(result, in_clusters=prod(options["cluster"]) > 1)
+    run.report(result, in_clusters=prod(options["cluster"]) > 1)
 
 
 def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None:
@@ -136,7 +136,7 @@ def _run_text(args: argparse.Namespace, path: str, function: str | None) -> None
     run = _Run(args, values)
     launch = {"cluster": launch_options(args, KernelDefaults())["cluster"]}
     result = interpret_module(module, run.grid, values, _options(args, launch), function)
-    run.tell(result, in_clusters=cluster_dims(module) is not None)
+    run.report(result, in_clusters=cluster_dims(module) is not None)
 
 
 def _check_names(
@@ -182,7 +182,7 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
 
 
 class _Run:
-    """The arrays of a run, and what is told of them."""
+    """The arrays of a run, and the report on them."""
 
     def __init__(self, args: argparse.Namespace, values: Mapping[str, Any]):
         self._args = args
@@ -210,7 +210,7 @@ class _Run:
                 raise CompilationError(f"{option}: there is no array '{name}', the arrays are {arrays}")
         return result
 
-    def tell(self, result: Interpretation, *, in_clusters: bool) -> None:
+    def report(self, result: Interpretation, *, in_clusters: bool) -> None:
         """Print what a run has changed and how it went, save arrays, and check them.
 
         Raises CompilationError for an array that does not hold what it should.

@@ -71,7 +71,7 @@ def _is_barriers(region: Region) -> bool:
 
 
 def _barrier_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
-    """A line for every array of barriers: nobody looks for one barrier among others."""
+    """A line for every array of barriers, not for each barrier."""
     rows: list[tuple[str, ...]] = [("start", "end", "size", "barriers")]
     for region in regions:
         if _is_barriers(region):
@@ -96,7 +96,7 @@ def _use_rows(regions: Sequence[Region]) -> list[tuple[str, ...]]:
         for array in region.arrays:
             rows += [
                 (array.name if number == 0 else "", uses.task, _lines(uses)) for number, uses in enumerate(array.uses)
-            ] or [(array.name, "nobody", "")]
+            ] or [(array.name, "none", "")]
     return rows
 
 

@@ -11,7 +11,7 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.tools.pipes import reader_has_gone
 from tlx_xdsl.version import __version__
 
-_COMMANDS = {
+COMMANDS = {
     "compile": ("compile_command", "compile a kernel and write its stages"),
     "run": ("run_command", "run a kernel on the CPU, at any stage of the pipeline"),
     "explain": ("explain_command", "show what every pass does to a kernel, and what its layouts cost"),
@@ -32,7 +32,7 @@ def main(args: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((arg for arg in args if not arg.startswith("-")), None)
     run: Callable[[argparse.Namespace], None] | None = None
-    for name, (module, help_) in _COMMANDS.items():
+    for name, (module, help_) in COMMANDS.items():
         command = commands.add_parser(name, help=help_)
         if name == asked:
             home = import_module(f"tlx_xdsl.tools.{module}")
@@ -54,7 +54,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130  # as a shell tells of SIGINT
+        return 130  # as a shell reports SIGINT
     except Exception as error:
         print(internal_error(error), file=sys.stderr)
         return 1

@@ -87,7 +87,7 @@ class TlxOptMain(xDSLOptMain):
             const="true",
             default="true",
             metavar="BOOL",
-            help="verify the module behind every pass, and not only at the end (true)",
+            help="verify the module after every pass, and not only at the end (true)",
         )
         for when in ("before", "after"):
             arg_parser.add_argument(
@@ -101,10 +101,10 @@ class TlxOptMain(xDSLOptMain):
                 f"--print-ir-{when}-all", action="store_true", help=f"print the module {when} every pass"
             )
         arg_parser.add_argument(
-            "--print-ir-after-change", action="store_true", help="print the module behind every pass that changes it"
+            "--print-ir-after-change", action="store_true", help="print the module after every pass that changes it"
         )
         arg_parser.add_argument(
-            "--print-ir-after-failure", action="store_true", help="print the module behind a pass that fails"
+            "--print-ir-after-failure", action="store_true", help="print the module after a pass that fails"
         )
         # The passes are named in several ways; by now they are one list.
         given = collect_passes(self._given, self.available_passes)
@@ -157,7 +157,7 @@ class TlxOptMain(xDSLOptMain):
                 if number:
                     output.write("// -----\n")
                 failed |= not self._run_chunk(chunk, output)
-                # What is said about the next chunk comes behind this one's text.
+                # What is said about the next chunk comes after this one's text.
                 output.flush()
         if failed:
             raise _AlreadyReported
@@ -259,7 +259,7 @@ class TlxOptMain(xDSLOptMain):
 
 
 class _AlreadyReported(Exception):
-    """The run failed, and the user has been told why."""
+    """The run failed, and the reason was printed."""
 
 
 def as_compilation_error(error: Exception) -> CompilationError:

@@ -109,7 +109,7 @@ def _with_notes(
 
 
 def mismatches(filename: str, expected: Sequence[Expectation], found: Sequence[Reported]) -> list[CompilationError]:
-    """One error for each expectation that nothing met, and for each report but a note that nobody expected."""
+    """One error for each expectation that nothing met, and for each report but a note that was not expected."""
     unmet = list(expected)
     errors: list[CompilationError] = []
     for report in found:

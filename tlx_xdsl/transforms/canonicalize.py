@@ -13,19 +13,16 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
-from tlx_xdsl.transforms.canonicalization import all_patterns
+from tlx_xdsl.transforms.canonicalization import tt, ttg
 from tlx_xdsl.transforms.driver import apply_patterns
 
 
-@dataclass(frozen=True)
 class CanonicalizePass(ModulePass):
     """Apply all canonicalisation rules until none applies."""
 
@@ -33,5 +30,6 @@ class CanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Canonicalise the module."""
-        patterns = [*all_patterns(), CanonicalizationRewritePattern()]
+        ours = [pattern() for pattern in (*tt.PATTERNS, *ttg.PATTERNS)]
+        patterns = [*ours, CanonicalizationRewritePattern()]
         apply_patterns(op, patterns, context=ctx, fold=True, after_walk=region_dce)

@@ -1,4 +1,4 @@
-"""The compiler, top to bottom: what turns the frontend's module into TTGIR."""
+"""The compiler, top to bottom: the passes that turn the frontend's module into TTGIR."""
 
 from __future__ import annotations
 
@@ -10,43 +10,11 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.ttg.types import as_tensor
-from tlx_xdsl.transforms.layout.dump_layout import DumpLayoutPass
-from tlx_xdsl.transforms.layout.finalize_user_layouts import FinalizeUserLayoutsPass
-from tlx_xdsl.transforms.layout.insert_require_layout import InsertRequireLayoutPass
-from tlx_xdsl.transforms.layout.lower_scale_arrays import LowerScaleArraysPass
-from tlx_xdsl.transforms.layout.lower_scale_copies import LowerScaleCopiesPass
-from tlx_xdsl.transforms.layout.propagate_layout import PropagateLayoutPass
-from tlx_xdsl.transforms.layout.resolve_placeholder_layouts import ResolvePlaceholderLayoutsPass
-from tlx_xdsl.transforms.nvidia.barrier_lifecycle import BarrierLifecyclePass
-from tlx_xdsl.transforms.nvidia.buffer_branches import KeepBufferBranchesPass
-from tlx_xdsl.transforms.nvidia.bulk_copies import LowerBulkCopiesPass
-from tlx_xdsl.transforms.nvidia.check_target import CheckTargetPass
-from tlx_xdsl.transforms.nvidia.cluster_barriers import LowerClusterBarriersPass
-from tlx_xdsl.transforms.nvidia.cluster_launch_control import LowerCLCPass
-from tlx_xdsl.transforms.nvidia.device_descriptors import LowerDeviceDescriptorsPass
-from tlx_xdsl.transforms.nvidia.dynamic_subslices import LowerDynamicSubslicesPass
-from tlx_xdsl.transforms.nvidia.inline_beside_tasks import InlineBesideTasksPass
-from tlx_xdsl.transforms.nvidia.keep_buffers import KeepBuffersPass
-from tlx_xdsl.transforms.nvidia.multicast_loads import LowerMulticastLoadsPass
-from tlx_xdsl.transforms.nvidia.named_barriers import LowerNamedBarriersPass
-from tlx_xdsl.transforms.nvidia.narrow_copies import LowerNarrowCopiesPass
-from tlx_xdsl.transforms.nvidia.pair_products import LowerPairProductsPass
-from tlx_xdsl.transforms.nvidia.proxy_fences import InsertProxyFencesPass
-from tlx_xdsl.transforms.nvidia.registers import DonateRegistersPass
-from tlx_xdsl.transforms.nvidia.remote_arrivals import WeakenRemoteArrivalsPass
-from tlx_xdsl.transforms.nvidia.remote_memory import LowerRemoteMemoryPass
-from tlx_xdsl.transforms.nvidia.special_instructions import LowerSpecialInstructionsPass
-from tlx_xdsl.transforms.nvidia.thread_arrivals import LowerThreadArrivalsPass
-from tlx_xdsl.transforms.nvidia.votes import LowerVotesPass
-from tlx_xdsl.transforms.storage_alias.budget import StorageBudgetPass
-from tlx_xdsl.transforms.storage_alias.lowering import StorageAliasLoweringPass
-from tlx_xdsl.transforms.storage_alias.rewrite_local_alias import RewriteLocalAliasPass
-from tlx_xdsl.transforms.tritongpu.chain_reductions import ChainReductionsPass
-from tlx_xdsl.transforms.tritongpu.check_dots import CheckDotsInFlightPass
-from tlx_xdsl.transforms.tritongpu.convert import ConvertTritonToTritonGPUPass
-from tlx_xdsl.transforms.tritongpu.expand_local_gather import ExpandLocalGatherPass
-from tlx_xdsl.transforms.tritongpu.expand_negf import ExpandNegfPass
-from tlx_xdsl.transforms.tritongpu.fixup import TritonTLXFixupPass
+from tlx_xdsl.transforms.registry import pass_class
+
+
+def _pass(name: str, **options: bool) -> ModulePass:
+    return pass_class(name)(**options)
 
 
 def ttgir_pipeline(
@@ -66,74 +34,80 @@ def ttgir_pipeline(
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
-        # Refuse what the target lacks while the user's names for it are still there.
-        CheckTargetPass(),
-        # Refuse what can't work while the user's constructs are still there to point at.
-        TritonTLXFixupPass(),
-        # What reads registers that the tensor cores still write, in the user's own operations.
-        CheckDotsInFlightPass(),
-        # What operations need of layouts and users wish for: what buffers take of memory depends on it.
-        InsertRequireLayoutPass(),
-        PropagateLayoutPass(),
-        # Partitions have warps of their own; stock Triton has no word for a layout that is yet to come.
-        ResolvePlaceholderLayoutsPass(),
-        FinalizeUserLayoutsPass(),
-        # Stock Triton has no arrays of scales; columns of tensor memory it has. It copies a matrix of them, not lines.
-        LowerScaleArraysPass(),
-        LowerScaleCopiesPass(),
-        # Stock Triton refuses them; what threads then write themselves may need a fence.
-        LowerNarrowCopiesPass(),
-        # What threads write for TMA and the tensor cores, while every buffer still has a name of its own.
-        InsertProxyFencesPass(),
-        # Stock Triton drops requests for registers that do not add up, and knows no wishes of ours.
-        DonateRegistersPass(),
-        # What can't fit the target is told with who takes how much, while the user's buffers are still there.
-        *((StorageBudgetPass(),) if check_budget else ()),
-        # Buffers that share a region become views of one allocation; sizes and offsets are settled here.
-        StorageAliasLoweringPass(),
-        # Stock Triton knows no tlx.local_alias.
-        RewriteLocalAliasPass(whole_views=whole_views),
-        # Stock Triton 3.6 and 3.7 do not lower arith.negf.
-        ExpandNegfPass(),
-        # Stock Triton 3.6 picks from registers only.
-        *(() if native_gathers else (ExpandLocalGatherPass(),)),
-        # Where the CTAs of a cluster wait for each other, while it is plain who uses whose memory.
-        LowerClusterBarriersPass(),
-        # What arrivals there must release costs most of their time, and it is plain who accesses what.
-        WeakenRemoteArrivalsPass(),
-        # Stock Triton has no word for these instructions; their elements get layouts like any other.
-        LowerSpecialInstructionsPass(),
-        # Stock Triton's order of an accumulator's elements keeps the exponentials of a softmax waiting.
-        ChainReductionsPass(),
-        # Layouts for every tensor, by the warps of its region; conversions at the borders.
-        ConvertTritonToTritonGPUPass(),
-        # The boxes of a descriptor follow its layout.
-        LowerDeviceDescriptorsPass(),
-        # Stock Triton has no word for copies without a descriptor, nor for arrivals of single threads, nor, before
-        # 3.8, for cluster launch control.
-        LowerBulkCopiesPass(),
-        LowerThreadArrivalsPass(),
-        LowerCLCPass(native=native_clc),
-        # Who votes with which element is known now.
-        LowerVotesPass(),
-        # Stock Triton knows other CTAs' memory only for tensors that span the cluster.
-        LowerMulticastLoadsPass(),
-        LowerPairProductsPass(),
-        LowerRemoteMemoryPass(),
-        # What has become no address by now: stock Triton takes parts of buffers at constant places only.
-        LowerDynamicSubslicesPass(),
-        # Stock Triton has no word for the user's named barriers.
-        LowerNamedBarriersPass(),
-        # Stock Triton reuses a barrier's memory unless its life is ended: last, when all barriers exist.
-        BarrierLifecyclePass(),
-        # The same for buffers whose addresses were taken for PTX: behind all passes that do.
-        KeepBuffersPass(),
-        # Stock Triton 3.6 and 3.7 assert when a select chooses a buffer, and they make one of a bare branch.
-        *(() if buffer_selects else (KeepBufferBranchesPass(),)),
-        # Stock Triton 3.8 can't lower calls in kernels with tasks.
-        *(() if calls_beside_tasks else (InlineBesideTasksPass(),)),
-        # What the user wants to see and asserts of layouts: last, when ours are final.
-        DumpLayoutPass(),
+        # --- refuse: what can't work, while the user's operations are there to point at ---
+        # What the target lacks.
+        _pass("tlx-check-target"),
+        # What no target can do; sets the launch attributes that the other passes read.
+        _pass("triton-tlx-fixup"),
+        # Uses of registers that the tensor cores still write.
+        _pass("tlx-check-dots-in-flight"),
+        # --- layouts of buffers: sizes in memory depend on them ---
+        # Requirements of operations become operations.
+        _pass("tlx-insert-require-layout"),
+        # Requirements reach the allocations, and layouts that the user pins reach the uses.
+        _pass("tlx-propagate-layout"),
+        # Layouts that depend on the number of warps are computed in each partition.
+        _pass("tlx-resolve-placeholder-layouts"),
+        # No later pass changes a layout of the user's, so the marks go.
+        _pass("tlx-finalize-user-layouts"),
+        # --- legalize: what upstream Triton refuses or leaves to the user ---
+        # It allows one buffer of scales in an allocation.
+        _pass("tlx-lower-scale-arrays"),
+        # It copies a matrix of scales, not the lines that the hardware copies.
+        _pass("tlx-lower-scale-copies"),
+        # It refuses copies that no `cp.async` can make; threads write these themselves, so fences come later.
+        _pass("tlx-legalize-async-copies"),
+        # It adds no fence between writes of threads and TMA or the tensor cores of another task.
+        _pass("tlx-insert-proxy-fences"),
+        # It drops requests for registers that do not add up.
+        _pass("tlx-rebalance-setmaxnreg"),
+        # --- aliasing: buffers become views of allocations ---
+        # A kernel that does not fit is refused with the sizes of the user's buffers.
+        *((_pass("tlx-storage-budget"),) if check_budget else ()),
+        # Sizes and offsets of buffers that share storage.
+        _pass("tlx-storage-alias-lowering"),
+        # Upstream Triton has no op for `tlx.local_alias`.
+        _pass("tlx-rewrite-local-alias", whole_views=whole_views),
+        # --- expand what older Triton versions lack ---
+        # 3.6 and 3.7 do not lower `arith.negf`.
+        _pass("expand-negf"),
+        # 3.6 gathers from registers only.
+        *(() if native_gathers else (_pass("expand-local-gather"),)),
+        # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
+        # Barriers where the CTAs of a cluster start and end using each other's memory.
+        _pass("tlx-lower-cluster-barriers"),
+        # Weaker memory ordering for arrivals at other CTAs' mbarriers, where it suffices.
+        _pass("tlx-relax-remote-arrivals"),
+        # --- to PTX, and to TTGIR ---
+        # PTX for single instructions; its tensors get layouts like all others.
+        _pass("tlx-lower-to-ptx"),
+        # An accumulator is reduced in the order of its columns, which costs fewer registers.
+        _pass("tlx-chain-reductions"),
+        # Layouts for all tensors, and conversions between them.
+        _pass("convert-triton-to-tritongpu"),
+        # PTX for single operations that depends on layouts.
+        _pass("tlx-lower-to-ptx-with-layouts", native=native_clc),
+        # MMAs of two CTAs change the types of all accumulators of the module.
+        _pass("tlx-lower-2cta-mma"),
+        # Accesses to other CTAs' memory; neighbouring arrivals share a fence.
+        _pass("tlx-lower-remote-memory"),
+        # Parts of buffers at run-time offsets, after the passes that turn such parts into addresses.
+        _pass("tlx-lower-dynamic-subslices"),
+        # Numbers for the user's named barriers, beside Triton's own.
+        _pass("tlx-lower-named-barriers"),
+        # --- lifetimes: when all uses of buffers exist ---
+        # Upstream Triton reuses the memory of an mbarrier that was not invalidated.
+        _pass("tlx-end-barrier-lifetimes"),
+        # Upstream Triton sees no use of a buffer in PTX.
+        _pass("tlx-extend-buffer-lifetimes"),
+        # --- work around single Triton versions ---
+        # 3.6 and 3.7 assert at a select of buffers, which MLIR makes of a bare branch.
+        *(() if buffer_selects else (_pass("tlx-keep-memdesc-branches"),)),
+        # 3.8 can't lower calls in kernels with tasks.
+        *(() if calls_beside_tasks else (_pass("tlx-inline-calls-with-tasks"),)),
+        # --- report ---
+        # The layouts that the user prints or asserts: last, when they are final.
+        _pass("tlx-dump-layout"),
     )
 
 
@@ -162,7 +136,7 @@ def first_beyond_plain(module: ModuleOp) -> Operation | None:
 
 def plain_pipeline() -> tuple[ModulePass, ...]:
     """The passes that plain Triton needs before stock Triton gets it."""
-    return (CheckTargetPass(plain=True), ExpandNegfPass())
+    return (_pass("tlx-check-target", plain=True), _pass("expand-negf"))
 
 
 def run_pipeline(

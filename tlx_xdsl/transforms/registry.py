@@ -3,89 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from importlib import import_module
-from typing import cast
 
 from xdsl.passes import ModulePass
 
-_HOMES: dict[str, tuple[str, str]] = {
-    "convert-triton-to-tritongpu": ("transforms.tritongpu.convert", "ConvertTritonToTritonGPUPass"),
-    "expand-local-gather": ("transforms.tritongpu.expand_local_gather", "ExpandLocalGatherPass"),
-    "expand-negf": ("transforms.tritongpu.expand_negf", "ExpandNegfPass"),
-    "tlx-annotate-program-addresses": ("addresses.annotate_program_addresses", "AnnotateProgramAddressesPass"),
-    "tlx-barrier-lifecycle": ("transforms.nvidia.barrier_lifecycle", "BarrierLifecyclePass"),
-    "tlx-buffer-offset-calculation": ("transforms.storage_alias.offset_calculation", "BufferOffsetCalculationPass"),
-    "tlx-chain-reductions": ("transforms.tritongpu.chain_reductions", "ChainReductionsPass"),
-    "tlx-check-dots-in-flight": ("transforms.tritongpu.check_dots", "CheckDotsInFlightPass"),
-    "tlx-check-target": ("transforms.nvidia.check_target", "CheckTargetPass"),
-    "tlx-donate-registers": ("transforms.nvidia.registers", "DonateRegistersPass"),
-    "tlx-dump-layout": ("transforms.layout.dump_layout", "DumpLayoutPass"),
-    "tlx-finalize-user-layouts": ("transforms.layout.finalize_user_layouts", "FinalizeUserLayoutsPass"),
-    "tlx-inline-beside-tasks": ("transforms.nvidia.inline_beside_tasks", "InlineBesideTasksPass"),
-    "tlx-insert-proxy-fences": ("transforms.nvidia.proxy_fences", "InsertProxyFencesPass"),
-    "tlx-insert-require-layout": ("transforms.layout.insert_require_layout", "InsertRequireLayoutPass"),
-    "tlx-keep-buffer-branches": ("transforms.nvidia.buffer_branches", "KeepBufferBranchesPass"),
-    "tlx-keep-buffers": ("transforms.nvidia.keep_buffers", "KeepBuffersPass"),
-    "tlx-lower-bulk-copies": ("transforms.nvidia.bulk_copies", "LowerBulkCopiesPass"),
-    "tlx-lower-clc": ("transforms.nvidia.cluster_launch_control", "LowerCLCPass"),
-    "tlx-lower-cluster-barriers": ("transforms.nvidia.cluster_barriers", "LowerClusterBarriersPass"),
-    "tlx-lower-device-descriptors": ("transforms.nvidia.device_descriptors", "LowerDeviceDescriptorsPass"),
-    "tlx-lower-dynamic-subslices": ("transforms.nvidia.dynamic_subslices", "LowerDynamicSubslicesPass"),
-    "tlx-lower-multicast-loads": ("transforms.nvidia.multicast_loads", "LowerMulticastLoadsPass"),
-    "tlx-lower-named-barriers": ("transforms.nvidia.named_barriers", "LowerNamedBarriersPass"),
-    "tlx-lower-narrow-copies": ("transforms.nvidia.narrow_copies", "LowerNarrowCopiesPass"),
-    "tlx-lower-pair-products": ("transforms.nvidia.pair_products", "LowerPairProductsPass"),
-    "tlx-lower-remote-memory": ("transforms.nvidia.remote_memory", "LowerRemoteMemoryPass"),
-    "tlx-lower-scale-arrays": ("transforms.layout.lower_scale_arrays", "LowerScaleArraysPass"),
-    "tlx-lower-scale-copies": ("transforms.layout.lower_scale_copies", "LowerScaleCopiesPass"),
-    "tlx-lower-special-instructions": ("transforms.nvidia.special_instructions", "LowerSpecialInstructionsPass"),
-    "tlx-lower-thread-arrivals": ("transforms.nvidia.thread_arrivals", "LowerThreadArrivalsPass"),
-    "tlx-lower-votes": ("transforms.nvidia.votes", "LowerVotesPass"),
-    "tlx-print-ttgir-to-tlx": ("decompile.print_ttgir_to_tlx", "PrintTTGIRToTLXPass"),
-    "tlx-propagate-layout": ("transforms.layout.propagate_layout", "PropagateLayoutPass"),
-    "tlx-resolve-placeholder-layouts": (
-        "transforms.layout.resolve_placeholder_layouts",
-        "ResolvePlaceholderLayoutsPass",
-    ),
-    "tlx-rewrite-local-alias": ("transforms.storage_alias.rewrite_local_alias", "RewriteLocalAliasPass"),
-    "tlx-storage-advice": ("transforms.storage_alias.advice", "StorageAdvicePass"),
-    "tlx-storage-alias-allocation": ("transforms.storage_alias.allocation", "StorageAliasAllocationPass"),
-    "tlx-storage-alias-lowering": ("transforms.storage_alias.lowering", "StorageAliasLoweringPass"),
-    "tlx-storage-alias-size-definition": ("transforms.storage_alias.size_definition", "StorageAliasSizeDefinitionPass"),
-    "tlx-storage-budget": ("transforms.storage_alias.budget", "StorageBudgetPass"),
-    "tlx-weaken-remote-arrivals": ("transforms.nvidia.remote_arrivals", "WeakenRemoteArrivalsPass"),
-    "triton-tlx-fixup": ("transforms.tritongpu.fixup", "TritonTLXFixupPass"),
+_CANONICALIZE = "canonicalize"
+_MODULES = {
+    _CANONICALIZE: "transforms.canonicalize",
+    "convert-triton-to-tritongpu": "transforms.tritongpu.convert",
+    "expand-local-gather": "transforms.tritongpu.expand_local_gather",
+    "expand-negf": "transforms.tritongpu.expand_negf",
+    "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
+    "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
+    "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",
+    "tlx-check-dots-in-flight": "transforms.tritongpu.check_dots",
+    "tlx-check-target": "transforms.nvidia.check_target",
+    "tlx-dump-layout": "transforms.layout.dump_layout",
+    "tlx-end-barrier-lifetimes": "transforms.nvidia.barrier_lifetimes",
+    "tlx-extend-buffer-lifetimes": "transforms.nvidia.buffer_lifetimes",
+    "tlx-finalize-user-layouts": "transforms.layout.finalize_user_layouts",
+    "tlx-inline-calls-with-tasks": "transforms.nvidia.inline_calls_with_tasks",
+    "tlx-insert-proxy-fences": "transforms.nvidia.proxy_fences",
+    "tlx-insert-require-layout": "transforms.layout.insert_require_layout",
+    "tlx-keep-memdesc-branches": "transforms.nvidia.memdesc_branches",
+    "tlx-legalize-async-copies": "transforms.nvidia.async_copies",
+    "tlx-lower-2cta-mma": "transforms.nvidia.two_cta_mma",
+    "tlx-lower-cluster-barriers": "transforms.nvidia.cluster_barriers",
+    "tlx-lower-dynamic-subslices": "transforms.nvidia.dynamic_subslices",
+    "tlx-lower-named-barriers": "transforms.nvidia.named_barriers",
+    "tlx-lower-remote-memory": "transforms.nvidia.remote_memory",
+    "tlx-lower-scale-arrays": "transforms.layout.lower_scale_arrays",
+    "tlx-lower-scale-copies": "transforms.layout.lower_scale_copies",
+    "tlx-lower-to-ptx": "transforms.nvidia.lower_to_ptx",
+    "tlx-lower-to-ptx-with-layouts": "transforms.nvidia.lower_to_ptx_with_layouts",
+    "tlx-print-ttgir-to-tlx": "decompile.print_ttgir_to_tlx",
+    "tlx-propagate-layout": "transforms.layout.propagate_layout",
+    "tlx-rebalance-setmaxnreg": "transforms.nvidia.setmaxnreg",
+    "tlx-relax-remote-arrivals": "transforms.nvidia.remote_arrivals",
+    "tlx-resolve-placeholder-layouts": "transforms.layout.resolve_placeholder_layouts",
+    "tlx-rewrite-local-alias": "transforms.storage_alias.rewrite_local_alias",
+    "tlx-storage-advice": "transforms.storage_alias.advice",
+    "tlx-storage-alias-allocation": "transforms.storage_alias.allocation",
+    "tlx-storage-alias-lowering": "transforms.storage_alias.lowering",
+    "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
+    "tlx-storage-budget": "transforms.storage_alias.budget",
+    "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
-"""Module below `tlx_xdsl` and class of each pass."""
+"""The module of each pass, below `tlx_xdsl`."""
 
+_WITH_LAYOUTS = "tlx-lower-to-ptx-with-layouts"
 _ALIASES = {
+    "tlx-barrier-lifecycle": "tlx-end-barrier-lifetimes",
+    "tlx-donate-registers": "tlx-rebalance-setmaxnreg",
+    "tlx-inline-beside-tasks": "tlx-inline-calls-with-tasks",
+    "tlx-keep-buffer-branches": "tlx-keep-memdesc-branches",
+    "tlx-keep-buffers": "tlx-extend-buffer-lifetimes",
+    "tlx-lower-bulk-copies": _WITH_LAYOUTS,
+    "tlx-lower-clc": _WITH_LAYOUTS,
+    "tlx-lower-device-descriptors": _WITH_LAYOUTS,
+    "tlx-lower-multicast-loads": _WITH_LAYOUTS,
+    "tlx-lower-narrow-copies": "tlx-legalize-async-copies",
+    "tlx-lower-pair-products": "tlx-lower-2cta-mma",
+    "tlx-lower-special-instructions": "tlx-lower-to-ptx",
+    "tlx-lower-thread-arrivals": _WITH_LAYOUTS,
+    "tlx-lower-votes": _WITH_LAYOUTS,
     "tlx-reused-buffer-offset-calculation": "tlx-buffer-offset-calculation",
     "tlx-shared-buffer-allocation": "tlx-storage-alias-allocation",
     "tlx-shared-buffer-size-definition": "tlx-storage-alias-size-definition",
+    "tlx-weaken-remote-arrivals": "tlx-relax-remote-arrivals",
 }
-"""Names that an early design of TLX gave to passes of ours: tests that were written for it keep working."""
+"""Older names of passes, TLX's own and ours, which tests and scripts use. One of several for the same pass runs the
+part of it that had this name."""
 
 
-def _loader(module: str, name: str) -> Callable[[], type[ModulePass]]:
-    def load() -> type[ModulePass]:
-        return cast(type[ModulePass], getattr(import_module(f"tlx_xdsl.{module}"), name))
-
-    return load
+def current_name(name: str) -> str:
+    """The name of the pass that `name`, which may be an older one, stands for."""
+    return _ALIASES.get(name, name)
 
 
-def _alias(name: str, of: str) -> Callable[[], type[ModulePass]]:
-    load = _loader(*_HOMES[of])
-    # xDSL compares the name in a pipeline with that of the class.
-    return lambda: type(load().__name__, (load(),), {"name": name})
+@cache
+def pass_class(name: str) -> type[ModulePass]:
+    """The pass of that name, or a second name of one; its module is imported now."""
+    if name in _ALIASES:
+        cls = pass_class(_ALIASES[name])
+        # xDSL compares the name in a pipeline with that of the class.
+        return type(cls.__name__, (cls,), {"name": name})
+    members = vars(import_module(f"tlx_xdsl.{_MODULES[name]}")).values()
+    return next(cls for cls in members if getattr(cls, "name", None) == name)
 
 
 ALL_PASSES: dict[str, Callable[[], type[ModulePass]]] = {
-    **{name: _loader(module, class_name) for name, (module, class_name) in _HOMES.items()},
-    **{alias: _alias(alias, name) for alias, name in _ALIASES.items()},
+    name: partial(pass_class, name) for name in (*_MODULES, *_ALIASES) if name != _CANONICALIZE
 }
 """Every pass of ours, also by its older names."""
 
-OVERRIDES: dict[str, Callable[[], type[ModulePass]]] = {
-    "canonicalize": _loader("transforms.canonicalize", "CanonicalizePass"),
-}
-"""Passes that stand in for xDSL's of the same name, in our own tools only."""
+OVERRIDES: dict[str, Callable[[], type[ModulePass]]] = {_CANONICALIZE: partial(pass_class, _CANONICALIZE)}
+"""Passes that replace xDSL's of the same name, in our own tools only."""

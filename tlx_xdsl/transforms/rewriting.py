@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 OpT = TypeVar("OpT", bound=Operation)
+
+
+def ops_of(root: Operation, *classes: type[OpT]) -> list[OpT]:
+    """The operations of these classes in `root`, itself included, in program order; they may be rewritten meanwhile."""
+    return [op for op in root.walk() if isinstance(op, classes)]
 
 
 def retype(value: SSAValue, type_: Attribute) -> None:
@@ -29,6 +34,11 @@ def constant_integer(value: SSAValue) -> int | None:
     return None
 
 
+def with_layout(type_: TensorType[Attribute], encoding: Attribute) -> TensorType[Attribute]:
+    """`type_` with another layout."""
+    return TensorType(type_.element_type, type_.get_shape(), encoding)
+
+
 def retyped(value: DenseIntOrFPElementsAttr, type_: Attribute) -> DenseIntOrFPElementsAttr:
     """The same elements as a constant of another tensor type, such as one with a layout."""
     # xDSL asks for a tensor type whose elements it knows to be numbers.
@@ -38,14 +48,12 @@ def retyped(value: DenseIntOrFPElementsAttr, type_: Attribute) -> DenseIntOrFPEl
 def insert_before(anchor: Operation, op: OpT, *, located_at: Operation | None = None) -> OpT:
     """Insert `op` before `anchor`, with the location of `located_at` (of `anchor` by default)."""
     op.location = (anchor if located_at is None else located_at).location
-    block = anchor.parent_block()
-    assert block is not None, "the anchor must stand in a block"
-    block.insert_op_before(op, anchor)
+    Rewriter.insert_op(op, InsertPoint.before(anchor))
     return op
 
 
-def insert_behind(value: SSAValue, op: OpT) -> OpT:
-    """Insert `op` where `value` is first known, with the location of its definition."""
+def insert_after_definition(value: SSAValue, op: OpT) -> OpT:
+    """Insert `op` after the definition of `value`, with the location of that."""
     if isinstance(value, BlockArgument):
         first = value.block.first_op
         assert first is not None, "a block ends in an operation"
@@ -55,16 +63,27 @@ def insert_behind(value: SSAValue, op: OpT) -> OpT:
     owner = value.owner
     assert isinstance(owner, Operation)
     op.location = owner.location
-    block = owner.parent_block()
-    assert block is not None, "the value must be defined in a block"
-    block.insert_op_after(op, owner)
+    Rewriter.insert_op(op, InsertPoint.after(owner))
+    return op
+
+
+def insert_adaptor(value: SSAValue, op: OpT) -> OpT:
+    """Insert `op`, which takes `value`, after its definition, and let all other users of `value` take its result."""
+    insert_after_definition(value, op)
+    value.replace_uses_with_if(op.results[0], lambda use: use.operation is not op)
     return op
 
 
 def replace(op: Operation, new_op: OpT) -> OpT:
-    """Put `new_op` in the place of `op`: same location, its results take over all uses and names."""
+    """Replace `op` by `new_op`: same location, its results take over all uses and names."""
     insert_before(op, new_op)
     for old, new in zip(op.results, new_op.results, strict=True):
         old.replace_all_uses_with(new)
     Rewriter.erase_op(op)
     return new_op
+
+
+def forward(op: Operation, value: SSAValue) -> None:
+    """Let the users of the only result of `op` take `value`, and erase `op`."""
+    op.results[0].replace_all_uses_with(value)
+    Rewriter.erase_op(op)

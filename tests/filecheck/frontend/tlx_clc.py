@@ -1,4 +1,5 @@
 """Cluster launch control of Blackwell GPUs."""
+# covers: ttng.cluster
 # RUN: tlx compile %s:clusters --emit ttir -o - | filecheck %s --check-prefix=CLUSTERS
 # RUN: tlx compile %s:alone --emit ttir -o - | filecheck %s --check-prefix=ALONE
 # RUN: tlx compile %s:clusters_of_one --emit ttir -o - | filecheck %s --check-prefix=ONE

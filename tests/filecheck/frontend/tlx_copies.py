@@ -1,4 +1,5 @@
 """Copies by the threads and in bulk, and prefetches."""
+# covers: ttg.asynchronous
 # RUN: tlx compile %s:copies --emit ttir -o - | filecheck %s
 
 import tlx_xdsl

@@ -1,4 +1,5 @@
 """The tensor cores: wgmma on Hopper, tcgen05 on Blackwell."""
+# covers: ttng.tcgen05
 # RUN: tlx compile %s:hopper --emit ttir -o - | filecheck %s --check-prefix=HOPPER
 # RUN: tlx compile %s:blackwell --emit ttir -o - | filecheck %s --check-prefix=BLACKWELL
 # RUN: tlx compile %s:scaled --emit ttir -o - | filecheck %s --check-prefix=SCALED

@@ -1,4 +1,5 @@
 """Warp-specialised tasks with all their options."""
+# covers: ttg.warp_specialize
 # RUN: tlx compile %s:options --emit ttir -o - | filecheck %s --check-prefix=OPTIONS
 # RUN: tlx compile %s:copies_of_the_default --emit ttir -o - | filecheck %s --check-prefix=COPIES
 # RUN: tlx compile %s:placed --emit ttir -o - | filecheck %s --check-prefix=PLACED

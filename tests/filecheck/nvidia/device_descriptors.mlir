@@ -1,4 +1,5 @@
 // RUN: tlx-opt %s -p tlx-lower-device-descriptors --split-input-file --verify-diagnostics | filecheck %s
+// covers: ttng.tensormap
 
 #tiles = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-weaken-remote-arrivals --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-relax-remote-arrivals --split-input-file | filecheck %s
 
 // TMA writes the tile for both CTAs, and only the tensor cores read it: all that the threads access is their own.
 

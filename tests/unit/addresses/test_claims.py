@@ -1,5 +1,7 @@
 """What is claimed about small kernels, and above all what is not."""
 
+# covers: tlx-annotate-program-addresses
+
 from __future__ import annotations
 
 import pytest

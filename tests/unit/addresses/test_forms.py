@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.volume import is_full
 from tlx_xdsl.addresses.bounds import Bounds, learn
 from tlx_xdsl.addresses.forms import Form, Lane, NumPrograms, Pid
-from tlx_xdsl.addresses.functions import apply
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Guard, LaunchFacts
 from tlx_xdsl.addresses.simplify import Simplifier
+from tlx_xdsl.analysis.integers.functions import apply
 
 ATOMS = (Pid(0), Pid(1), NumPrograms(2), Lane(0, 4))
 EXAMPLES = settings(

@@ -1,5 +1,7 @@
 """Claims about the addresses of kernels hold on what they touch when they run."""
 
+# covers: tlx-annotate-program-addresses
+
 from __future__ import annotations
 
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """The static rule about dots in flight against the interpreter, which sees what one execution does."""
 
+# covers: tlx-check-dots-in-flight
+
 from pathlib import Path
 
 import pytest

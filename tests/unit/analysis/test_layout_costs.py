@@ -18,6 +18,10 @@ HEADER = """\
 !ring = !ttg.memdesc<2x64x64xf16, #flat, #smem, mutable>
 !turned = !ttg.memdesc<64x64xf16, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0, 1]}>,
   #smem, mutable>
+!barrier = !ttg.memdesc<1xi64, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>, #smem, mutable>
+!remote_barrier = !ttg.memdesc<1xi64, #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>,
+  #tlx.shared_cluster_memory, mutable>
+!remote = !ttg.memdesc<64x64xf16, #flat, #tlx.shared_cluster_memory, mutable>
 """
 
 
@@ -55,6 +59,26 @@ def test_accesses_through_views_are_those_of_the_buffer():
 def test_an_initial_value_is_a_write():
     (buffer,) = buffers(module("%tile = ttg.local_alloc %x : (tensor<64x64xf16, #rows>) -> !tile"))
     assert [access.does for access in buffer.accesses] == ["threads write"]
+
+
+BULK = """\
+  %tile = ttg.local_alloc : () -> !tile
+  %other = ttg.local_alloc : () -> !tile
+  %full = ttg.local_alloc : () -> !barrier
+  ttng.init_barrier %full, 1 : !barrier
+  tlx.async_tma_load %d[%i, %i] %tile, %full, %yes multicast %i : !tt.tensordesc<64x64xf16>, !barrier -> !tile
+  tlx.async_bulk_load %p, %other, %i, %full : !tt.ptr<f16> -> !tile, !barrier
+  tlx.async_bulk_store %tile, %p, %i : !tile -> !tt.ptr<f16>
+  %there = tlx.map_to_remote %other, %i : !tile -> !remote
+  %done = tlx.map_to_remote %full, %i : !barrier -> !remote_barrier
+  tlx.async_remote_copy %tile, %there, %done : !tile -> !remote, !remote_barrier"""
+
+
+def test_copies_by_hardware_are_accesses():
+    arguments = "%d: !tt.tensordesc<64x64xf16>, %p: !tt.ptr<f16>, %i: i32, %yes: i1"
+    tile, other = buffers(module(BULK, arguments))
+    assert [access.does for access in tile.accesses] == ["TMA writes", "a bulk copy reads", "a bulk copy reads"]
+    assert [access.does for access in other.accesses] == ["a bulk copy writes", "a bulk copy writes"]
 
 
 def test_stmatrix_is_for_hopper_and_later():

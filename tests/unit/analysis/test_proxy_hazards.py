@@ -1,5 +1,7 @@
 """Proxy fences are found missing where the interpreter finds them missing, and only there."""
 
+# covers: tlx-insert-proxy-fences
+
 import itertools
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Kernels that choose a buffer by a condition, through the installed Triton and in the interpreter."""
 
+# covers: tlx-keep-buffer-branches
+
 import numpy as np
 import pytest
 from backend_kernels import needs_triton

@@ -1,5 +1,8 @@
 """Kernels with what the NVIDIA passes write as PTX, through the installed Triton and ptxas."""
 
+# covers: tlx-lower-bulk-copies, tlx-lower-clc, tlx-lower-device-descriptors, tlx-lower-special-instructions
+# covers: tlx-lower-votes, tlx.clc, ttng.cluster
+
 import re
 
 import pytest

@@ -1,5 +1,7 @@
 """TMA copies of blocks of one dimension: by descriptors of the host and of the kernel, asynchronous and not."""
 
+# covers: tlx.copies, ttng.tma
+
 import re
 
 import numpy as np

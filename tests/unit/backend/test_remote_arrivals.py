@@ -1,5 +1,7 @@
 """What arrivals at other CTAs' mbarriers become in device code (SASS), which no text before it says."""
 
+# covers: tlx-weaken-remote-arrivals
+
 import re
 import subprocess
 import tempfile

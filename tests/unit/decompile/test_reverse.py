@@ -1,5 +1,7 @@
 """IR back to Python: our frontend makes the same IR of it, or IR that computes the same."""
 
+# covers: tlx-print-ttgir-to-tlx
+
 import functools
 import re
 

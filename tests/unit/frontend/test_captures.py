@@ -1,5 +1,7 @@
 """What tasks take from outside: the smallest set of values, the rest is computed again."""
 
+# covers: tl.compile_time
+
 import re
 
 import pytest

@@ -1,5 +1,7 @@
 """What is wrong about an argument stands in one sentence, at the argument's line."""
 
+# covers: tl.math, tl.creation, libdevice
+
 from __future__ import annotations
 
 import pytest

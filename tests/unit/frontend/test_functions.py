@@ -1,5 +1,7 @@
 """Functions that kernels call: inlining, calls that stay, arguments, aggregates, and errors inside of them."""
 
+# covers: tl.compile_time, tt.func
+
 import pytest
 
 from tests.unit.frontend.kernels import body, compile_source, load

@@ -1,5 +1,7 @@
 """The library of the language, by value: what its functions become is run in numpy."""
 
+# covers: tl.standard, tl.random
+
 import re
 
 import numpy as np

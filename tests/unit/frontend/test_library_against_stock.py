@@ -1,5 +1,7 @@
 """The library of the language against stock Triton's, by value: both sides' IR is run in numpy."""
 
+# covers: tl.standard, tl.random, tl.reduction
+
 from __future__ import annotations
 
 import numpy as np

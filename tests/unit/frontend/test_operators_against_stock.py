@@ -1,5 +1,7 @@
 """Operators, casts and functions on elements: what stock Triton prints for each pair of types, we print."""
 
+# covers: tl.dtypes, tt.elementwise
+
 from __future__ import annotations
 
 import os

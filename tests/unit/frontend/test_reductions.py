@@ -1,5 +1,7 @@
 """Reductions and scans: the operations, their regions, and values."""
 
+# covers: tt.reduce
+
 import re
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Creation, shapes, libdevice and `tl.extra.cuda`: what stock Triton prints, we print."""
 
+# covers: tl.shape, tl.creation, tl.math, tt.shape
+
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,7 @@
 """Warp-specialised tasks: captures, replicas and what is refused."""
 
+# covers: ttg.warp_specialize
+
 import re
 
 import pytest

@@ -1,5 +1,7 @@
 """Each function of tlx refuses what it can't do, at the line of the call and in words."""
 
+# covers: tlx.barriers, tlx.clc, tlx.cluster, tlx.copies, tlx.memory, tlx.mma, tlx.tasks, tlx.utility
+
 import re
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Storage aliasing from a kernel to IR: the behaviour that the design of `storage_alias_spec` describes."""
 
+# covers: tlx.memory, tlx.storage_alias
+
 import re
 
 import pytest

@@ -5,6 +5,8 @@ sums differ in their last bits, and a result that is close to the middle between
 either.
 """
 
+# covers: tlx.tasks, tlx.mma, tlx.copies
+
 import sys
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Integers and floats where numpy, Python and the hardware differ."""
 
+# covers: tt.elementwise
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -133,7 +133,7 @@ def test_a_release_orders_shared_memory_behind_its_acquire(schedule: str):
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_relaxed_atomics_order_nothing(schedule: str):
     x, flag, out = np.ones(64, np.float32), np.zeros(1, np.int32), np.zeros(64, np.float32)
-    with pytest.raises(Fault, match="nothing orders it behind"):
+    with pytest.raises(Fault, match="nothing orders it after"):
         tlx_xdsl.interpret(handed_over, (1,), flag, x, out, "relaxed", schedule=schedule)
 
 

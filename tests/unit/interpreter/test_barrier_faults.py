@@ -1,5 +1,7 @@
 """What a kernel does wrong with its barriers, and with the lives of buffers and barriers, is reported at its line."""
 
+# covers: tlx.barriers, ttng.barrier
+
 import numpy as np
 import pytest
 
@@ -107,7 +109,7 @@ def test_a_barrier_whose_life_is_not_ended_where_others_are():
 
     module = _edited(two_barriers, {"out_ptr": "*fp32"}, edit)
     [told] = interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1)).warnings
-    assert str(told).startswith(f"{at(two_barriers, 'first')}: warning: nothing ends the life of 'bars[0]'")
+    assert str(told).startswith(f"{at(two_barriers, 'first')}: warning: the lifetime of 'bars[0]' does not end")
 
 
 # mbarriers -----------------------------------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ def unread(desc):
 def test_data_that_nobody_waits_for_is_warned_of():
     [told] = run(unread, tlx_xdsl.TensorDescriptor.from_tensor(np.ones((16, 64), np.float16), [16, 64])).warnings
     assert str(told).startswith(
-        f"{at(unread, 'init')}: warning: nobody has waited for phase 0 of 'first[0]', which asynchronous copies have "
+        f"{at(unread, 'init')}: warning: no task has waited for phase 0 of 'first[0]', which asynchronous copies have "
         "completed"
     )
 
@@ -198,5 +200,5 @@ def uncounted(n):
 
 
 def test_an_arrival_that_may_count_for_the_phase_before():
-    told = expect_fault(uncounted, "nothing orders this arrival on 'bars[0]', in its phase 1, behind phase 0", 2)
+    told = expect_fault(uncounted, "nothing orders this arrival on 'bars[0]', in its phase 1, after phase 0", 2)
     assert "it may count for that phase instead" in told.message

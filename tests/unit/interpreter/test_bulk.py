@@ -1,5 +1,7 @@
 """Bulk copies: bytes that follow each other, to and from shared memory."""
 
+# covers: tlx.copies
+
 import numpy as np
 import pytest
 
@@ -56,12 +58,12 @@ def test_bulk_copy(size, schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("wait", r"reads 'source\[0\]', and nothing orders it behind the TMA load"),
+        ("wait", r"reads 'source\[0\]', and nothing orders it after the TMA load"),
         ("fence", r"reads 'target\[0\]', which the default task has written without a proxy fence"),
-        ("reuse", r"writes 'target\[0\]', and nothing orders it behind the TMA store"),
+        ("reuse", r"writes 'target\[0\]', and nothing orders it after the TMA store"),
     ],
 )
-def test_order(drop, message, schedule):
+def test_a_bulk_copy_without_its_order_is_reported(drop, message, schedule):
     with pytest.raises(Fault, match=message):
         run(drop=drop, schedule=schedule)
 
@@ -84,3 +86,17 @@ def test_a_store_that_nobody_waits_for_is_told():
 def test_wrong_sizes(arguments, kind, message):
     with pytest.raises(kind, match=message):
         run(**arguments)
+
+
+@tlx_xdsl.jit
+def store_unwritten(y_ptr):
+    """A bulk copy of a buffer that is never written."""
+    source = tlx.local_alloc((256,), tl.float32, 1)
+    tlx.async_store(y_ptr, source[0], 512)
+    tlx.async_descriptor_store_wait(0)
+
+
+def test_a_store_is_no_writer_of_its_source():
+    with pytest.raises(Fault, match=r"'source\[0\]' is read before it is written") as told:
+        tlx_xdsl.interpret(store_unwritten, 1, np.zeros(256, np.float32), **HOPPER)
+    assert not any("is written at" in note for note in told.value.notes)

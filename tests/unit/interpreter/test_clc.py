@@ -1,5 +1,7 @@
 """Cluster launch control: every program is computed once, by itself or by a cluster that took it over."""
 
+# covers: tlx.clc, ttng.cluster
+
 import numpy as np
 import pytest
 
@@ -57,13 +59,13 @@ def test_every_program_is_computed_once(schedule, seed):
 @pytest.mark.parametrize(
     ("drop", "kind", "message"),
     [
-        ("wait", Fault, "nothing orders it behind the request to cluster launch control|is read before it is written"),
+        ("wait", Fault, "nothing orders it after the request to cluster launch control|is read before it is written"),
         ("bytes", Fault, "8 bytes more arrive on 'full"),
         ("overwrite", Fault, "writes 'response.*while an earlier one may still be in flight"),
-        ("twice", Fault, "a cluster is asked for again behind a response which said that there is none"),
+        ("twice", Fault, "a cluster is asked for again after a response which said that there is none"),
     ],
 )
-def test_mistake(drop, kind, message, schedule):
+def test_each_missing_step_of_launch_control_is_reported(drop, kind, message, schedule):
     # With one program, the first response says that there is no more.
     times, owners = np.zeros((1, 1), np.int32), np.zeros((1, 1), np.int32)
     with pytest.raises(kind, match=message):

@@ -62,8 +62,11 @@ def test_remote_store(schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("first barrier", "CTA . uses 'buffer.* of CTA .', and nothing tells it that CTA . has started"),
-        ("second barrier", r"reads 'buffer\[0\]', and nothing orders it behind the default|read before it is written"),
+        (
+            "first barrier",
+            "CTA . uses 'buffer.* of CTA .', and nothing orders that after the start of CTA .",
+        ),
+        ("second barrier", r"reads 'buffer\[0\]', and nothing orders it after the default|read before it is written"),
         ("rank", "there is no CTA 2 in a cluster of 2"),
     ],
 )
@@ -110,9 +113,9 @@ def test_remote_copy(schedule):
     ("drop", "kind", "message"),
     [
         ("proxy fence", Fault, "the remote copy.* reads 'source.*without a proxy fence"),
-        ("full", Fault, "'target.*(nothing orders it behind the remote copy|read before it is written)"),
+        ("full", Fault, "'target.*(nothing orders it after the remote copy|read before it is written)"),
         ("arrive", Deadlock, "waits at 'read"),
-        ("read", Fault, r"writes 'source\[0\]', and nothing orders it behind the remote copy"),
+        ("read", Fault, r"writes 'source\[0\]', and nothing orders it after the remote copy"),
     ],
 )
 def test_remote_copy_that_is_wrong(drop, kind, message, schedule):
@@ -165,11 +168,16 @@ def test_all_tasks_meet_at_the_barrier_of_the_cluster(schedule):
 
 def test_a_thread_block_that_has_ended_is_not_waited_for():
     @tlx_xdsl.jit
-    def one_leaves():
+    def one_leaves(STAYS: tl.constexpr):
         if tlx.cluster_cta_rank() == 0:
             tlx.cluster_barrier()
+        elif STAYS:
+            bars = tlx.alloc_barriers(1, 1)
+            tlx.barrier_wait(bars[0], 0)
 
-    tlx_xdsl.interpret(one_leaves, 2, **PAIR)
+    tlx_xdsl.interpret(one_leaves, 2, False, **PAIR)
+    with pytest.raises(Deadlock, match="waits at the barrier of the cluster, at which the default task of CTA 1 must"):
+        tlx_xdsl.interpret(one_leaves, 2, True, **PAIR)
 
 
 TEXT = """
@@ -199,19 +207,34 @@ RELAXED = "ttng.cluster_arrive {relaxed = true} ttng.cluster_wait"
 
 
 @pytest.mark.parametrize(
-    "sync",
+    ("enough", "less"),
     [
-        "ttng.cluster_arrive {relaxed = false} ttng.cluster_wait",
-        f"{FENCE} {RELAXED}",
-        "nvvm.fence.mbarrier.init nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
-        "nvvm.cluster.arrive {aligned} nvvm.cluster.wait {aligned}",
-        'nvvm.inline_ptx "barrier.cluster.arrive.aligned;" nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
-        'nvvm.inline_ptx "fence.mbarrier_init.release.cluster;" nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" '
-        'nvvm.inline_ptx "barrier.cluster.wait;"',
+        ("ttng.cluster_arrive {relaxed = false} ttng.cluster_wait", RELAXED),
+        (f"{FENCE} {RELAXED}", RELAXED),
+        (
+            "nvvm.fence.mbarrier.init nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
+            "nvvm.cluster.arrive.relaxed nvvm.cluster.wait",
+        ),
+        (
+            "nvvm.cluster.arrive {aligned} nvvm.cluster.wait {aligned}",
+            "nvvm.cluster.arrive.relaxed {aligned} nvvm.cluster.wait {aligned}",
+        ),
+        (
+            'nvvm.inline_ptx "barrier.cluster.arrive.aligned;" nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
+            'nvvm.inline_ptx "barrier.cluster.arrive.relaxed.aligned;" '
+            'nvvm.inline_ptx "barrier.cluster.wait.acquire.aligned;"',
+        ),
+        (
+            'nvvm.inline_ptx "fence.mbarrier_init.release.cluster;" '
+            'nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.inline_ptx "barrier.cluster.wait;"',
+            'nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.inline_ptx "barrier.cluster.wait;"',
+        ),
     ],
 )
-def test_initialised_barriers_are_told_to_the_cluster(sync):
-    interpret_text(TEXT.format(sync=sync), 2, [], cluster=(2, 1, 1), jobs=1)
+def test_the_cluster_sees_initialised_barriers(enough, less):
+    interpret_text(TEXT.format(sync=enough), 2, [], cluster=(2, 1, 1), jobs=1)
+    with pytest.raises(Fault, match="nothing orders its initialisation"):
+        interpret_text(TEXT.format(sync=less), 2, [], cluster=(2, 1, 1), jobs=1)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
@@ -227,7 +250,7 @@ def test_initialised_barriers_are_told_to_the_cluster(sync):
         ("ttng.cluster_arrive ttng.cluster_arrive", "arrives at the cluster's barrier again without having waited"),
     ],
 )
-def test_barriers_that_the_cluster_need_not_know_of(sync, message, schedule):
+def test_barriers_that_the_cluster_does_not_see_are_reported(sync, message, schedule):
     with pytest.raises(Fault, match=message):
         interpret_text(TEXT.format(sync=sync), 2, [], cluster=(2, 1, 1), schedule=schedule, jobs=1)
 
@@ -251,3 +274,58 @@ def test_buffers_of_a_tensor_that_spans_a_cluster_are_refused():
     text = TEXT.format(sync="").replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')
     with pytest.raises(Fault, match="tensors span 2 CTAs here"):
         interpret_text(text, 1, [], jobs=1)
+
+
+# --- st.async -------------------------------------------------------------------------------------------------------
+
+ST_ASYNC = """
+#row = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}}>
+#flat = #ttg.swizzled_shared<{{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}}>
+#smem = #ttg.shared_memory
+!buffer = !ttg.memdesc<128xi32, #flat, #smem, mutable>
+!barrier = !ttg.memdesc<1xi64, #flat, #smem, mutable>
+module attributes {{{ctas}"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @f(%y: !tt.ptr<i32>) {{
+    %c0 = arith.constant 0 : i32
+    %yes = arith.constant true
+    %buffer = ttg.local_alloc : () -> !buffer
+    %full = ttg.local_alloc : () -> !barrier
+    ttng.init_barrier %full, 1 : !barrier
+    ttng.barrier_expect %full, {size}, %yes : !barrier
+    %v = tt.make_range {{start = 0 : i32, end = 128 : i32}} : tensor<128xi32, #row>
+    ttng.async_shared_store %v, %buffer, %full : tensor<128xi32, #row> -> !buffer, !barrier
+    {wait}
+    %w = ttg.local_load %buffer : !buffer -> tensor<128xi32, #row>
+    %p = tt.splat %y : !tt.ptr<i32> -> tensor<128x!tt.ptr<i32>, #row>
+    %q = tt.addptr %p, %v : tensor<128x!tt.ptr<i32>, #row>, tensor<128xi32, #row>
+    tt.store %q, %w : tensor<128x!tt.ptr<i32>, #row>
+    tt.return
+  }}
+}}
+"""
+WAIT = "ttng.wait_barrier %full, %c0 : !barrier"
+
+
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_the_bytes_of_a_shared_store_complete_on_its_barrier(schedule):
+    y = np.zeros(128, np.int32)
+    interpret_text(ST_ASYNC.format(ctas="", size=512, wait=WAIT), 1, [y], schedule=schedule, jobs=1)
+    np.testing.assert_array_equal(y, np.arange(128))
+
+
+@pytest.mark.parametrize(
+    ("ctas", "size", "wait", "message"),
+    [
+        ("", 512, "", r"reads 'buffer', and nothing orders it behind the remote store"),
+        ("", 1024, WAIT, "waits at 'full' for parity 0, while its phase 0, of parity 0, lacks 512 bytes"),
+        ("", 256, WAIT, "256 bytes more arrive on 'full' than were expected"),
+        ('"ttg.num-ctas" = 2 : i32, ', 512, WAIT, "tensors span 2 CTAs here"),
+    ],
+)
+def test_a_shared_store_that_goes_wrong(ctas, size, wait, message):
+    text = ST_ASYNC.format(ctas=ctas, size=size, wait=wait)
+    if ctas:
+        # Layouts that span two CTAs.
+        text = text.replace("order = [0]", "order = [0], CGALayout = [[1]]").replace("1xi64", "2xi64")
+    with pytest.raises(Fault, match=message):
+        interpret_text(text, 1, [np.zeros(128, np.int32)], jobs=1)

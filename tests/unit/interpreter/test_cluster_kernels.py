@@ -1,5 +1,7 @@
 """Kernels for clusters and for Blackwell give the right numbers, without any report, in every schedule."""
 
+# covers: tlx.clc, tlx.cluster, tlx.mma, ttng.tcgen05
+
 import os
 
 import pytest
@@ -15,6 +17,6 @@ SEEDS = range(3) if FULL else range(1)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("stage", ["frontend", "aliased"])
 @pytest.mark.parametrize("name", CASES)
-def test_kernel(name, stage, seed, schedule):
+def test_cluster_kernel_gives_the_reference_without_warnings(name, stage, seed, schedule):
     told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
     assert list(told.warnings) == []

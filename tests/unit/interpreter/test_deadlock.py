@@ -1,5 +1,7 @@
 """The report of a deadlock names who is blocked, at what, and every line that could have released it."""
 
+# covers: tlx.barriers
+
 import numpy as np
 import pytest
 

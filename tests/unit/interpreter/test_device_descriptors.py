@@ -1,5 +1,7 @@
 """Tensor descriptors that a kernel makes in memory of its own, and takes from there."""
 
+# covers: tlx.copies, ttng.tensormap
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Every example kernel gives the right numbers, without any report, at every stage and in every schedule."""
 
+# covers: tlx.tasks, tlx.mma, tlx.copies, ttg.warp_specialize, ttng.mma, ttng.tma
+
 import pytest
 
 from tests.gallery.synchronisation.example_runs import CASES
@@ -24,7 +26,7 @@ def warnings_of(told):
 
 @pytest.mark.parametrize(("stage", "seed", "schedule"), RUNS)
 @pytest.mark.parametrize("name", CASES)
-def test_example(name, stage, seed, schedule):
+def test_example_gives_the_reference_without_warnings(name, stage, seed, schedule):
     told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
     assert not warnings_of(told)
 

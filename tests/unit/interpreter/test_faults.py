@@ -57,7 +57,7 @@ def misaligned_descriptor(x_ptr, out_ptr):
 
 def test_a_misaligned_descriptor():
     expect_fault(
-        misaligned_descriptor, "misaligned TMA: the tensor's address is 2 bytes behind a multiple of 16",
+        misaligned_descriptor, "misaligned TMA: the tensor's address is 2 bytes past a multiple of 16",
         halves(65 * 64), halves(16, 64), text="desc.load",
     )  # fmt: skip
 
@@ -182,7 +182,7 @@ def between_tasks(out_ptr, SYNC: tl.constexpr):
 
 def test_a_read_that_nothing_orders_behind_the_write():
     told = expect_fault(
-        between_tasks, "partition 0 reads 'tile[0]', and nothing orders it behind the default task",
+        between_tasks, "partition 0 reads 'tile[0]', and nothing orders it after the default task",
         np.zeros((16, 16), np.float32), False,
     )  # fmt: skip
     assert any(at(between_tasks, "write") in note for note in told.notes)
@@ -222,7 +222,7 @@ def test_coordinates_outside_of_a_tensor_give_zeros(row):
 
 def test_a_tile_that_is_read_while_it_is_loaded():
     told = expect_fault(
-        load_tile, "the default task reads 'tile[0]', and nothing orders it behind the TMA load of the default task",
+        load_tile, "the default task reads 'tile[0]', and nothing orders it after the TMA load of the default task",
         _described()[1], np.zeros((16, 64), np.float16), 0, 2048, False,
     )  # fmt: skip
     assert any(at(load_tile, "load") in note for note in told.notes)

@@ -1,5 +1,7 @@
 """Conversions between floats, against exact neighbours."""
 
+# covers: tl.dtypes, tt.elementwise
+
 from __future__ import annotations
 
 import ml_dtypes

@@ -1,5 +1,7 @@
 """Inline assembly over elements: packs, widths of registers, and what the interpreter does not run."""
 
+# covers: tl.matrix, tt.elementwise
+
 from __future__ import annotations
 
 import ml_dtypes

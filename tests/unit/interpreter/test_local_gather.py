@@ -1,5 +1,7 @@
 """Buffers in shared memory: gathers, scatters, atomic updates, and their end."""
 
+# covers: ttg.local
+
 import numpy as np
 import pytest
 
@@ -115,5 +117,5 @@ def test_a_buffer_must_not_end_while_a_copy_may_write_it(waits: bool) -> None:
     if waits:
         run("%x: !tt.ptr<f32>", body + wait + end, [x])
         return
-    with pytest.raises(Fault, match=r"frees 'buf', and nothing orders it behind the cp\.async.*by which it is written"):
+    with pytest.raises(Fault, match=r"frees 'buf', and nothing orders it after the cp\.async.*by which it is written"):
         run("%x: !tt.ptr<f32>", body + end + wait, [x])

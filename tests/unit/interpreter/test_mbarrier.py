@@ -1,5 +1,7 @@
 """Barriers by hand: phases, bytes, and what is ordered with what."""
 
+# covers: tlx.barriers, ttng.barrier
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,7 +107,7 @@ def test_an_arrival_must_know_the_phase_before():
     bar = barrier(2)
     bar.arrive(OP, 1, knows(a=1), A)
     bar.arrive(OP, 1, knows(b=1), B)
-    with pytest.raises(Race, match=r"nothing orders this arrival .* in its phase 1, behind phase 0"):
+    with pytest.raises(Race, match=r"nothing orders this arrival .* in its phase 1, after phase 0"):
         bar.arrive(OP, 1, knows(a=2), A)
     bar.arrive(OP, 1, knows(a=2, b=1), A)
 
@@ -135,7 +137,7 @@ def test_a_wait_must_know_the_phase_before_the_one_that_it_waits_for():
     bar = barrier()
     bar.arrive(OP, 1, knows(a=1), A)
     bar.arrive(OP, 1, knows(a=2), A)
-    with pytest.raises(Race, match=r"nothing orders this wait for phase 1 .* behind phase 0: .* passes at once"):
+    with pytest.raises(Race, match=r"nothing orders this wait for phase 1 .* after phase 0: .* passes at once"):
         bar.pass_wait(OP, B, knows(b=1))
     bar.pass_wait(OP, B, knows(a=1, b=1))
 

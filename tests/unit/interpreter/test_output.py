@@ -1,5 +1,7 @@
 """What kernels print and assert."""
 
+# covers: tl.debug, tt.debug
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Clocks, footprints and races, by hand."""
 
+# covers: tlx.barriers
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -41,7 +43,7 @@ def test_knowledge_only_grows():
 def test_a_copy_is_kept():
     clock = knowing(task=1)
     kept = clock.copy()
-    clock.learn(TASK, 2)
+    clock.observe(TASK, 2)
     assert kept.seen == {TASK: 1}
 
 
@@ -54,7 +56,7 @@ def test_a_fence_covers_what_is_known_then():
 
 def test_what_an_asynchronous_operation_writes_needs_no_fence():
     clock = Clock()
-    clock.learn(QUEUE, 4)
+    clock.observe(QUEUE, 4)
     assert clock.seen == clock.fenced == {QUEUE: 4}
 
 
@@ -88,16 +90,18 @@ def test_footprints_overlap_where_they_share_a_byte(a, b, size):
 # Races ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_write_that_is_known_may_be_read():
+def test_a_read_happens_after_a_write_that_its_clock_has_or_races():
     cell = Races().cell(footprint(0, 16))
     cell.overwrite(actor(TASK, 1), knowing(task=1), "x")
+    with pytest.raises(Race, match="agent 2 reads 'x'"):
+        cell.read(actor(OTHER, 1), knowing(other=1), "x")
     cell.read(actor(OTHER, 1), knowing(other=1, task=1), "x")
 
 
 def test_a_write_that_is_not_known_races_with_a_read():
     cell = Races().cell(footprint(0, 16))
     cell.overwrite(actor(TASK, 2), knowing(task=2), "x")
-    with pytest.raises(Race, match="agent 2 reads 'x', and nothing orders it behind agent 1, by which it is written"):
+    with pytest.raises(Race, match="agent 2 reads 'x', and nothing orders it after agent 1, by which it is written"):
         cell.read(actor(OTHER, 1), knowing(other=1, task=1), "x")
 
 
@@ -105,15 +109,18 @@ def test_a_write_must_know_every_reader():
     cell = Races().cell(footprint(0, 16))
     cell.read(actor(OTHER, 1), knowing(other=1), "x")
     cell.read(actor(QUEUE, 1, is_async=True), knowing(queue=1), "x")
-    with pytest.raises(Race, match="agent 1 writes 'x', and nothing orders it behind agent 3, by which it is read"):
+    with pytest.raises(Race, match="agent 1 writes 'x', and nothing orders it after agent 3, by which it is read"):
         cell.overwrite(actor(TASK, 1), knowing(task=1, other=1), "x")
     cell.overwrite(actor(TASK, 1), knowing(task=1, other=1, queue=1), "x")
 
 
-def test_reads_do_not_race():
+@pytest.mark.parametrize("agent", [TASK, OTHER])
+def test_reads_do_not_race_with_each_other_but_with_a_write(agent):
     cell = Races().cell(footprint(0, 16))
-    for agent in (TASK, OTHER, QUEUE):
-        cell.read(actor(agent, 1), Clock({agent: 1}), "x")
+    for reader in (TASK, OTHER, QUEUE):
+        cell.read(actor(reader, 1), Clock({reader: 1}), "x")
+    with pytest.raises(Race, match=f"agent {agent} writes 'x'"):
+        cell.overwrite(actor(agent, 2), Clock({agent: 2}), "x")
 
 
 @pytest.mark.parametrize(("other", "races"), [((8, 24), True), ((15, 16), True), ((16, 32), False)])
@@ -136,7 +143,7 @@ def test_two_operations_of_one_queue_race_unless_it_keeps_order():
     cell.overwrite(actor(QUEUE, 2, is_async=True), knowing(task=1, queue=1), "x")
 
 
-def test_the_async_proxy_needs_a_fence_behind_a_write():
+def test_the_async_proxy_needs_a_fence_after_a_write():
     cell = Races().cell(footprint(0, 16))
     clock = knowing(task=1)
     cell.overwrite(actor(TASK, 1), clock, "x")
@@ -146,15 +153,25 @@ def test_the_async_proxy_needs_a_fence_behind_a_write():
     cell.read(actor(QUEUE, 1, is_async=True), clock, "x")
 
 
-def test_the_async_proxy_needs_no_fence_behind_a_read():
+def test_the_async_proxy_needs_no_fence_after_a_read():
     cell = Races().cell(footprint(0, 16))
     cell.read(actor(TASK, 1), knowing(task=1), "x")
     cell.overwrite(actor(QUEUE, 1, is_async=True), knowing(task=1), "x")
+    # The same after a write does need one, and after a read the order.
+    written, unordered = Races().cell(footprint(0, 16)), Races().cell(footprint(0, 16))
+    written.overwrite(actor(TASK, 1), knowing(task=1), "x")
+    with pytest.raises(Fault, match="without a proxy fence in between"):
+        written.overwrite(actor(QUEUE, 1, is_async=True), knowing(task=1), "x")
+    unordered.read(actor(TASK, 1), knowing(task=1), "x")
+    with pytest.raises(Race, match="agent 3 writes 'x'"):
+        unordered.overwrite(actor(QUEUE, 1, is_async=True), knowing(queue=1), "x")
 
 
-def test_a_new_life_forgets_the_accesses_before():
+def test_a_new_lifetime_forgets_the_accesses_before():
     memory = Races()
     cell = memory.cell(footprint(0, 16))
     cell.overwrite(actor(TASK, 5), knowing(task=5), "x")
+    with pytest.raises(Race, match="agent 2 reads 'x'"):
+        cell.read(actor(OTHER, 1), knowing(other=1), "x")
     memory.clear()
     cell.read(actor(OTHER, 1), knowing(other=1), "x")

@@ -1,5 +1,7 @@
 """Special registers, assembly, promises, predicates and device functions, in small texts."""
 
+# covers: tlx.utility, ttg.registers
+
 import numpy as np
 import pytest
 

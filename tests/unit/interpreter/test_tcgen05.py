@@ -1,5 +1,7 @@
 """Products of Blackwell's tensor cores, and the commits by which others learn of them."""
 
+# covers: tlx.mma, ttng.tcgen05
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -167,12 +169,12 @@ def test_a_commit_tracks_all_that_was_issued(schedule):
     [
         ("fence", Fault, "without a proxy fence in between"),
         ("commit", Deadlock, "waits at 'done"),
-        ("wait", Fault, r"'acc\[0\]'.*(nothing orders it behind the tcgen05.mma|read before it is written)"),
-        ("early commit", Fault, r"'acc\[1\]'.*(nothing orders it behind the tcgen05.mma|read before it is written)"),
-        ("reuse", Fault, r"writes 'a\[0\]', and nothing orders it behind the tcgen05.mma"),
+        ("wait", Fault, r"'acc\[0\]'.*(nothing orders it after the tcgen05.mma|read before it is written)"),
+        ("early commit", Fault, r"'acc\[1\]'.*(nothing orders it after the tcgen05.mma|read before it is written)"),
+        ("reuse", Fault, r"writes 'a\[0\]', and nothing orders it after the tcgen05.mma"),
     ],
 )
-def test_mistake(drop, kind, message, schedule):
+def test_each_missing_step_of_an_mma_is_reported(drop, kind, message, schedule):
     with pytest.raises(kind, match=message):
         run_ordered(drop, schedule)
 

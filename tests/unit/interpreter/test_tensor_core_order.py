@@ -1,5 +1,7 @@
 """What orders the operations that a task issues to Blackwell's tensor cores: PTX, or with an option their issue."""
 
+# covers: tlx.mma, ttng.tcgen05
+
 import numpy as np
 import pytest
 
@@ -102,7 +104,7 @@ def test_a_product_may_write_where_an_earlier_one_reads(stage, schedule):
 @pytest.mark.parametrize("stage", STAGES)
 def test_ptx_does_not_promise_that(stage):
     told = expect_fault(
-        scores_over_probabilities, "writes 's[0]', and nothing orders it behind the tcgen05.mma to 'o[0]' of partition",
+        scores_over_probabilities, "writes 's[0]', and nothing orders it after the tcgen05.mma to 'o[0]' of partition",
         *Scores().arguments(), mark="writes", stage=stage, **PTX,
     )  # fmt: skip
     assert isinstance(told, Race)
@@ -232,7 +234,7 @@ def test_a_copy_follows_the_product_in_front_of_it_by_issue_only():
 
 def test_threads_do_not_follow_what_they_issue():
     told = fault(copies, *copied(), False, True, **ISSUE)
-    assert "writes 'source[0]', and nothing orders it behind the tcgen05.cp" in told.message
+    assert "writes 'source[0]', and nothing orders it after the tcgen05.cp" in told.message
     assert not hints(told)
 
 

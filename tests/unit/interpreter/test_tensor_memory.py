@@ -1,5 +1,7 @@
 """Tensor memory: where elements lie, what is written comes back, and what is not written is reported."""
 
+# covers: tlx.memory, ttng.tmem
+
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import f16, f32, i8
@@ -118,7 +120,7 @@ def hand_over(y_ptr, ORDERED: tl.constexpr):
 @pytest.mark.parametrize("schedule", ["round-robin", "random", "adversarial"])
 def test_tasks_that_are_not_ordered_race(schedule):
     y = np.ones((128, 64), np.float32)
-    with pytest.raises(Fault, match=r"'buffer\[0\]'.*(nothing orders it behind|read before it is written)"):
+    with pytest.raises(Fault, match=r"'buffer\[0\]'.*(nothing orders it after|read before it is written)"):
         tlx_xdsl.interpret(hand_over, 1, y, False, schedule=schedule, **BLACKWELL)
     tlx_xdsl.interpret(hand_over, 1, y, True, schedule=schedule, **BLACKWELL)
     assert not y.any()
@@ -246,7 +248,7 @@ def test_copy_from_shared_memory(schedule):
     np.testing.assert_array_equal(x, y)
     with pytest.raises(Fault, match=r"the tcgen05.cp of the default task reads 'source.*without a proxy fence"):
         tlx_xdsl.interpret(copied, 1, x, y, "fence", schedule=schedule, **BLACKWELL)
-    with pytest.raises(Fault, match=r"'target\[0\]'.*(nothing orders it behind the tcgen05.cp|read before it is)"):
+    with pytest.raises(Fault, match=r"'target\[0\]'.*(nothing orders it after the tcgen05.cp|read before it is)"):
         tlx_xdsl.interpret(copied, 1, x, y, "wait", schedule=schedule, **BLACKWELL)
 
 

@@ -1,5 +1,7 @@
 """Operations that rearrange tensors, where the oracle's kernels do not look."""
 
+# covers: tt.shape, tt.reduce, tl.shape
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Tensor descriptors that a kernel makes in global memory."""
 
+# covers: ttng.tensormap
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,7 @@ def test_a_descriptor_made_on_the_device_is_read_by_tma() -> None:
 
 def test_a_descriptor_without_a_fence_is_a_fault() -> None:
     x, out = np.zeros((12, 64), np.float32), np.zeros((8, 32), np.float32)
-    with pytest.raises(Fault, match="without a fence behind what has written it"):
+    with pytest.raises(Fault, match="without a fence after what has written it"):
         run(POINTERS, CREATE + LOAD, [x, out])
 
 

@@ -267,7 +267,7 @@ def unordered(out_ptr):
 
 def test_a_race():
     told = fault(unordered, np.zeros(64, np.float32), unwritten="warn")
-    assert "nothing orders it behind the default task" in told.message
+    assert "nothing orders it after the default task" in told.message
 
 
 @tlx_xdsl.jit

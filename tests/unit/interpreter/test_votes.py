@@ -1,5 +1,7 @@
 """Votes of the threads of a warp: who holds what, what each element gets, and what kernels decide by it."""
 
+# covers: tlx.utility
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ def test_a_vote_of_all_needs_no_layout(value, expected):
 def test_a_vote_needs_a_layout():
     x, y = np.zeros(128, np.int32), np.zeros(128, np.int32)
     x[5] = 1
-    with pytest.raises(Fault, match="without a layout nobody knows who holds what"):
+    with pytest.raises(Fault, match="without a layout it is unknown which thread holds what"):
         tlx_xdsl.interpret(vote, 1, x, y, -1, target="sm_90a", jobs=1)
 
 
@@ -108,7 +110,7 @@ def test_a_vote_in_assembly_is_that_of_the_warp_that_holds_the_element():
     x[[3, 32 + 5]] = 1
     tlx_xdsl.interpret(by_hand, 1, x, y, stage="ttgir", target="sm_90a", jobs=1)
     np.testing.assert_array_equal(y, np.repeat([1 << 3, 1 << 5, 0, 0], 32))
-    with pytest.raises(Fault, match="the threads of a warp exchange something, and without a layout nobody knows what"):
+    with pytest.raises(Fault, match="of a warp exchange something, and without a layout it is unknown what"):
         tlx_xdsl.interpret(by_hand, 1, x, y, target="sm_90a", jobs=1)
 
 

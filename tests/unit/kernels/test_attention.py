@@ -76,7 +76,7 @@ def test_results():
     assert attention_forward(q[:, :, :0], k, v).shape == (1, 1, 0, 64)
 
 
-def test_choice():
+def test_the_configuration_follows_the_shape():
     assert choose_config(128, True) == AttentionConfig(consumers=2, registers=240)
     assert choose_config(64, False) == AttentionConfig(consumers=3, registers=160)
     assert choose_config(64, True).all_heads
@@ -104,6 +104,6 @@ def tensors(*shapes, dtype=np.float16):
         ([np.ones((1, 1, 64, 8), np.float16).swapaxes(2, 3)] * 3, {}, ValueError, "'q': expected heads that are"),
     ],
 )  # fmt: skip
-def test_refused(inputs, options, error, text):
+def test_wrong_operands_are_refused(inputs, options, error, text):
     with pytest.raises(error, match=text):
         attention_forward(*inputs, **options)

@@ -40,7 +40,7 @@ def test_layouts_and_types(schedule, dtype, a_columns, b_columns):
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (8, 130, 65), (321, 65, 128)])
 @pytest.mark.parametrize("schedule", TILES)
-def test_ragged(schedule, shape):
+def test_sizes_that_are_no_multiples_of_the_tiles(schedule, shape):
     run(*shape, TILES[schedule], programs=2)
 
 
@@ -79,7 +79,7 @@ def test_out_by_columns():
     assert np.array_equal(c, gemm(a, b))
 
 
-def test_nothing_to_add():
+def test_a_product_over_an_empty_dimension_is_zero():
     c = gemm(np.ones((3, 0), np.float16), np.ones((0, 8), np.float16))
     assert np.array_equal(c, np.zeros((3, 8)))
     assert gemm(np.ones((0, 8), np.float16), np.ones((8, 8), np.float16)).shape == (0, 8)
@@ -102,7 +102,7 @@ def test_nothing_to_add():
         ((1, 1, 1), TINY),
     ],
 )
-def test_choice(shape, expected):
+def test_the_configuration_follows_the_shape(shape, expected):
     assert choose_config(*shape) is expected
 
 
@@ -135,6 +135,6 @@ F16 = np.float16
         (np.ones((8, 8), F16), np.ones((8, 8), F16), np.ones((8, 8)), TypeError, "'out': expected elements of type"),
     ],
 )  # fmt: skip
-def test_refused(a, b, out, error, text):
+def test_wrong_operands_are_refused(a, b, out, error, text):
     with pytest.raises(error, match=text):
         gemm(a, b, out)

@@ -75,6 +75,6 @@ def test_layer_norm(dtype, tolerance, has_weight, has_bias):
         (lambda: layer_norm(values((1, 65537))), ValueError, "'x': expected rows of at most 65536 elements, got 65537"),
     ],
 )
-def test_refused(call, error, text):
+def test_wrong_operands_are_refused(call, error, text):
     with pytest.raises(error, match=text):
         call()

@@ -1,5 +1,7 @@
 """Every public name of stock Triton's language exists here, with the same parameters."""
 
+# covers: tl.composite_types, tl.dtypes, tl.target_info, tl.creation, tl.standard, libdevice
+
 from __future__ import annotations
 
 import enum

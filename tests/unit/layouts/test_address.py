@@ -97,7 +97,7 @@ class TestSharedMemory:
         with pytest.raises(ValueError, match="is outside shape"):
             shared_address(ROW_MAJOR, (8, 16), index, 16)
 
-    def test_ranks(self):
+    def test_a_shape_of_more_dimensions_than_the_layout_is_refused(self):
         with pytest.raises(ValueError, match=r"a layout of 2 dimensions, used for a buffer of shape \(2, 2, 8, 16\)"):
             shared_bytes(ROW_MAJOR, (2, 2, 8, 16), 16)
 

@@ -134,7 +134,7 @@ class TestRegisters:
         assert to_linear_layout(operand, (16, 4)).bases_of("register") == ((8, 0),)
         assert to_linear_layout(operand, (16, 4), (3, 7)).bases_of("register") == ((8, 0), (0, 0))
 
-    def test_ranks(self):
+    def test_the_rank_of_a_layout_is_that_of_its_innermost_parent(self):
         blocked = BlockedLayout((1, 1), (1, 32), (4, 1), (1, 0))
         assert rank_of(SliceLayout(0, DotOperandLayout(0, blocked))) == 1
         assert rank_of(DistributedLinearLayout((), (), (), ())) is None
@@ -270,7 +270,7 @@ BLOCKED = BlockedLayout((1, 1), (1, 32), (4, 1), (1, 0))
         (GenericLinearLayout(((1, 0),), ((0, 1),), ((6, 0), (4, 0)), ()), (4, 2), "without a holder"),
         (SharedLinearLayout(((0, 1), (1, 0)), alignment=16), (2, 4), r"of shape \(2, 2\), used for shape \(2, 4\)"),
         (PaddedSharedLayout((4,), (2,), ((1,),), ()), (4,), "'padded_shared' spells out"),
-        (PaddedSharedLayout((4,), (2,), (), ()), (1,), "without bases does not tell its rank"),
+        (PaddedSharedLayout((4,), (2,), (), ()), (1,), "without bases does not determine its rank"),
         (SwizzledSharedLayout(1, 1, 1, (1, 0)), (4,), r"a 'swizzled_shared' layout of rank 2, used for shape \(4,\)"),
         (NvmmaSharedLayout(128, False, 16, rank=1), (64,), "needs two dimensions"),
         (NvmmaSharedLayout(128, False, 16), (4, 64), "needs 8 rows of 64 elements, found 4 of 64"),

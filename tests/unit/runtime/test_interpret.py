@@ -72,7 +72,7 @@ def test_defaults_of_parameters_are_known_to_the_grid():
 
 
 @pytest.mark.parametrize("grid", [(), (1, 1, 1, 1), (-1,), (1.5,), "4"])
-def test_what_is_no_grid(grid):
+def test_a_grid_that_is_not_one_to_three_numbers_is_refused(grid):
     with pytest.raises(ValueError, match="the grid must be one to three numbers"):
         tlx_xdsl.interpret(add, grid, *vectors(8), 8, BLOCK=8)
 
@@ -247,6 +247,7 @@ def test_the_stages_are_those_of_the_pipeline():
     module = frontend_module(copy.source, Specialization(signature, {"TILE": 64}))
     assert passes_until("frontend", module) == ()
     assert passes_until("aliased", module)[-1].name == "tlx-rewrite-local-alias"
+    assert passes_until("tlx-lower-votes", module)[-1].name == "tlx-lower-to-ptx-with-layouts"
     assert passes_until("ttgir", module) == ttgir_pipeline()
 
 
@@ -395,7 +396,7 @@ tt.func public @add(%x: !tt.ptr<f32>, %n: i32) {
 
 
 @pytest.mark.parametrize("by_name", [False, True])
-def test_text(by_name):
+def test_a_text_runs_with_arguments_by_name_or_position(by_name):
     x = np.zeros(8, np.float32)
     told = tlx_xdsl.interpret_text(ADD, 2, {"n": 3, "x": x} if by_name else [x, 3])
     assert (x == 6).all()

@@ -70,7 +70,7 @@ def test_an_edited_pass_makes_it_compile_again(tmp_path):
     first = finish(start(cache, package.parent))
     assert first[0] == "compiled"
     assert finish(start(cache, package.parent)) == ["cached", *first[1:]]
-    edited = package / "transforms" / "nvidia" / "barrier_lifecycle.py"
+    edited = package / "transforms" / "nvidia" / "barrier_lifetimes.py"
     edited.write_text(edited.read_text() + "\n# Another thought.\n")
     second = finish(start(cache, package.parent))
     assert second[0] == "compiled"

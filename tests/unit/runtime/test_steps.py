@@ -64,6 +64,8 @@ def test_to_goes_forward_and_back(frontend):
     assert there.name == "expand-negf"
     assert there.to("frontend") is frontend
     assert "convert-triton-to-tritongpu" not in there.to("convert-triton-to-tritongpu").remaining
+    # An older name of a pass.
+    assert there.to("tlx-barrier-lifecycle").name == "tlx-end-barrier-lifetimes"
 
 
 def test_a_step_is_not_changed_by_what_happens_to_its_module(frontend):
@@ -115,9 +117,9 @@ def test_an_edit_that_is_no_ir_is_told_in_the_text(frontend):
 
 
 def test_what_is_not_there_is_refused(frontend):
-    with pytest.raises(CompilationError, match=r"expected a pass .*\(frontend, .*-lifecycle, .*found 'nope'"):
+    with pytest.raises(CompilationError, match=r"expected a pass .*\(frontend, .*-lifetimes, .*found 'nope'"):
         frontend.to("nope")
-    with pytest.raises(CompilationError, match=f"no pass is left to run behind '{frontend.remaining[-1]}'"):
+    with pytest.raises(CompilationError, match=f"no pass is left to run after '{frontend.remaining[-1]}'"):
         frontend.finish().next()
     with pytest.raises(CompilationError, match=f"this is not the last step: {frontend.remaining[0]}, "):
         frontend.ttgir  # noqa: B018

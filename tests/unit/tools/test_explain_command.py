@@ -87,6 +87,11 @@ def test_a_pass_that_did_nothing_says_so(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr().out == "expand-negf changed nothing\n"
 
 
+def test_the_diff_of_a_pass_by_its_older_name(capsys: pytest.CaptureFixture[str]):
+    assert main(["explain", GEMM, "--diff", "tlx-barrier-lifecycle"]) == 0
+    assert "after tlx-end-barrier-lifetimes" in capsys.readouterr().out.replace("behind", "after")
+
+
 def test_an_unknown_pass_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "nope"]) == 1
     error = capsys.readouterr().err
@@ -128,7 +133,7 @@ def test_layouts_of_a_version_that_is_not_installed(capsys: pytest.CaptureFixtur
     absent = "3.8" if is_installed("3.7") else "3.7"
     assert main(["explain", GEMM, "--triton-version", absent]) == 0
     section = capsys.readouterr().out.partition("\ntotal")[2]
-    assert f"layouts in front of the passes of stock Triton {absent}, which is not installed" in section
+    assert f"layouts before the passes of stock Triton {absent}, which is not installed" in section
 
 
 @pytest.mark.backend
@@ -137,7 +142,7 @@ def test_layouts_behind_stock_triton(capsys: pytest.CaptureFixture[str]):
     """Buffers keep their names, accumulators leave by stmatrix, and no conversion is left."""
     assert main(["explain", GEMM]) == 0
     section = capsys.readouterr().out.partition("\ntotal")[2]
-    assert "layouts behind the passes of stock Triton" in section
+    assert "layouts after the passes of stock Triton" in section
     # Triton 3.8 has b and c in one array.
     together = profile_for(INSTALLED).views_fill_allocations
     assert len(re.findall(r"^  [abc]: \d+x", section, re.MULTILINE)) == (2 if together else 3)

@@ -125,7 +125,7 @@ def test_random_numbers_depend_on_the_seed_and_the_name():
         ("zeros:i1[]", np.zeros((), np.bool_)),
     ],
 )
-def test_arrays(text, expected):
+def test_an_array_is_made_of_its_description(text, expected):
     found = argument_value("x", text, Hint(), 0)
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
@@ -143,7 +143,7 @@ def test_random_arrays_are_in_their_range():
     ("text", "expected"),
     [("5", 5), ("-5", -5), ("2.5", 2.5), ("1e-3", 1e-3), ("True", True), ("None", None)],
 )
-def test_numbers(text, expected):
+def test_a_number_is_an_argument_of_its_python_type(text, expected):
     found = argument_value("x", text, Hint(), 0)
     assert (found, type(found)) == (expected, type(expected))
 
@@ -205,7 +205,7 @@ def test_wrong_values(text, message):
         (np.array([True, False]), "bool[2], 0 to 1, mean 0.5, 0 NaN"),
     ],
 )
-def test_summaries(array, expected):
+def test_an_array_is_summarised(array, expected):
     assert summary(array) == expected
 
 

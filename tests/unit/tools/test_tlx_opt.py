@@ -26,13 +26,42 @@ def test_standard_input_and_output_file(tmp_path, monkeypatch):
     assert (tmp_path / "out.mlir").read_text() == MODULE
 
 
+OLDER_NAMES = {
+    "tlx-barrier-lifecycle": "tlx-end-barrier-lifetimes",
+    "tlx-donate-registers": "tlx-rebalance-setmaxnreg",
+    "tlx-inline-beside-tasks": "tlx-inline-calls-with-tasks",
+    "tlx-keep-buffer-branches": "tlx-keep-memdesc-branches",
+    "tlx-keep-buffers": "tlx-extend-buffer-lifetimes",
+    "tlx-lower-bulk-copies": "tlx-lower-to-ptx-with-layouts",
+    "tlx-lower-clc": "tlx-lower-to-ptx-with-layouts",
+    "tlx-lower-device-descriptors": "tlx-lower-to-ptx-with-layouts",
+    "tlx-lower-multicast-loads": "tlx-lower-to-ptx-with-layouts",
+    "tlx-lower-narrow-copies": "tlx-legalize-async-copies",
+    "tlx-lower-pair-products": "tlx-lower-2cta-mma",
+    "tlx-lower-special-instructions": "tlx-lower-to-ptx",
+    "tlx-lower-thread-arrivals": "tlx-lower-to-ptx-with-layouts",
+    "tlx-lower-votes": "tlx-lower-to-ptx-with-layouts",
+    "tlx-weaken-remote-arrivals": "tlx-relax-remote-arrivals",
+}
+
+
+@pytest.mark.parametrize(("older", "name"), OLDER_NAMES.items())
+def test_older_names_of_passes_work_in_both_spellings(tmp_path, capsys, older, name):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert issubclass(ALL_PASSES[older](), ALL_PASSES[name]())
+    for arguments in (["-p", older], [f"--{older}"]):
+        assert main([str(path), *arguments]) == 0
+        assert capsys.readouterr().out == MODULE
+
+
 def test_help_lists_every_pass_once(capsys):
     with pytest.raises(SystemExit) as end:
         main(["--help"])
     assert end.value.code == 0
     usage, passes = capsys.readouterr().out.split("\nwhat the compiler does, in this order:\n")
     assert usage.startswith("usage: tlx-opt ")
-    assert "tlx-barrier-lifecycle" not in usage
+    assert "tlx-end-barrier-lifetimes" not in usage
     compiler, _, rest = passes.partition("\n\n")
     for name in ALL_PASSES:
         assert len(re.findall(rf"^  {name} +\S", passes, re.MULTILINE)) == 1, name
@@ -45,8 +74,8 @@ def test_help_lists_every_pass_once(capsys):
     ("arguments", "message"),
     [
         (
-            ["-p", "tlx-barrier-lifecycl"],
-            "there is no pass 'tlx-barrier-lifecycl', did you mean 'tlx-barrier-lifecycle'?",
+            ["-p", "tlx-end-barrier-lifetime"],
+            "there is no pass 'tlx-end-barrier-lifetime', did you mean 'tlx-end-barrier-lifetimes'?",
         ),
         (["-p", "xyz"], "there is no pass 'xyz'; --help lists them"),
         (["--cannonicalize"], "there is no option and no pass '--cannonicalize', did you mean '--canonicalize'?"),
@@ -192,12 +221,12 @@ def test_a_pipeline_with_an_open_parenthesis_is_refused(tmp_path, capfd):
 def test_dumps(tmp_path, capfd):
     path = tmp_path / "input.mlir"
     path.write_text(MODULE)
-    both = ["-p", "triton-tlx-fixup,tlx-barrier-lifecycle"]
+    both = ["-p", "triton-tlx-fixup,tlx-end-barrier-lifetimes"]
     for option, dumps in (
         ("--print-ir-after-all", 2),
         ("--print-ir-before-all", 2),
         ("--print-ir-after=triton-tlx-fixup", 1),
-        ("--print-ir-before=tlx-barrier-lifecycle", 1),
+        ("--print-ir-before=tlx-end-barrier-lifetimes", 1),
         ("--print-ir-after-change", 1),
         ("--print-ir-after-failure", 0),
     ):

@@ -1,5 +1,7 @@
 """`tlx.dump_layout` and `tlx.assert_same_layout` in kernels, through the whole compiler."""
 
+# covers: tlx-dump-layout
+
 import re
 from pathlib import Path
 

@@ -5,6 +5,8 @@ a load that meets a dot has its layout (`test_access_layouts.py`), named barrier
 (`tests/filecheck/nvidia`), examples keep their layouts in main loops (`tests/unit/tools/test_examples_compile.py`).
 """
 
+# covers: tlx-chain-reductions
+
 import re
 
 import pytest

@@ -96,6 +96,8 @@ class Run:
                     carried = self.blocks(op.after_region.block, carried)
                     go_on, *carried = self.blocks(op.before_region.block, carried)
                 return carried
+            case "scf.execute_region":
+                return self.blocks(op.region.blocks[0], [])
             case "tt.call":
                 return self.function(SymbolTable.lookup_symbol(self.module, op.callee), given)
             case "ttg.warp_specialize":
@@ -224,6 +226,9 @@ PATHS = {
         times=3,
     ),
     "scf.if": Path("%r = scf.if %t -> (!a) {\nscf.yield %a : !a\n} else {\nscf.yield %a : !a\n}\n" + at("%r")),
+    "scf.execute_region": Path(
+        '%r = "scf.execute_region"() ({\n"scf.yield"(%a) : (!a) -> ()\n}) : () -> !a\n' + at("%r")
+    ),
     "scf.while": Path(
         "%n, %r = scf.while (%k = %c0, %x = %a) : (i32, !a) -> (i1, !a) {\n"
         + at("%x")
@@ -487,8 +492,9 @@ REFUSED_USES = {
         f"%v = tlx.memdesc_dynamic_subslice %a[%i, %c0, %c0] : !a -> !part {LINE}",
         NEEDS_ALL,
     ),
-    "scf.execute_region": (
-        '%v = "scf.execute_region"() ({\n"scf.yield"(%a) : (!a) -> ()\n}) : () -> !a ' + LINE,
+    "scf.index_switch": (
+        '%o = arith.constant 0 : index\n%v = "scf.index_switch"(%o) <{cases = array<i64>}> ({\n'
+        '"scf.yield"(%a) : (!a) -> ()\n}) : (index) -> !a ' + LINE,
         NEEDS_ALL,
     ),
     "ttg.memdesc_trans": (

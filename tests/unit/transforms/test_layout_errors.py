@@ -1,5 +1,7 @@
 """Layouts that contradict each other: both places are named, in the lines of the kernel."""
 
+# covers: tlx-insert-require-layout, tlx-propagate-layout
+
 import pytest
 
 from tests.unit.frontend.kernels import HEADER, load

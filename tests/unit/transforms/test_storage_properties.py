@@ -123,7 +123,7 @@ any_program = st.sampled_from(STORAGES).flatmap(lambda storage: programs(storage
 
 @examples(5000, 150)
 @given(any_program, st.sampled_from(["computed", "computed", "exact", "larger"]), st.integers(1, 70000))
-def test_promises(program: Program, sizing: str, excess: int):
+def test_lowered_buffers_keep_the_promises_of_their_tree(program: Program, sizing: str, excess: int):
     least = total_of(program)
     if program.storage is TMEM:
         excess = min(excess % 100, 512 - least)

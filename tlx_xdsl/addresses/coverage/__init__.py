@@ -1,6 +1,6 @@
 """Which program of a launch touches which bytes.
 
-`walk.py` computes the addresses of all programs of a grid at once (`values.py`, `rules.py`, `touches.py`), `runs.py`
-asks who overlaps, `coverage.py` what that means for a launch, and `map.py` makes a grid of it to look at. Of launches
-that are not known, `addresses` says what holds for all of them.
+`walk.py` computes the addresses of all programs of a grid at once (`values.py`, `vector_domain.py`, `touches.py`),
+`runs.py` asks which programs overlap, `coverage.py` what that means for a launch, and `map.py` makes a grid of it to
+look at. Of launches that are not known, `addresses` says what holds for all of them.
 """

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.addresses.coverage.launch import Launch, argument_names, argument_values
-from tlx_xdsl.addresses.coverage.rules import Programs
 from tlx_xdsl.addresses.coverage.runs import Meeting, Runs, meeting, program_at, runs_of
 from tlx_xdsl.addresses.coverage.touches import ACCESSES, Kind, Touch, Untold
+from tlx_xdsl.addresses.coverage.vector_domain import Programs
 from tlx_xdsl.addresses.coverage.walk import LIMIT, TooLong, Walk
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tlx_xdsl.addresses import Access, AccessKind
 from tlx_xdsl.addresses.coverage.disjointness import is_of_the_launch
 from tlx_xdsl.addresses.forms import Form
-from tlx_xdsl.analysis.axis_rules import AxisInfo
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 
 VECTOR = 16
 """Bytes that one thread loads or stores by one instruction, at most (PTX ISA, "ld", `.v4.b32`)."""

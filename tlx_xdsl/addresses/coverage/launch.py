@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.coverage.rules import bits_of
 from tlx_xdsl.addresses.coverage.values import Descriptor, Number, Pointer, Truth, Unknown, Value, constant
+from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.dialects import tt
 
 Grid: TypeAlias = tuple[int, int, int]
@@ -59,7 +59,7 @@ def argument_values(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: 
     sizes = _extents(function, names, launch)
     result: list[tuple[SSAValue, Value]] = []
     for argument, name in names.items():
-        bits = bits_of(argument.type)
+        bits = bits_of(argument)
         number = sizes.get(name, launch.numbers.get(name))
         value: Value
         match argument.type:

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.coverage.rules import bytes_of
 from tlx_xdsl.addresses.coverage.values import (
     Booleans,
     Descriptor,
@@ -26,8 +25,8 @@ from tlx_xdsl.addresses.coverage.values import (
     plus,
     times,
 )
+from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 
 Kind: TypeAlias = Literal["load", "store", "atomic"]
@@ -144,7 +143,7 @@ def _place(
         pointers = access.src if isinstance(op, ttg.AsyncCopyGlobalToLocalOp) else access.ptr
         masked(getattr(op, "mask", None))
         known = value(pointers)
-        size = bytes_of(pointee_type(pointers.type))
+        size = pointee_bytes(pointers)
         return (known, size, []) if isinstance(known, Pointer) else _unknown(known)
     if type(op) in BULK:
         return _bulk(op, value)

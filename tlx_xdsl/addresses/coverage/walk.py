@@ -1,6 +1,6 @@
 """Running the addresses of a kernel: what each access touches in all programs of a grid at once.
 
-Only numbers, masks and pointers are computed, of which `rules.py` has the rules; nothing is loaded.
+Only numbers, masks and pointers are computed, by the transfer functions of `vector_domain.py`; nothing is loaded.
 Programs go through control flow together, those that do not take a way being left out on it. Where a way depends on
 what is loaded, both are taken, and what is touched there *may* be touched.
 """
@@ -13,26 +13,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import cf, scf
+from xdsl.dialects import scf
 from xdsl.dialects.arith import AndIOp
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.addresses.coverage import integer_rules, shape_rules
-from tlx_xdsl.addresses.coverage.rules import RULES, Here, Programs, bits_of, is_followed
 from tlx_xdsl.addresses.coverage.touches import ACCESSES, Touch, Untold, touch_of, written_by_ptx
 from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
+from tlx_xdsl.addresses.coverage.vector_domain import Programs, VectorDomain
+from tlx_xdsl.analysis.integers.transfer import TRANSFER, bits_of, is_pointer, transfer
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.arith import SelectOp
+from tlx_xdsl.dialects.regions import edge_to, edges
 from tlx_xdsl.text.diagnostics import source_location
 
 LIMIT = 1_000_000
 """Operations that a walk runs unless it is told otherwise, so that a loop that never ends does."""
-
-
-_HOMES = (integer_rules, shape_rules)
-"""The modules whose rules are in the table because they have been imported."""
 
 
 class TooLong(Exception):
@@ -106,13 +104,6 @@ class Walk:
             self._operation(op, active, sure)
         return None
 
-    def _body(self, region: Region, values: Sequence[Value], active: Booleans, sure: bool) -> list[Value]:
-        """Run a region of one block; what its terminator yields."""
-        block = region.blocks[0]
-        self._bind(block.args, values)
-        end = self._block(block, active, sure)
-        return [] if end is None else self._all(end.operands)
-
     def _graph(self, region: Region, values: Sequence[Value], active: Booleans, *, sure: bool) -> list[Value]:
         """Run a region of several blocks without loops; what it returns."""
         arriving: dict[Block, list[_Way]] = {region.blocks[0]: [_Way(active, sure, values)]}
@@ -130,23 +121,27 @@ class Walk:
 
     def _ways(self, end: Operation | None, here: _Way) -> list[tuple[Block | None, _Way]]:
         """Where a block goes, and which programs take which way."""
-        match end:
-            case cf.BranchOp():
-                return [(end.successor, _Way(here.active, here.sure, self._all(end.arguments)))]
-            case cf.ConditionalBranchOp():
-                condition = self._numbers(end.cond)
-                masks = (here.active, here.active) if condition is None else _split(here.active, condition)
-                targets = ((end.then_block, end.then_arguments), (end.else_block, end.else_arguments))
-                sure = here.sure and condition is not None
-                return [
-                    (block, _Way(mask, sure, self._all(arguments)))
-                    for mask, (block, arguments) in zip(masks, targets, strict=True)
-                    if mask.any()
-                ]
-            case None:
-                return []
-            case _:
-                return [(None, _Way(here.active, here.sure, self._all(end.operands)))]
+        if end is None:
+            return []
+        if not end.successors:
+            return [(None, _Way(here.active, here.sure, self._all(end.operands)))]
+        if (leaving := edges(end)) is None:
+            raise TooLong(f"the branch '{end.name}'{_at(end)} is not followed")
+        masks, sure = ((here.active,), here.sure)
+        if isinstance(end, ConditionalBranchOp):
+            masks, sure = self._masks(end.cond, here.active, here.sure)
+        ways = zip(masks, leaving, strict=True)
+        # A branch leads to blocks only.
+        return [
+            (edge.target, _Way(mask, sure, self._all(edge.operands)))
+            for mask, edge in ways
+            if mask.any() and isinstance(edge.target, Block)
+        ]
+
+    def _masks(self, condition: SSAValue, active: Booleans, sure: bool) -> tuple[tuple[Booleans, ...], bool]:
+        """Which programs go on where a condition is true, and where it is not; and whether that is certain."""
+        known = self._numbers(condition)
+        return ((active, active), False) if known is None else (_split(active, known), sure)
 
     # --- operations ----------------------------------------------------------------------------------------------
 
@@ -163,10 +158,10 @@ class Walk:
             case tt.CallOp():
                 self._call(op, active, sure)
             case ttg.WarpSpecializeOp():
-                captures = self._all(op.partitions.explicit_captures)
                 self._bind(op.results, self._graph(op.default_region, [], active, sure=sure))
                 for region in op.partitions.partition_regions:
-                    self._graph(region, captures, active, sure=sure)
+                    captures = edge_to(op.partitions, region.blocks[0]).operands
+                    self._graph(region, self._all(captures), active, sure=sure)
             case _ if type(op) in ACCESSES:
                 self._emit(touch_of(op, self._value, active, sure=sure))
                 self._lose(op.results, f"it is loaded{_at(op)}")
@@ -178,21 +173,17 @@ class Walk:
     def _compute(self, op: Operation, active: Booleans) -> None:
         if (hidden := written_by_ptx(op)) is not None:
             self._emit(hidden)
-        results = [result for result in op.results if is_followed(result.type)]
-        if not results:
+        if not any(map(_is_followed, op.results)):
             return
         operands = self._all(op.operands)
-        rule = RULES.get(type(op))
         unknown = next((value for value in operands if isinstance(value, Unknown)), None)
-        if rule is None or len(op.results) != 1:
-            reason = unknown.reason if unknown is not None else f"it comes from '{op.name}'{_at(op)}"
-            self._lose(op.results, reason)
-        elif unknown is not None:
-            self._values[op.results[0]] = self._partly(op, operands, unknown, active)
-        else:
-            self._values[op.results[0]] = rule(op, operands, Here(self._programs, active))
+        result: Value | None = unknown
+        if type(op) in TRANSFER:
+            domain = VectorDomain(self._programs, active)
+            result = transfer(domain, op, operands) if unknown is None else self._partly(op, operands, unknown)
+        self._bind(op.results, [result or Unknown(f"it comes from '{op.name}'{_at(op)}")] * len(op.results))
 
-    def _partly(self, op: Operation, operands: Sequence[Value], unknown: Unknown, active: Booleans) -> Value:
+    def _partly(self, op: Operation, operands: Sequence[Value], unknown: Unknown) -> Value:
         """What is known of a result although an operand is not: the array of a pointer, half of a conjunction."""
         known = next((value for value in operands if not isinstance(value, Unknown)), None)
         if isinstance(op, AndIOp) and isinstance(known, Truth):
@@ -214,13 +205,14 @@ class Walk:
             self._lose(op.results, f"it comes from a call{_at(op)}")
 
     def _if(self, op: scf.IfOp, active: Booleans, sure: bool) -> None:
-        condition = self._numbers(op.cond)
-        masks = (active, active) if condition is None else _split(active, condition)
+        masks, is_sure = self._masks(op.cond, active, sure)
         ways: list[_Way] = []
-        for region, mask in zip((op.true_region, op.false_region), masks, strict=True):
-            if mask.any():
-                is_sure = sure and condition is not None
-                ways.append(_Way(mask, is_sure, self._body(region, [], mask, is_sure) if region.blocks else []))
+        for edge, mask in zip(edges(op) or (), masks, strict=True):
+            if not mask.any():
+                continue
+            if isinstance(edge.target, Block):
+                edge = edge_to(self._block(edge.target, mask, is_sure), op)
+            ways.append(_Way(mask, is_sure, self._all(edge.operands)))
         if op.results:
             self._bind(op.results, _joined(ways).values)
 
@@ -231,27 +223,33 @@ class Walk:
             self._once([op.body], reason, active)
             self._lose(op.results, reason)
             return
-        bits = bits_of(op.body.blocks[0].args[0].type) or 64
-        carried, counter = self._all(op.iter_args), lower
+        body = op.body.block
+        bits = bits_of(body.args[0]) or 64
+        entry, again = edge_to(op, body), edge_to(body.last_op, body)
+        carried, counter = self._all(entry.operands), lower
         going = active & (counter < upper)
         while going.any():
-            # Programs that have left the loop keep a counter that no rule needs to wrap.
-            index = Number((np.where(going, counter, lower),), bits)
-            new = self._body(op.body, [index, *carried], going, sure)
-            carried = _carried(going, active, new, carried)
+            # Programs that have left the loop keep a counter that no transfer function needs to wrap.
+            self._bind(body.args[:1], [Number((np.where(going, counter, lower),), bits)])
+            self._bind(entry.inputs, carried)
+            self._block(body, going, sure)
+            carried = _carried(going, active, self._all(again.operands), carried)
             counter = counter + step
             going = going & (counter < upper)
-        self._bind(op.results, carried)
+        self._bind(edge_to(op, op).inputs, carried)
 
     def _while(self, op: scf.WhileOp, active: Booleans, sure: bool) -> None:
-        carried: list[Value] = self._all(op.arguments)
+        before, after = op.before_region.block, op.after_region.block
+        condition = before.last_op
+        assert isinstance(condition, scf.ConditionOp)
+        entry, onward, again = edge_to(op, before), edge_to(condition, after), edge_to(after.last_op, before)
+        carried: list[Value] = self._all(entry.operands)
         results: list[_Way] = []
         going = active
         while going.any():
-            self._bind(op.before_region.blocks[0].args, carried)
-            condition = self._block(op.before_region.blocks[0], going, sure)
-            assert isinstance(condition, scf.ConditionOp)
-            known, forwarded = self._numbers(condition.condition), self._all(condition.args)
+            self._bind(entry.inputs, carried)
+            self._block(before, going, sure)
+            known, forwarded = self._numbers(condition.condition), self._all(onward.operands)
             if known is None:
                 reason = f"the end of the loop{_at(op)} is not known"
                 self._once([op.before_region, op.after_region], reason, going)
@@ -260,7 +258,9 @@ class Walk:
             on, off = _split(going, known)
             results.append(_Way(off, sure, forwarded))
             if on.any():
-                carried = _carried(on, on, self._body(op.after_region, forwarded, on, sure), carried)
+                self._bind(onward.inputs, forwarded)
+                self._block(after, on, sure)
+                carried = self._all(again.operands)
             going = on
         if op.results and results:
             self._bind(op.results, _joined([way for way in results if way.active.any()] or results).values)
@@ -268,13 +268,18 @@ class Walk:
     def _once(self, regions: Sequence[Region], reason: str, active: Booleans) -> None:
         """Pass through the body of a loop of which nothing is known, so that its accesses are told of."""
         for region in regions:
-            arguments = region.blocks[0].args
-            self._body(region, [Unknown(reason)] * len(arguments), active, sure=False)
+            self._lose(region.blocks[0].args, reason)
+            self._block(region.blocks[0], active, sure=False)
 
     def _unfollowed_regions(self, op: Operation, active: Booleans) -> None:
         reason = f"it comes from '{op.name}'{_at(op)}"
         self._once([region for region in op.regions if region.blocks], reason, active)
         self._lose(op.results, reason)
+
+
+def _is_followed(value: SSAValue) -> bool:
+    """Whether it is a number, mask, pointer or descriptor: all others do not matter."""
+    return bits_of(value) is not None or is_pointer(value) or isinstance(value.type, tt.TensorDescType)
 
 
 def _split(active: Booleans, condition: Any) -> tuple[Booleans, Booleans]:

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.traits import (
     EffectInstance,
     IsTerminator,
@@ -55,6 +56,8 @@ class Kind(Flag):
     """Brings it into a cache."""
     ALLOC = auto()
     FREE = auto()
+    INIT = auto()
+    """Makes it an mbarrier, which arrivals and waits may use."""
     ARRIVE = auto()
     """Arrives at an mbarrier, which releases."""
     COMPLETE = auto()
@@ -124,6 +127,11 @@ def atomically(operand: str) -> Access:
 def prefetches(operand: str) -> Access:
     """A prefetch into a cache."""
     return Access(operand, Kind.PREFETCH)
+
+
+def initialises(operand: str) -> Access:
+    """The initialisation of an mbarrier."""
+    return Access(operand, Kind.INIT)
 
 
 def arrives(operand: str, *, cluster: bool = False) -> Access:
@@ -236,6 +244,8 @@ def sync_of(op: Operation) -> Sync:
 class OperandAccess(NamedTuple):
     """An access of one operation to the memory of one of its values."""
 
+    operand: str
+    """Its name in the definition of the operation."""
     value: SSAValue
     space: Space
     kind: Kind
@@ -255,15 +265,24 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     if effects.accesses is None:
         return None
     found = [
-        OperandAccess(value, space, access.kind, effects.by.proxy, effects.completes_on, access.cluster)
+        OperandAccess(access.operand, value, space, access.kind, effects.by.proxy, effects.completes_on, access.cluster)
         for access in effects.accesses
         for value, space in _addresses(op, access.operand)
     ]
     if isinstance(effects.completes_on, str):
         cluster = any(access.cluster for access in found)
         for value, space in _addresses(op, effects.completes_on):
-            found.append(OperandAccess(value, space, Kind.COMPLETE, effects.by.proxy, None, cluster))
+            complete = Kind.COMPLETE
+            found.append(OperandAccess(effects.completes_on, value, space, complete, effects.by.proxy, None, cluster))
     return tuple(found)
+
+
+def kind_of(use: Use) -> Kind | None:
+    """What an operation does to the memory of one of its operands; None for anything."""
+    accesses, value = accesses_of(use.operation), use.operation.operands[use.index]
+    if accesses is None:
+        return None
+    return reduce(or_, (access.kind for access in accesses if access.value is value), Kind(0))
 
 
 def _addresses(op: Operation, name: str) -> Iterator[tuple[SSAValue, Space]]:

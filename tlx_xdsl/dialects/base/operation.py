@@ -158,3 +158,9 @@ class Elementwise(OpTrait):
         if 0 < len(_tensors(types)) < len(types):
             raise VerifyException("scalars and tensors cannot be mixed")
         SameShapeAndLayout().verify(op)
+
+
+def is_elementwise(op: Operation) -> bool:
+    """Whether all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
+    traits = (Elementwise, SameShapeAndLayout)
+    return op.name.startswith(("arith.", "math.")) or any(op.has_trait(t, value_if_unregistered=False) for t in traits)

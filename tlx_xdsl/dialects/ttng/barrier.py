@@ -28,6 +28,7 @@ from tlx_xdsl.dialects.base.effects import (
     Sync,
     arrives,
     frees,
+    initialises,
     waits,
     writes,
 )
@@ -74,7 +75,7 @@ class InitBarrierOp(_BarrierOp):
 
     name = "ttng.init_barrier"
     NEEDS: ClassVar = Needs("tlx.alloc_barriers", Feature.MBARRIER)
-    EFFECTS: ClassVar = Effects(writes("alloc"))
+    EFFECTS: ClassVar = Effects(initialises("alloc"))
 
     count = prop_def(IntegerAttr.constr(i32))
 

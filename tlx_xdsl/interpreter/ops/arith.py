@@ -23,7 +23,7 @@ from tlx_xdsl.text.diagnostics import report_warning
 
 @pure(upstream.ConstantOp)
 def constant(op: upstream.ConstantOp) -> Run:
-    """A scalar or a whole tensor; nobody may write to it."""
+    """A scalar or a whole tensor, which is read only."""
     dtype = dtype_of(op.result.type)
     value = op.value
     if isinstance(value, DenseIntOrFPElementsAttr):
@@ -100,7 +100,7 @@ def unsigned_extremum(op: Operation) -> Binary:
 def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
     """`function`, and all bits set where the divisor is 0: the hardware does not trap, and promises no value.
 
-    Elements of a tensor are often computed where a mask hides them; so it is told of scalars only.
+    Elements of a tensor are often computed where a mask hides them; so it is reported for scalars only.
     """
     is_scalar = as_tensor(op.results[0].type) is None
 
@@ -208,7 +208,7 @@ def multiply_high(a: Array, b: Array, signed: np.dtype[Any], *, is_signed: bool)
         if not is_signed:
             a, b = a.view(other), b.view(other)
         return ((a.astype(wide) * b.astype(wide)) >> wide.type(width)).astype(other).view(signed)[()]
-    # 64 bits: by halves, of unsigned numbers; the sign is corrected behind.
+    # 64 bits: by halves, of unsigned numbers; the sign is corrected after.
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
     ua, ub_ = a.view(other), b.view(other)
     a_low, a_high, b_low, b_high = ua & mask, ua >> half, ub_ & mask, ub_ >> half

@@ -1,7 +1,7 @@
 """Atomic operations on global memory.
 
 Elements with different addresses are done at once; those that share one take turns, in the order of the elements, as
-the hardware does in any order. An operation that releases tells what its task knows to those that acquire at the same
+the hardware does in any order. An operation that releases gives what its task knows to those that acquire at the same
 address (PTX ISA, "Memory Consistency Model"); scopes make no difference here, since all threads see one memory.
 """
 
@@ -38,7 +38,7 @@ _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
 
 
 class _Order:
-    """What an operation tells, and what it learns."""
+    """The release and the acquire of an operation."""
 
     def __init__(self, op: Operation):
         semantic = MemSemantic(cast(Any, op).sem.value.data)
@@ -50,15 +50,15 @@ class _Order:
         cluster = task.block.cluster
         if len(cluster.tasks) == 1 and not cluster.released:
             return
-        places: list[int] = np.unique(addresses).tolist()
+        unique: list[int] = np.unique(addresses).tolist()
         if self._acquires:
-            for place in places:
-                if (known := cluster.released.get(place)) is not None:
+            for address in unique:
+                if (known := cluster.released.get(address)) is not None:
                     task.acquire(known)
         if self._releases:
-            told = task.release()
-            for place in places:
-                cluster.released.setdefault(place, told.copy()).join(told)
+            released = task.release()
+            for address in unique:
+                cluster.released.setdefault(address, released.copy()).join(released)
 
 
 def _memory(task: Task) -> GlobalMemory:
@@ -82,7 +82,7 @@ def in_turns(addresses: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     order = np.argsort(addresses, kind="stable")
     ordered = addresses[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    # How many elements of the same address stand in front of each.
+    # How many elements of the same address stand before each.
     turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
     return [order[turn == number] for number in range(int(turn.max()) + 1)]
 

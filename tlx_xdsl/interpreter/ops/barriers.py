@@ -33,15 +33,15 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
 
 
 def arrive(task: Task, op: Operation, view: View, count: int) -> None:
-    """Arrive at an mbarrier, and tell who watches when that completes its phase."""
+    """Arrive at an mbarrier, and notify observers when that completes its phase."""
     task.note()
     arrive_with(task, op, view, count, task.release(), task.mark)
 
 
 def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, releases: Releases) -> None:
-    """Arrive at an mbarrier of any thread block; `SHARED` is a relaxed arrival, which tells what fences have released.
+    """Arrive at an mbarrier of any thread block; `SHARED` is a relaxed arrival: it passes on what fences have released.
 
-    A release to the own thread block tells others nothing but what is performed.
+    To others, a release to the own thread block passes on only what is performed.
     Raises Fault as `arrive` does, and when nothing says that the other thread block has started.
     """
     # Who knows of the arrival knows that it is over.
@@ -50,12 +50,12 @@ def arrive_in_cluster(task: Task, op: Operation, view: View, count: int, release
     task.note()
     is_own = view.memory.rank == task.block.rank
     if releases is Releases.CLUSTER or (releases is Releases.CTA and is_own):
-        told = task.release()
+        released = task.release()
     else:
-        told = task.release_performed()
+        released = task.release_performed()
         if releases is Releases.SHARED:
-            told.join(task.fenced)
-    arrive_with(task, op, view, count, told, task.mark)
+            released.join(task.fenced)
+    arrive_with(task, op, view, count, released, task.mark)
 
 
 def arrive_with(task: Task, op: Operation, view: View, count: int, clock: Clock, mark: int) -> None:
@@ -139,7 +139,7 @@ def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
 
 @step(ttng.ArriveBarrierOp)
 def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
-    """One thread arrives for all of the task, behind all that they have done."""
+    """One thread arrives for all of the task, after all that they have done."""
     count = op.count.value.data
 
     def run(task: Task, view: View, pred: Any = True) -> Coroutine:
@@ -194,7 +194,7 @@ def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
 
 
 def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
-    """Wait for a phase, and learn what those know that have completed it."""
+    """Wait for a phase, and acquire what those have released that completed it."""
     barrier = barrier_of(op, view)
     # Stock's warp specialisation extends the parity by its sign.
     parity = 1 if parity == -1 else parity

@@ -72,7 +72,7 @@ def local_alloc(op: ttg.LocalAllocOp) -> Run:
 def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     """The buffer is dead: what is read from it now was never written.
 
-    Where the kernel ends, too, nobody has another use for the memory of its mbarriers, so they end with it.
+    Where the kernel ends, too, there is no other use for the memory of its mbarriers, so they end with it.
 
     Raises Fault when an asynchronous operation may still use it, and elsewhere for an mbarrier whose life has not
     ended.

@@ -42,7 +42,7 @@ def _response(task: Task) -> Array:
 def _queue(task: Task, op: Operation) -> Queue:
     """The requests of the cluster.
 
-    Raises Fault for a request behind one that is known to have failed (PTX ISA: undefined).
+    Raises Fault for a request after one that is known to have failed (PTX ISA: undefined).
     """
     queue = task.block.cluster.requests
     if queue is None:
@@ -51,14 +51,14 @@ def _queue(task: Task, op: Operation) -> Queue:
         queue = task.block.cluster.requests = task.queue(kind, in_order=True, over=over)
     failed = task.block.cluster.failed_request
     if failed is not None and task.clock.knows(queue.agent, failed):
-        raise fault_at(op, "a cluster is asked for again behind a response which said that there is none")
+        raise fault_at(op, "a cluster is asked for again after a response which said that there is none")
     return queue
 
 
 def request(task: Task, op: Operation, target: View, barrier: View, *, for_all: bool) -> None:
     """Ask for a cluster: `target` gets the answer, and `barrier` its bytes; `for_all` CTAs of this cluster their own.
 
-    Raises Fault for a request behind one that is known to have failed.
+    Raises Fault for a request after one that is known to have failed.
     """
     queue = _queue(task, op)
     memories = [block.shared for block in task.block.cluster.blocks] if for_all else [target.memory]
@@ -131,7 +131,7 @@ def load_result(op: ttng.CLCLoadResultOp) -> Run:
     def run(task: Task, view: View) -> Coroutine:
         yield None
         view.cell.read(task.actor(op, view), task.clock, view.name)
-        # A launch that only warns of what nobody has written would go on with a cluster that there is not.
+        # A launch that only warns of uninitialized memory would go on with a cluster that there is not.
         view.check_written(op)
         return int.from_bytes(view.read(op).tobytes(), "little")
 

@@ -1,7 +1,7 @@
 """Shared memory of other thread blocks of the cluster (PTX ISA, "mapa", "st.async", "cp.async.bulk").
 
 A thread block must be known to have started before its memory is used, and the use must be known to be over before it
-ends: both are told by the barrier of the cluster, the second one also by an mbarrier that the block waits at.
+ends: the barrier of the cluster orders both, the second one also an mbarrier that the block waits at.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects import tlx, ttng
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
@@ -56,7 +56,7 @@ def map_to_remote(op: tlx.MapToRemoteOp) -> Run:
 
 @step(tlx.RemoteStoreOp)
 def remote_store(op: tlx.RemoteStoreOp) -> Run:
-    """Write a whole buffer; nothing tells the other thread block of it."""
+    """Write a whole buffer; nothing releases it to the other thread block."""
 
     def run(task: Task, values: Array, view: View) -> Coroutine:
         yield None
@@ -66,9 +66,9 @@ def remote_store(op: tlx.RemoteStoreOp) -> Run:
     return run
 
 
-@step(tlx.AsyncRemoteStoreOp)
-def async_remote_store(op: tlx.AsyncRemoteStoreOp) -> Run:
-    """The registers are read at once, and arrive some time."""
+@step(tlx.AsyncRemoteStoreOp, ttng.AsyncSharedStoreOp)
+def async_store(op: Operation) -> Run:
+    """The registers are read at once, and arrive some time (PTX ISA, "st.async")."""
 
     def run(task: Task, values: Array, view: View, barrier: View) -> Coroutine:
         yield None
@@ -89,7 +89,7 @@ def async_remote_copy(op: tlx.AsyncRemoteCopyOp) -> Run:
 
 
 def start_store(task: Task, op: Operation, view: View, values: Array, barrier: View) -> None:
-    """Issue a store of `values` to another thread block, whose bytes complete on `barrier`."""
+    """Issue a store of `values` to a thread block of the cluster, whose bytes complete on `barrier`."""
     queue = remote_queue(task, "remote store", barrier)
     _check_target(task, op, view, barrier, queue)
     # It is no operation of the async proxy.

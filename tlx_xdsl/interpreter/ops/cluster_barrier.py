@@ -31,7 +31,7 @@ def _is_over(cluster: Cluster, phase: int) -> bool:
 
 
 def cluster_arrive(task: Task, op: Operation, *, relaxed: bool) -> None:
-    """Arrive; a relaxed arrival orders no memory, but tells that the thread block lives, and of fenced mbarriers.
+    """Arrive; a relaxed arrival orders no memory, but releases that the thread block lives, and fenced mbarriers.
 
     Raises Fault for a second arrival without a wait.
     """
@@ -105,13 +105,13 @@ def barrier(op: ttng.ClusterBarrierOp) -> Run:
     return run
 
 
-def tell_initialised(task: Task) -> None:
+def release_initialised(task: Task) -> None:
     """Have the mbarriers that the task has initialised known to all who meet it at the cluster's barrier next."""
     task.init_fences += 1
-    task.clock.learn(task.init_mark, task.init_fences)
+    task.clock.observe(task.init_mark, task.init_fences)
 
 
 @effect(tlx.FenceMBarrierInitClusterOp, ttng.FenceMBarrierInitReleaseClusterOp, nvvm.FenceMbarrierInitOp)
 def fence_mbarrier_init(_op: Operation) -> Unary:
     """PTX: fence.mbarrier_init.release.cluster."""
-    return tell_initialised
+    return release_initialised

@@ -71,7 +71,7 @@ def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
 
 @structured(scf.WhileOp, WhileOp)
 def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
-    """Others get their turn behind every iteration: the loop may wait for what they write to global memory."""
+    """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
@@ -119,7 +119,7 @@ def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
 def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
     """The partitions become tasks of their own; the operation ends when they all have ended.
 
-    Behind `tlx.async_tasks` the thread blocks of a cluster wait for each other, unless the user says otherwise.
+    After `tlx.async_tasks` the thread blocks of a cluster wait for each other, unless the user says otherwise.
     """
     partitions = op.partitions
     default = planner.graph(op.default_region)
@@ -135,9 +135,9 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
         values = [task.frame[slot] for slot in captures]
         started: list[Task] = []
         # Every partition begins with what is known here.
-        told = task.release()
+        released = task.release()
         for number, warps in enumerate(op.num_warps):
-            child = task.block.start(f"partition {number}", number + 1, warps, task.frame, told.copy())
+            child = task.block.start(f"partition {number}", number + 1, warps, task.frame, released.copy())
             child.coroutine = partition(child, number, values)
             started.append(child)
         task.block.crew = [task, *started]

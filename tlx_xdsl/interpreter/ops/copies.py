@@ -93,7 +93,7 @@ def mbarrier_arrive(op: ttng.AsyncCopyMbarrierArriveOp) -> Run:
             for copy in [copy for copy in copies.pending if copy.number <= number]:
                 copy.complete()
             _forget(task, copies)
-            barrier.gathering.learn(copies.agent, number)
+            barrier.gathering.observe(copies.agent, number)
             arrive_later(task, transfer, view, task.threads)
 
         task.issue(queue, op, finish)

@@ -1,4 +1,4 @@
-"""Loads and stores of blocks through tensor descriptors, in front of the passes that give them buffers and barriers."""
+"""Loads and stores of blocks through tensor descriptors, before the passes that give them buffers and barriers."""
 
 from __future__ import annotations
 

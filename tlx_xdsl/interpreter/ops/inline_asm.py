@@ -94,12 +94,12 @@ def _tied(op: tt.ElementwiseInlineAsmOp) -> dict[str, str]:
 def _threads(op: tt.ElementwiseInlineAsmOp, program: Program) -> tuple[Array, ...] | None:
     """The element that each thread holds in each register, where that counts.
 
-    Raises UnknownInstruction where it counts and nobody knows.
+    Raises UnknownInstruction where it counts and is unknown.
     """
     if not program.crosses_lanes:
         return None
     if (holders := held_elements(op.result[0])) is None:
-        raise UnknownInstruction("the threads of a warp exchange something, and without a layout nobody knows what")
+        raise UnknownInstruction("the threads of a warp exchange something, and without a layout it is unknown what")
     return holders
 
 
@@ -125,7 +125,7 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
 
     Where the threads of a warp exchange something, packs are made of the elements that a thread holds.
     Raises Fault for an instruction that the interpreter does not know, when it is to run, and for an exchange between
-    threads of which nobody knows what they hold.
+    threads whose values are unknown.
     """
     pack, single = op.packed_element.value.data, len(op.result) == 1
     tensor = as_tensor(op.result[0].type)

@@ -30,7 +30,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 @step(nvvm.InlinePtxOp)
 def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
-    """A straight line of PTX; the operands come behind the results.
+    """A straight line of PTX; the operands come after the results.
 
     Raises Fault for instructions that the interpreter does not know, and for results that differ between the threads,
     when it runs.
@@ -122,8 +122,8 @@ def _uniform(op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
     Raises Fault where they do not agree.
     """
     if (bits != bits[0]).any():
-        told = ", ".join(f"{int(number):#x}" for number in dict.fromkeys(bits[::32].tolist()))
-        raise fault_at(op, f"the threads of a task get different results, and it has one value for all: {told}")
+        found = ", ".join(f"{int(number):#x}" for number in dict.fromkeys(bits[::32].tolist()))
+        raise fault_at(op, f"the threads of a task get different results, and it has one value for all: {found}")
     return bits[:1].view(np.bool_ if dtype.kind == "b" else dtype)[0]
 
 

@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync, touch
 from tlx_xdsl.interpreter.ops.bulk import start_bulk_load, start_bulk_store
 from tlx_xdsl.interpreter.ops.clc import request
-from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wait, tell_initialised
+from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wait, release_initialised
 from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
@@ -182,7 +182,7 @@ def fence(statement: Statement) -> Action:
         return _nothing if statement.modifiers == ("cta",) else _release_all
     match statement.modifiers:
         case ("mbarrier_init", *_):
-            return _tell_initialised
+            return _release_initialised
         case ("proxy", "async" | "async::generic" | "async.shared", *_):
             return _proxy_fence
         case ("release", "sync_restrict::shared::cta", "cluster"):
@@ -203,9 +203,9 @@ def _release_shared(running: Running) -> Coroutine:
     running.task.fence_cluster(shared_only=True)
 
 
-def _tell_initialised(running: Running) -> Coroutine:
+def _release_initialised(running: Running) -> Coroutine:
     yield None
-    tell_initialised(running.task)
+    release_initialised(running.task)
 
 
 def _proxy_fence(running: Running) -> Coroutine:

@@ -75,7 +75,7 @@ def _operand(running: Running, descriptor: int, rows: int, dtype: np.dtype[np.ge
         raise UnknownInstruction(f"the interpreter can't read it: {error}") from None
     start = (descriptor & 0x3FFF) * 16
     memory = running.task.block.shared
-    # A descriptor has no room for more than the byte: it is the buffer whose address was taken last there.
+    # A descriptor has no bits for more than the byte: it is the buffer whose address was taken last there.
     for view in reversed(memory.pointed.values()):
         if view.footprint.start <= start < view.footprint.end:
             return bytes_view(Address(memory, view.family.number, start), places, dtype)

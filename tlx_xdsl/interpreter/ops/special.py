@@ -80,7 +80,7 @@ def gpu_place(op: Operation) -> Unary:
 
 @structured(gpu.ThreadIdOp)
 def thread_id(op: gpu.ThreadIdOp, planner: Planner) -> tuple[Kind, Run]:
-    """That of the first thread of the task: partitions are numbered behind the warps of the default task."""
+    """That of the first thread of the task: partitions are numbered after the warps of the default task."""
     warps, axis, inside = 0, _axis(op), op.parent_region()
     while inside is not None and not isinstance(inside.parent, ttg.WarpSpecializePartitionsOp):
         inside = None if inside.parent is None else inside.parent.parent_region()
@@ -177,7 +177,7 @@ def nothing(_op: Operation) -> Run:
 
 @pure(llvm.AssumeOp)
 def assume(op: llvm.AssumeOp) -> Unary:
-    """A promise that does not hold makes everything behind it undefined."""
+    """A promise that does not hold makes everything after it undefined."""
 
     def run(condition: Array) -> None:
         if not np.all(condition):

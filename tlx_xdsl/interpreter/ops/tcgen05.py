@@ -46,7 +46,7 @@ def _pairs(plan: Plan) -> bool:
 
 
 def _everywhere(task: Task, view: View, *, pair: bool) -> list[View]:
-    """A buffer of this CTA, and the other one's of the pair behind it."""
+    """A buffer of this CTA, and the other one's of the pair after it."""
     if not pair:
         return [view]
     peer = task.block.cluster.blocks[task.block.rank ^ 1]
@@ -61,7 +61,7 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
     """Have a barrier arrived at, once, when all operations of the tensor core so far are complete."""
     barriers = _everywhere(task, barrier, pair=pair)
     core = tensor_core(task)
-    told = task.release()
+    released = task.release()
     for view in barriers:
         touch(task, op, view)
         # The arrival comes with the end of what it tracks: who has seen that end has lived long enough.
@@ -69,9 +69,9 @@ def commit(task: Task, op: Operation, barrier: View, *, pair: bool) -> None:
             task.reach(op, view, agent, number)
 
     def finish(transfer: Transfer) -> None:
-        told.join(core.over(transfer.number))
+        released.join(core.over(transfer.number))
         for view in barriers:
-            arrive_with(task, op, view, 1, told, core.queue.agent)
+            arrive_with(task, op, view, 1, released, core.queue.agent)
 
     task.issue(core.queue, op, finish)
 

@@ -76,7 +76,7 @@ class _Map:
         target = memory.bytes_at(op, place, SIZE, "store")
         if place % ALIGNMENT:
             raise fault_at(
-                op, f"misaligned tensor descriptor: it is {place % ALIGNMENT} bytes behind a multiple of {ALIGNMENT}"
+                op, f"misaligned tensor descriptor: it is {place % ALIGNMENT} bytes past a multiple of {ALIGNMENT}"
             )
         packed = _FIELDS.pack(
             _MAGIC, len(self.sizes), self.element_bytes, self.fill, 0, self.address,
@@ -92,7 +92,7 @@ def _padded(numbers: Sequence[int], count: int, bits: int) -> list[int]:
 
 @effect(ttng.TensormapCreateOp)
 def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
-    """Write a descriptor; TMA sees it behind a fence."""
+    """Write a descriptor; TMA sees it after a fence."""
     rank = len(op.box_dim)
     kind, fill = op.elem_type.value.data, op.fill_mode.value.data
 
@@ -151,7 +151,7 @@ def reinterpret_tensor_descriptor(op: ttng.ReinterpretTensorDescOp) -> Binary:
         if not data[_FENCED]:
             raise fault_at(
                 op,
-                "the tensor descriptor is used without a fence behind what has written it: "
+                "the tensor descriptor is used without a fence after what has written it: "
                 "it need not be visible to TMA",
                 ("put ttng.tensormap_fenceproxy_acquire in between",),
             )

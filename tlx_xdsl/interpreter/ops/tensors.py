@@ -18,7 +18,7 @@ from tlx_xdsl.numerics.arrays import Array, poison
 
 @pure(tt.MakeRangeOp)
 def make_range(op: tt.MakeRangeOp) -> Run:
-    """The same tensor each time; nobody may write to it."""
+    """The same tensor each time, which is read only."""
     held = np.arange(op.start.value.data, op.end.value.data, dtype=np.int32)
     return lambda: held
 
@@ -78,7 +78,7 @@ def split(_op: tt.SplitOp) -> Unary:
 
 @pure(tt.CatOp)
 def cat(op: tt.CatOp) -> Binary:
-    """One behind the other, though any order is allowed."""
+    """One after the other, though any order is allowed."""
     shape = shape_of_tensor(op.result.type)
     return lambda a, b: np.concatenate((a.reshape(-1), b.reshape(-1))).reshape(shape)
 

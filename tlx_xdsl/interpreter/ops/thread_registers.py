@@ -32,7 +32,7 @@ from tlx_xdsl.numerics.arrays import Array
 def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
     """The index of each element of a tensor along its dimensions, by register, warp and lane.
 
-    None where nobody knows, because the tensor has no layout.
+    None where it is unknown, because the tensor has no layout.
     """
     tensor = as_tensor(value.type)
     if tensor is None or not isinstance(tensor.encoding, LayoutAttr):
@@ -74,7 +74,7 @@ def cast(op: UnrealizedConversionCastOp) -> Unary:
             pass
     holders = held_elements(op.operands[0])
     if holders is None:
-        raise fault_at(op, "without a layout nobody knows which thread holds what")
+        raise fault_at(op, "without a layout it is unknown which thread holds what")
 
     def run(values: Array) -> Any:
         held = values[holders]

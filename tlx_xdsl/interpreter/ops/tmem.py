@@ -1,6 +1,6 @@
 """Tensor memory: allocation, loads, stores, and copies from shared memory (PTX ISA, "tcgen05.ld", ".st", ".cp").
 
-Loads and stores are complete when their operation is: the compiler puts the waits behind them.
+Loads and stores are complete when their operation is: the compiler puts the waits after them.
 """
 
 from __future__ import annotations

@@ -110,5 +110,5 @@ def reinterpret(op: Operation) -> Run:
 
 @pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp)
 def layout_mark(op: Operation) -> Unary:
-    """A wish for a layout; values stay."""
+    """A requirement for a layout; values stay."""
     return lambda value: value

@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.registry import Binary, pure
 def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
     """A bit for each thread of the mask that holds a true element.
 
-    Who holds what is known only of a tensor with a layout. Raises Fault without one, but for votes of all or of nobody;
+    Who holds what is known only of a tensor with a layout. Raises Fault without one, but for votes of all or of none;
     and where warps that hold the same element vote differently.
     """
     holders = held_elements(op.pred)
@@ -28,7 +28,9 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
             ballot = np.uint32(int(mask) & (0xFFFFFFFF if votes.any() else 0)).view(np.int32)
             return np.full(votes.shape, ballot)[()]
         if holders is None:
-            raise fault_at(op, "the threads of a warp do not agree, and without a layout nobody knows who holds what")
+            raise fault_at(
+                op, "the threads of a warp do not agree, and without a layout it is unknown which thread holds what"
+            )
         held = votes[holders].any(axis=0)
         ballots = (held.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
         bits = (ballots.astype(np.uint32) & np.uint32(int(mask) & 0xFFFFFFFF)).view(np.int32)

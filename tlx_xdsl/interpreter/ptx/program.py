@@ -41,7 +41,7 @@ class Program:
         """Run for `count` threads.
 
         `arguments` holds the bits of registers, `results` the width of each one that is wanted. A register of both is
-        an argument that is changed. Raises UnknownInstruction for a register that nobody has declared, or for a
+        an argument that is changed. Raises UnknownInstruction for a register that is not declared, or for a
         special one for which `special` gives None.
         """
         registers = Registers(count, special)

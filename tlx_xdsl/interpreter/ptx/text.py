@@ -62,7 +62,7 @@ def parse(code: str) -> tuple[list[Statement], dict[str, str]]:
 
 
 def _split(code: str) -> list[str]:
-    """Statements without their semicolons; a brace in front of one only bounds the names behind it."""
+    """Statements without their semicolons; a brace before one only bounds the names after it."""
     return [text for part in code.split(";") if (text := part.lstrip("{} \t\r\n").rstrip())]
 
 

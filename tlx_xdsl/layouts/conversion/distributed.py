@@ -62,7 +62,7 @@ def distributed_to_linear(layout: DistributedLayout, shape: Ints, version: Versi
 
 
 def rank_of(layout: DistributedLayout) -> int | None:
-    """The number of dimensions of the tensors that `layout` is for; None where it has no bases to tell by."""
+    """The number of dimensions of the tensors that `layout` is for; None where it has no bases to derive it from."""
     match layout:
         case BlockedLayout():
             return len(layout.order)

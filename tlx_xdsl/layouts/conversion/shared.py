@@ -73,7 +73,7 @@ def buffer_rank(layout: SharedLayout) -> int:
         case PaddedSharedLayout() | SharedLinearLayout():
             bases = (*layout.offset, *layout.block)
             if not bases:
-                raise ValueError(f"a '{layout.mnemonic}' layout without bases does not tell its rank")
+                raise ValueError(f"a '{layout.mnemonic}' layout without bases does not determine its rank")
             return len(bases[0])
 
 

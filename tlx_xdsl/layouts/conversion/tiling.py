@@ -49,7 +49,7 @@ def clip(layout: LinearLayout, shape: Ints, drop: str | None = None) -> LinearLa
     """`layout` kept inside `shape`: a coordinate of a basis that lies outside becomes zero.
 
     Bases of the input `drop` that become zero are dropped, unlike those that were zero before: the copies that they
-    would make are nobody's wish.
+    would make are not asked for.
     """
     dims = tuple((name, min(size, layout.out_sizes[name])) for name, size in zip(layout.out_names, shape, strict=True))
     bases: dict[str, list[Ints]] = {}

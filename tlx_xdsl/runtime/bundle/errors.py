@@ -11,7 +11,7 @@ class BundleError(CompilationError):
     """A bundle that can't be used: damaged, foreign, too new, for another GPU, or launched with wrong arguments.
 
     It is a CompilationError, located in one of the bundle's files: so it reads like every other error of ours, and
-    who catches those catches it, too. Where another exception is behind it (the launcher's TypeError for a wrong
+    who catches those catches it, too. Where another exception is its cause (the launcher's TypeError for a wrong
     argument), that is its `__cause__`.
     """
 

@@ -20,7 +20,7 @@ _AT_FDCWD = -100
 
 
 def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make `folder` hold `files`, by name; what else lies in it (somebody's objects) stays.
+    """Make `folder` hold `files`, by name; what else lies in it (objects of a build) stays.
 
     Where the folder exists, a new one is written beside it and takes its name at once; where the system can't exchange
     two folders, the old one is gone for a moment.
@@ -50,7 +50,7 @@ def replace_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 def _own_names(folder: Path) -> set[str] | None:
     """Names of the files that belong to the bundle in `folder`; None where there is nothing yet.
 
-    Raises BundleError for what is no bundle: it is somebody's, and not replaced.
+    Raises BundleError for what is no bundle, which is not replaced.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None

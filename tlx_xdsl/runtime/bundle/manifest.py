@@ -145,8 +145,8 @@ def read_manifest(path: Path, content: bytes) -> Manifest:
             f"the bundle has the format version {version}, this tlx_xdsl reads versions up to {VERSION}",
             "install the tlx_xdsl that wrote it, or a later one",
         )
-    told = found.pop("sha256", None)
-    if told != _checksum(found | {"version": version}):
+    stated = found.pop("sha256", None)
+    if stated != _checksum(found | {"version": version}):
         raise bundle_error(
             path, "the manifest is damaged: its entries are not those that its checksum was made of",
             "a manifest is not edited: compile the kernel again",

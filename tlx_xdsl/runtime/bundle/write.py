@@ -55,7 +55,7 @@ def write_bundle(
     """Compile `kernel` and write its bundle into a folder of `folder`; returns that folder.
 
     `signature` and `constexprs` are as for `Kernel.compile`; a type such as `*fp16:16` says that launches only pass
-    multiples of 16. `name` (the kernel's, without one) tells the bundles in `folder` apart, is the prefix of the C
+    multiples of 16. `name` (the kernel's, without one) distinguishes the bundles in `folder`, is the prefix of the C
     functions, and must be an identifier of C. A bundle of that name is replaced, in one step. `cluster` is in CTAs
     along x, y and z.
 

@@ -60,7 +60,7 @@ class Config(triton.Config):
 
 
 class TLXAutotuner(Autotuner):
-    """Triton's autotuner, which tells what it left out.
+    """Triton's autotuner, which reports what it left out.
 
     pruned: the configurations that could never launch, with the reason for each.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 class _Stages(AsmDict):
     """`kernel.asm`: `ttir` (what the frontend made), `handoff` (what stock Triton got), `ttgir`, `llir`, `ptx`,
-    `cubin` and `sass`, and the module behind each pass of ours under the pass's name.
+    `cubin` and `sass`, and the module after each pass of ours under the pass's name.
 
     The passes run again when one of theirs is asked for first.
     """
@@ -79,7 +79,7 @@ class TLXCompiledKernel(CompiledKernel):
             default_driver().set_function_attribute(cast(int, self.function), attribute, 1)
 
     def run_passes(self) -> dict[str, str]:
-        """Run the frontend and our passes again; the text behind each, under its name."""
+        """Run the frontend and our passes again; the text after each, under its name."""
         from tlx_xdsl.runtime.compilation import compile_text
 
         stages: dict[str, str] = {}

@@ -74,7 +74,7 @@ def compiler_fingerprint() -> str:
 
 
 def compiler_changed() -> bool:
-    """Whether the package's files differ from what `compiler_fingerprint` saw: then its products are nobody's."""
+    """Whether the package's files differ from what `compiler_fingerprint` saw: then its products are not cached."""
     return _package_digest(_PACKAGE) != compiler_fingerprint()
 
 
@@ -196,7 +196,7 @@ class _Walk:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is fully told by its text."""
+    """Whether the text of a value says all of it."""
     if isinstance(value, tuple):
         return all(_is_plain(item) for item in cast("tuple[Any, ...]", value))
     return value is None or isinstance(value, bool | int | float | complex | str | bytes)

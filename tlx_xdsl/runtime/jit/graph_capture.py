@@ -13,5 +13,5 @@ def refuse_while_capturing(kernel: str) -> None:
         return
     raise RuntimeError(
         f"the kernel '{kernel}' is launched for the first time with arguments of these types while a CUDA graph is "
-        "captured: the CUDA driver can't load it now. Launch it once in front of the capture"
+        "captured: the CUDA driver can't load it now. Launch it once before the capture"
     )

@@ -1,4 +1,4 @@
-"""Compiling for Triton's runtime: its on-disk cache in front, our passes and a worker process behind.
+"""Compiling for Triton's runtime: first its on-disk cache, then our passes and a worker process.
 
 Triton's own `compile` would run stock Triton in this process, which bad text can abort, and would have to load xDSL
 for its key. Here the key comes from files alone (`fingerprint.py`); a hit reads the cache and loads neither xDSL nor
@@ -74,7 +74,7 @@ def compile_cached(
     launch option that is not supported, DoesNotFitError when the kernel could never launch.
     """
     _check_options(src, target, options)
-    _tell_what_is_not_looked_at(src)
+    _warn_of_ignored_settings(src)
     start = time.perf_counter()
     environment = get_cache_invalidating_env_vars() if _env_vars is None else _env_vars
     with _with_triton_face():
@@ -85,7 +85,7 @@ def compile_cached(
         kernel = None if knobs.compilation.always_compile else _cached(src, manager, name, key)
     if kernel is not None:
         group = kernel.metadata_group
-        _tell_listener(src, kernel.metadata._asdict(), group, {}, (time.perf_counter() - start) * 1e3, hit=True)
+        _notify_listener(src, kernel.metadata._asdict(), group, {}, (time.perf_counter() - start) * 1e3, hit=True)
         return kernel
     with _with_triton_face():
         files, metadata, times = _compile(src, target, options)
@@ -95,14 +95,14 @@ def compile_cached(
     with _cache_errors(src):
         group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
         group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
-        # Without the group the files are found by nobody: so what an edited compiler made is not found either.
+        # Without the group the files are never found: so what an edited compiler made is not found either.
         if not compiler_changed():
             manager.put_group(f"{name}.json", group)
         if knobs.compilation.dump_ir:
             dumps = get_dump_manager(src.hash())
             for stage, content in files.items():
                 dumps.put(content, f"{name}.{stage}")
-    _tell_listener(src, metadata, group, times, (time.perf_counter() - start) * 1e3, hit=False)
+    _notify_listener(src, metadata, group, times, (time.perf_counter() - start) * 1e3, hit=False)
     return TLXCompiledKernel(src, group, key)
 
 
@@ -136,7 +136,7 @@ def _check_options(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]
             raise KeyError(f"kernel '{src.name}': tlx_xdsl does not have the launch option {name}={value!r}")
 
 
-def _tell_what_is_not_looked_at(src: ASTSource) -> None:
+def _warn_of_ignored_settings(src: ASTSource) -> None:
     asked = {
         "TRITON_KERNEL_OVERRIDE (knobs.compilation.override)": knobs.compilation.override,
         "USE_IR_LOC (knobs.compilation.use_ir_loc)": knobs.compilation.use_ir_loc,
@@ -198,7 +198,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
     parts = (
         # The kernel's source and what it reaches, the types and constants.
         src.hash(),
-        # Triton's text of the constants does not tell 1 from "1", nor look into tuples of functions.
+        # Triton's text of the constants does not distinguish 1 from "1", nor look into tuples of functions.
         values_fingerprint(src.constants),
         repr(symbol_of(src)),
         compiler_fingerprint(),
@@ -287,7 +287,7 @@ def _metadata(result: BackendResult, options: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _tell_listener(
+def _notify_listener(
     src: ASTSource,
     metadata: dict[str, Any],
     group: dict[str, str],
@@ -296,7 +296,7 @@ def _tell_listener(
     *,
     hit: bool,
 ) -> None:
-    """Tell Triton's compilation listener, if there is one; times are in microseconds there."""
+    """Notify Triton's compilation listener, if there is one; times are in microseconds there."""
     listener = knobs.compilation.listener
     if not listener:
         return

@@ -111,7 +111,7 @@ class TritonKernel(Kernel, JITFunction[Any]):
         return parsed, *rest
 
     def preload(self, specialization_data: str) -> Any:
-        """Compile what a `jit_cache_hook` was told of, in this process or another; see Triton's `JITFunction`."""
+        """Compile what a `jit_cache_hook` was called with, in this process or another; see Triton's `JITFunction`."""
         options = json.loads(specialization_data).get("options", {})
         before = _preloaded_cluster.set(cluster_option(options.get(CLUSTER_OPTION)))
         try:

@@ -431,7 +431,7 @@ class CudaDriver:
     def parameter_sizes(self, function: int, limit: int) -> list[int] | None:
         """Return the sizes in bytes of a kernel's first `limit` parameters; fewer if it has fewer.
 
-        None when this driver cannot tell (before CUDA 12.4).
+        None when this driver does not say (before CUDA 12.4).
         """
         try:
             self._initialise()
@@ -506,7 +506,7 @@ class CudaDriver:
         """Return a callable that launches `function`.
 
         parameters: ctypes array of the addresses of the parameters, as many as the kernel has.
-        keep_alive: whatever must live as long as the callable: the memory behind `parameters`, the tensors.
+        keep_alive: whatever must live as long as the callable: the memory of `parameters`, the tensors.
         detail:     says in errors what was launched.
         """
         self._initialise()

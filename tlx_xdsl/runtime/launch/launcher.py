@@ -1,6 +1,6 @@
 """Launches a compiled kernel with nothing but the CUDA driver.
 
-A `Launcher` is made from what the compiler leaves behind: the cubin and a few numbers. No Triton, torch or C
+A `Launcher` is made from what the compiler produces: the cubin and a few numbers. No Triton, torch or C
 compiler is involved, so it also runs kernels that were compiled ahead of time on another machine.
 
 Why beside Triton's launcher: that one needs Triton, and a C compiler for each signature. A bundle is launched where
@@ -122,7 +122,7 @@ class Launcher:
         Reading the arguments takes some ten microseconds per descriptor: use `bind` for launches that repeat.
 
         stream: a CUstream as an integer, an object with `cuda_stream` such as torch's, or None for the legacy
-        default stream, which is the one torch works on unless told otherwise.
+        default stream, which is the one torch works on by default.
 
         A grid with a zero in it launches nothing, as in Triton.
 

@@ -232,7 +232,7 @@ def _check_dtype(tensor: Any, expected: str | None, where: str) -> None:
 
 
 def _check_multiple(value: int, divisor: int, where: str, what: str, found: str) -> None:
-    """Refuse what the kernel would misread: its vector accesses rest on what it was told of its arguments."""
+    """Refuse what the kernel would misread: its vector accesses rest on what its signature says of the arguments."""
     if value % divisor:
         raise ValueError(
             f"{where}: the kernel was compiled for {what} that is a multiple of {divisor}, got {found}, "
@@ -396,7 +396,7 @@ class ParameterBlock:
     """
 
     def __init__(self, offsets: Sequence[int]):
-        # The last parameter is a word. ctypes aligns to 16 bytes at best, so there is room to start later.
+        # The last parameter is a word. ctypes aligns to 16 bytes at best, so there are bytes to start later.
         self._memory = ctypes.create_string_buffer(offsets[-1] + WORD + TENSOR_MAP_BYTES)
         start = ctypes.addressof(self._memory)
         start += -start % TENSOR_MAP_BYTES

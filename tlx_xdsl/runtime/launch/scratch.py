@@ -17,7 +17,7 @@ from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 
 @dataclass(eq=False)
 class DeviceMemory:
-    """Memory on the GPU, given back when nobody refers to this object any more."""
+    """Memory on the GPU, given back with the last reference to this object."""
 
     address: int
     size: int

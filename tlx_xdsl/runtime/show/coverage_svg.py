@@ -284,7 +284,7 @@ def _verdict(writing: Writing) -> tuple[str, str]:
 
 
 def _hint(found: CoverageMap, i: int, j: int, programs: int) -> str:
-    """What is told when the mouse stands on a cell."""
+    """The text that is shown with the mouse on a cell."""
     top, left = (int(value) for value in (found.rows[i], found.columns[j]))
     bottom, right = (int(value) - 1 for value in (found.rows[i + 1], found.columns[j + 1]))
     place = f"[{top:,} to {bottom:,}, {left:,} to {right:,}]" if found.height > 1 else f"[{left:,} to {right:,}]"

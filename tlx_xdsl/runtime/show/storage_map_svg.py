@@ -19,7 +19,7 @@ ROW, GAP, BAR = 24, 5, 8
 CHARACTER = 6.2
 """Width of a letter of 11 pixels, on the wide side: a label that might not fit is left out."""
 
-# Okabe and Ito's colours, which people with any colour vision tell apart, made lighter to carry black text.
+# Okabe and Ito's colours, which people with any colour vision distinguish, made lighter to carry black text.
 COLOURS = ("#a6d8f3", "#f6c98f", "#8fd6bf", "#e6b6d0", "#f6ee9c", "#8fbfe0", "#eaae8a", "#cccccc")
 # Inside of a page, rules of a picture would hold for the whole page: they name the picture.
 _STYLE = (

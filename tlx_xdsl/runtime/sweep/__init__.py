@@ -1,6 +1,6 @@
 """Sweeps: many configurations of kernels, compiled on any `concurrent.futures.Executor`, with a verdict for each.
 
-`compile_many` is the door; docs/sweeps.md says how to use it.
+`compile_many` is the entry point; docs/sweeps.md says how to use it.
 """
 
 from tlx_xdsl.runtime.sweep.jobs import Job, sweep_jobs

@@ -93,7 +93,7 @@ def is_loading() -> bool:
 
 
 def _module(reference: KernelReference) -> ModuleType:
-    """The module of the file, as somebody has imported it already, by its name, or by its path."""
+    """The module of the file, as it was imported already, by its name, or by its path."""
     known = sys.modules.get(reference.module)
     if known is not None and _is_of(known, reference.path):
         return known

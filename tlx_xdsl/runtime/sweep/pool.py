@@ -41,7 +41,7 @@ class SpawnPool:
         self._start()
 
     def _start(self) -> None:
-        # Its other end is nobody's but ours: that it closes is what the processes see of our end.
+        # Its other end is open here alone: that it closes is what the processes see of our end.
         ours, self._ours = self._context.Pipe(duplex=False)
         self._theirs = ours
         self._pool = ProcessPoolExecutor(self.workers, self._context, _begin, (ours,))

@@ -1,4 +1,4 @@
-"""Telling how far a sweep is."""
+"""The progress of a sweep, on standard error or in a callback."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Bar:
 
 
 def silent(done: int, total: int, result: JobResult) -> None:
-    """Tell nothing."""
+    """Report nothing."""
 
 
-def teller(progress: Progress | bool | None) -> Progress:
+def reporter(progress: Progress | bool | None) -> Progress:
     """The function to call: a bar for True, and for None where standard error is a terminal."""
     if progress is None or isinstance(progress, bool):
         wanted = sys.stderr.isatty() if progress is None else progress

@@ -14,15 +14,15 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.kernels import UnreachableKernelError, is_loading
 from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main, cores
-from tlx_xdsl.runtime.sweep.progress import Progress, teller
+from tlx_xdsl.runtime.sweep.progress import Progress, reporter
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport, judged
 from tlx_xdsl.runtime.sweep.steps import (
     Compiled,
     Failed,
     Keep,
     Lowered,
+    Request,
     Unreachable,
-    Wish,
     compile_lowered,
     lower,
     lower_order,
@@ -66,7 +66,7 @@ def compile_many(
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: expected at least 1, got {workers}")
-    wish = Wish(version, prune, timeout_s, keep)
+    request = Request(version, prune, timeout_s, keep)
     start = time.perf_counter()
     pool = None
     if executor is None and todo:
@@ -74,7 +74,7 @@ def compile_many(
         pool = SpawnPool(min(workers or cores(), len(todo)))
         # One more than there are processes, so that none waits for us.
         workers = pool.workers + 1
-    sweep = _Sweep(todo, wish, executor or pool, workers or len(todo) * 2, teller(progress))
+    sweep = _Sweep(todo, request, executor or pool, workers or len(todo) * 2, reporter(progress))
     try:
         sweep.run()
     except BaseException:
@@ -101,10 +101,12 @@ class _Step:
 class _Sweep:
     """The state of a sweep: what is to be done, what is under way, what was found."""
 
-    def __init__(self, jobs: list[Job], wish: Wish, executor: Executor | SpawnPool | None, width: int, tell: Progress):
+    def __init__(
+        self, jobs: list[Job], request: Request, executor: Executor | SpawnPool | None, width: int, report: Progress
+    ):
         self.results: list[JobResult | None] = [None] * len(jobs)
         self.notes: dict[str, None] = {}
-        self._jobs, self._wish, self._executor, self._width, self._tell = jobs, wish, executor, width, tell
+        self._jobs, self._request, self._executor, self._width, self._report = jobs, request, executor, width, report
         self._todo = deque(_Step(number) for number in range(len(jobs)))
         self._suspects: deque[_Step] = deque()
         self._under_way: dict[Future[Any], _Step] = {}
@@ -149,8 +151,8 @@ class _Sweep:
     def _call(self, step: _Step) -> tuple[Any, ...]:
         """What an executor is to call with what; raises UnreachableKernelError."""
         if step.lowered is not None:
-            return compile_lowered, step.lowered, self._wish
-        return lower_order, order(self._jobs[step.number]), self._wish
+            return compile_lowered, step.lowered, self._request
+        return lower_order, order(self._jobs[step.number]), self._request
 
     def _submit(self, call: tuple[Any, ...]) -> Future[Any]:
         assert self._executor is not None, "a sweep without jobs submits nothing"
@@ -190,7 +192,7 @@ class _Sweep:
         job = self._jobs[step.number]
         note = f"'{job.source.name}' was lowered in this process, one configuration after the other: {reason}"
         self.notes[note] = None
-        self._continue(step, lower(job.source, job.specialization, job.num_stages, self._wish))
+        self._continue(step, lower(job.source, job.specialization, job.num_stages, self._request))
 
     def _compile_once(self, step: _Step) -> None:
         """Compile a text, unless it is another configuration's, too."""
@@ -210,14 +212,14 @@ class _Sweep:
         result = judged(self._jobs[step.number], self._seconds[step.number], outcome, step.lowered, same_as)
         self.results[step.number] = result
         self._done += 1
-        self._tell(self._done, len(self._jobs), result)
+        self._report(self._done, len(self._jobs), result)
 
     # --- processes that die --------------------------------------------------------------------------------------
 
     def _recover(self, broken: list[_Step]) -> None:
         """Go on after a process has died over one of `broken`, or of what else is under way.
 
-        In a pool nobody knows over which. In a new one each is tried alone, so that it takes nothing with it.
+        In a pool it is unknown which. In a new one each is tried alone, so that it takes nothing with it.
         """
         wait(self._under_way)
         broken += [step for future in list(self._under_way) if (step := self._take(future)) is not None]

@@ -21,7 +21,7 @@ Keep: TypeAlias = Literal["nothing", "binary", "all"]
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What is asked for all configurations alike."""
 
     triton_version: str
@@ -52,7 +52,7 @@ class Lowered:
 
     @property
     def key(self) -> str:
-        """Equal for configurations that stock Triton can't tell apart."""
+        """Equal for configurations that stock Triton compiles alike."""
         return hashlib.sha256(f"{self.options}\n{self.name}\n{self.ttgir}".encode()).hexdigest()
 
 
@@ -94,7 +94,7 @@ def _plain(specialization: Specialization) -> dict[str, object]:
     return {"signature": dict(specialization.signature), "constexprs": dict(specialization.constexprs)}
 
 
-def lower_order(asked: Order, wish: Wish) -> Lowered | Failed | Unreachable:
+def lower_order(asked: Order, request: Request) -> Lowered | Failed | Unreachable:
     """Make the text of a configuration in this process, where its kernel may be unknown."""
     try:
         source = resolve(asked.reference)
@@ -103,10 +103,10 @@ def lower_order(asked: Order, wish: Wish) -> Lowered | Failed | Unreachable:
         return Unreachable(str(error))
     except Exception as error:
         return Unreachable(f"its arguments can't be read there: {type(error).__name__}: {error}")
-    return lower(source, specialization, asked.num_stages, wish)
+    return lower(source, specialization, asked.num_stages, request)
 
 
-def lower(source: KernelSource, specialization: Specialization, num_stages: int, wish: Wish) -> Lowered | Failed:
+def lower(source: KernelSource, specialization: Specialization, num_stages: int, request: Request) -> Lowered | Failed:
     """Make the text of a configuration."""
     start = time.perf_counter()
     try:
@@ -116,11 +116,15 @@ def lower(source: KernelSource, specialization: Specialization, num_stages: int,
             specialization.num_ctas,
             specialization.maxnreg,
             num_stages=num_stages,
-            check_resources=wish.prune,
+            check_resources=request.prune,
         )
         with collected_diagnostics() as diagnostics:
             text = compile_text(
-                source, specialization, triton_version=wish.triton_version, keep_ttir=False, check_budget=wish.prune
+                source,
+                specialization,
+                triton_version=request.triton_version,
+                keep_ttir=False,
+                check_budget=request.prune,
             )
     except CompilationError as error:
         return Failed(error, time.perf_counter() - start)
@@ -131,14 +135,14 @@ def lower(source: KernelSource, specialization: Specialization, num_stages: int,
     return Lowered(text.name, text.ttgir, options, time.perf_counter() - start, tuple(map(str, diagnostics)))
 
 
-def compile_lowered(lowered: Lowered, wish: Wish) -> Compiled | Failed:
+def compile_lowered(lowered: Lowered, request: Request) -> Compiled | Failed:
     """Compile a text in this process's worker, whose death is no more than a verdict."""
     start = time.perf_counter()
     installed = installed_triton_version()
     try:
-        if installed != wish.triton_version:
+        if installed != request.triton_version:
             raise BackendError(
-                f"expected stock Triton {wish.triton_version}, for which the text was made, found "
+                f"expected stock Triton {request.triton_version}, for which the text was made, found "
                 f"{installed or 'none'} in the process that compiles",
                 stage="start",
             )
@@ -146,16 +150,16 @@ def compile_lowered(lowered: Lowered, wish: Wish) -> Compiled | Failed:
             lowered.ttgir,
             lowered.options,
             source_name=f"{lowered.name}.ttgir",
-            timeout_s=wish.timeout_s,
-            # It takes up to a minute: `tlx compile` does it for the one configuration that somebody looks into.
+            timeout_s=request.timeout_s,
+            # It takes up to a minute: `tlx compile` does it for the one configuration that is looked into.
             locate=False,
         )
     except CompilationError as error:
         return Failed(error, time.perf_counter() - start)
     except Exception as error:
         return Failed(internal_error(error), time.perf_counter() - start)
-    if wish.keep != "all":
+    if request.keep != "all":
         result = replace(result, ttgir="", llir="", ptx="", log="")
-    if wish.keep == "nothing":
+    if request.keep == "nothing":
         result = replace(result, cubin=b"")
     return Compiled(result, time.perf_counter() - start)

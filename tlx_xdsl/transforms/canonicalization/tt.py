@@ -40,66 +40,26 @@ def _splat_constant(element: bytes, type_: Attribute) -> ConstantOp | None:
     return ConstantOp.create(properties={"value": attribute}, result_types=[type_])
 
 
-def _fold_splat(source: SSAValue, result: SSAValue, rewriter: PatternRewriter) -> None:
-    element = _element_bytes(source)
-    if element is None:
-        return
-    constant = _splat_constant(element, result.type)
-    if constant is not None:
-        rewriter.replace(cast(Any, result.owner), constant)
-
-
-class SplatOfConstant(RewritePattern):
-    """splat(c) -> dense<c>."""
+class ShapeOfConstant(RewritePattern):
+    """splat(c), broadcast(dense<c>), expand_dims, reshape and trans of it -> dense<c>."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: SplatOp, rewriter: PatternRewriter) -> None:
-        """Make the constant at once."""
-        _fold_splat(op.src, op.result, rewriter)
-
-
-class BroadcastOfConstant(RewritePattern):
-    """broadcast(dense<c>) -> dense<c>."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(
+        self, op: SplatOp | BroadcastOp | ExpandDimsOp | ReshapeOp | TransOp, rewriter: PatternRewriter
+    ) -> None:
         """A splat stays a splat."""
-        _fold_splat(op.src, op.result, rewriter)
-
-
-class ExpandDimsOfConstant(RewritePattern):
-    """expand_dims(dense<c>) -> dense<c>."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ExpandDimsOp, rewriter: PatternRewriter) -> None:
-        """A splat stays a splat."""
-        _fold_splat(op.src, op.result, rewriter)
-
-
-class ReshapeOfConstant(RewritePattern):
-    """reshape(dense<c>) -> dense<c>."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        """A splat stays a splat."""
-        _fold_splat(op.src, op.result, rewriter)
-
-
-class TransOfConstant(RewritePattern):
-    """trans(dense<c>) -> dense<c>."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: TransOp, rewriter: PatternRewriter) -> None:
-        """A splat stays a splat."""
-        _fold_splat(op.src, op.result, rewriter)
+        element = _element_bytes(op.src)
+        if element is not None and (constant := _splat_constant(element, op.result.type)) is not None:
+            rewriter.replace(op, constant)
 
 
 class SplatOfSplat(RewritePattern):
     """broadcast(splat(x)) -> splat(x) of the larger shape; expand_dims likewise."""
 
-    def match_and_rewrite(self, op: Any, rewriter: PatternRewriter) -> None:
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: BroadcastOp | ExpandDimsOp, rewriter: PatternRewriter) -> None:
         """Make the larger splat at once."""
-        if isinstance(op, BroadcastOp | ExpandDimsOp) and isinstance(inner := op.src.owner, SplatOp):
+        if isinstance(inner := op.src.owner, SplatOp):
             rewriter.replace(op, SplatOp(operands=[inner.src], result_types=[op.result.type]))
 
 
@@ -125,11 +85,7 @@ class AddPtrOfZero(RewritePattern):
 
 
 PATTERNS: tuple[type[RewritePattern], ...] = (
-    SplatOfConstant,
-    BroadcastOfConstant,
-    ExpandDimsOfConstant,
-    ReshapeOfConstant,
-    TransOfConstant,
+    ShapeOfConstant,
     SplatOfSplat,
     IdentityBroadcast,
     AddPtrOfZero,

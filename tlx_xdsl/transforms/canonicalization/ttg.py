@@ -7,44 +7,24 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from tlx_xdsl.dialects.ttg import ConvertLayoutOp, MemDescReinterpretOp, MemDescTransOp
 
 
-class IdentityConversion(RewritePattern):
-    """convert(x : L -> L) -> x."""
+class Identity(RewritePattern):
+    """convert(x : L -> L) -> x; reinterpret(x : T -> T) -> x."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ConvertLayoutOp, rewriter: PatternRewriter) -> None:
-        """Drop a conversion to the layout that the tensor has."""
+    def match_and_rewrite(self, op: ConvertLayoutOp | MemDescReinterpretOp, rewriter: PatternRewriter) -> None:
+        """Drop what changes nothing."""
         if op.src.type == op.result.type:
             rewriter.replace(op, [], [op.src])
 
 
-class ConversionOfConversion(RewritePattern):
-    """convert(convert(x : L -> M) : M -> N) -> convert(x : L -> N)."""
+class Twice(RewritePattern):
+    """convert(convert(x : L -> M) : M -> N) -> convert(x : L -> N); reinterpret(reinterpret(x)) -> reinterpret(x)."""
 
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: ConvertLayoutOp, rewriter: PatternRewriter) -> None:
-        """Go to the last layout at once."""
-        if isinstance(inner := op.src.owner, ConvertLayoutOp):
-            rewriter.replace(op, ConvertLayoutOp(operands=[inner.src], result_types=[op.result.type]))
-
-
-class IdentityReinterpretation(RewritePattern):
-    """reinterpret(x : T -> T) -> x."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MemDescReinterpretOp, rewriter: PatternRewriter) -> None:
-        """Drop a view that changes nothing."""
-        if op.src.type == op.result.type:
-            rewriter.replace(op, [], [op.src])
-
-
-class ReinterpretationOfReinterpretation(RewritePattern):
-    """reinterpret(reinterpret(x)) -> reinterpret(x)."""
-
-    @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: MemDescReinterpretOp, rewriter: PatternRewriter) -> None:
-        """A view of a view is a view."""
-        if isinstance(inner := op.src.owner, MemDescReinterpretOp):
-            rewriter.replace(op, MemDescReinterpretOp(operands=[inner.src], result_types=[op.result.type]))
+    def match_and_rewrite(self, op: ConvertLayoutOp | MemDescReinterpretOp, rewriter: PatternRewriter) -> None:
+        """Go to the last type at once."""
+        if isinstance(inner := op.src.owner, type(op)):
+            rewriter.replace(op, type(op)(operands=[inner.src], result_types=[op.result.type]))
 
 
 class TransposeOfTranspose(RewritePattern):
@@ -61,10 +41,4 @@ class TransposeOfTranspose(RewritePattern):
             rewriter.replace(op, [], [inner.src])
 
 
-PATTERNS: tuple[type[RewritePattern], ...] = (
-    IdentityConversion,
-    ConversionOfConversion,
-    IdentityReinterpretation,
-    ReinterpretationOfReinterpretation,
-    TransposeOfTranspose,
-)
+PATTERNS: tuple[type[RewritePattern], ...] = (Identity, Twice, TransposeOfTranspose)

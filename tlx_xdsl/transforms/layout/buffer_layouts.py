@@ -11,17 +11,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects.base.layouts import bare
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
-from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
+from tlx_xdsl.dialects.tt import CallOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.transforms.functions import callee_of, functions_of, returned, update_signature
+from tlx_xdsl.transforms.layout.encodings import values_of
 from tlx_xdsl.transforms.layout.views import ViewOp, is_view, layout_of_source, layout_of_view, same_layout
-from tlx_xdsl.transforms.rewriting import retype
+from tlx_xdsl.transforms.rewriting import ops_of, retype
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,8 @@ class BufferLayouts:
         for value, choice in values:
             encoding = UserLayoutAttr.new([choice.encoding]) if choice.is_users else choice.encoding
             retype(value, memdesc_type(value.type).with_encoding(encoding))
-        for op in self._module.ops:
-            if isinstance(op, FuncOp):
-                _update_signature(op)
+        for func in functions_of(self._module).values():
+            update_signature(func)
 
 
 def _follow(op: Operation, encoding: Attribute, reason: Reason, *, back: bool) -> Attribute:
@@ -150,8 +151,7 @@ def _allocation_note(value: SSAValue) -> list[str]:
 
 def _buffers(module: ModuleOp) -> Iterator[SSAValue]:
     for op in module.walk():
-        values: list[SSAValue] = [*op.results, *(arg for region in op.regions for b in region.blocks for arg in b.args)]
-        yield from (value for value in values if isinstance(value.type, MemDescType))
+        yield from (value for value in values_of(op) if isinstance(value.type, MemDescType))
 
 
 # --- calls ----------------------------------------------------------------------------------------------------------
@@ -159,31 +159,16 @@ def _buffers(module: ModuleOp) -> Iterator[SSAValue]:
 
 def _passed(module: ModuleOp) -> dict[SSAValue, list[SSAValue]]:
     """The values that calls take into functions and out of them, both ways."""
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    functions = functions_of(module)
     passed: dict[SSAValue, list[SSAValue]] = defaultdict(list)
-    for call in module.walk():
-        if not isinstance(call, CallOp) or (func := functions.get(call.callee.string_value())) is None:
-            continue
-        if not func.body.blocks:
+    for call in ops_of(module, CallOp):
+        func = functions.get(callee_of(call))
+        if func is None or not func.body.blocks:
             continue
         arguments: Sequence[SSAValue] = func.body.blocks[0].args
-        pairs = [*zip(call.arguments, arguments, strict=True), *zip(call.res, _returned(func), strict=False)]
+        pairs = [*zip(call.arguments, arguments, strict=True), *zip(call.res, returned(func), strict=False)]
         for outside, inside in pairs:
             if isinstance(outside.type, MemDescType):
                 passed[outside].append(inside)
                 passed[inside].append(outside)
     return passed
-
-
-def _returned(func: FuncOp) -> Sequence[SSAValue]:
-    """What one return gives back; the values of all of them are one class."""
-    ends = [block.last_op for block in func.body.blocks if isinstance(block.last_op, ReturnOp)]
-    return ends[0].srcs if ends else ()
-
-
-def _update_signature(func: FuncOp) -> None:
-    if func.body.blocks:
-        inputs = [argument.type for argument in func.body.blocks[0].args]
-        returned = _returned(func)
-        outputs = [value.type for value in returned] if returned else list(func.function_type.outputs.data)
-        func.function_type = FunctionType.from_lists(inputs, outputs)

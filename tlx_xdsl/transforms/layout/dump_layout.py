@@ -46,12 +46,12 @@ from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, Layout, PaddedSh
 from tlx_xdsl.layouts.global_access import global_access
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 from tlx_xdsl.text.diagnostics import error_at, source_location
+from tlx_xdsl.transforms.rewriting import ops_of, with_layout
 
 GLOBAL_ALIGNMENT = 16
 """Bytes at which rows in global memory are taken to be aligned: what Triton knows of most pointers."""
 
 
-@dataclass(frozen=True)
 class DumpLayoutPass(ModulePass):
     """Evaluate layout assertions, print layouts, and drop both."""
 
@@ -62,21 +62,20 @@ class DumpLayoutPass(ModulePass):
 
         Raises CompilationError at the assertion that does not hold, or where a layout is not chosen yet.
         """
-        ops = list(op.walk())
-        for inner in ops:
+        asserts = ops_of(op, AssertSameLayoutOp, AssertSameLayoutExpectedOp)
+        for inner in asserts:
             if isinstance(inner, AssertSameLayoutOp):
                 _check(inner, inner.lhs.type, inner.rhs.type)
-            elif isinstance(inner, AssertSameLayoutExpectedOp):
+            else:
                 _check(inner, inner.src.type, _with_encoding(inner.src.type, inner.expected))
-        for func in (inner for inner in ops if isinstance(inner, FuncOp)):
-            dumps = [inner for inner in func.walk() if isinstance(inner, DumpLayoutOp)]
-            known = FunctionBuffers(func) if dumps else None
-            for dump in dumps:
-                assert known is not None
-                print("\n".join(f"// {line}".rstrip() for line in _dumped(dump, known)), file=sys.stderr)
-        for inner in ops:
-            if isinstance(inner, DumpLayoutOp | AssertSameLayoutOp | AssertSameLayoutExpectedOp):
-                Rewriter.erase_op(inner)
+        for func in ops_of(op, FuncOp):
+            if dumps := ops_of(func, DumpLayoutOp):
+                known = FunctionBuffers(func)
+                for dump in dumps:
+                    print("\n".join(f"// {line}".rstrip() for line in _dumped(dump, known)), file=sys.stderr)
+                    Rewriter.erase_op(dump)
+        for inner in asserts:
+            Rewriter.erase_op(inner)
 
 
 @dataclass(frozen=True)
@@ -121,8 +120,7 @@ def _with_encoding(type_: Attribute, encoding: Attribute) -> Attribute:
     """The type with the layout that the user expects."""
     if isinstance(type_, MemDescType):
         return type_.with_encoding(encoding)
-    tensor = tensor_type(type_)
-    return type(tensor)(tensor.element_type, tensor.get_shape(), encoding)
+    return with_layout(tensor_type(type_), encoding)
 
 
 def _placed(op: Operation, type_: Attribute) -> _Placed:

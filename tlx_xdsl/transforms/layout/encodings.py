@@ -9,11 +9,12 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tlx_xdsl.dialects.base.layouts import LayoutWrapper
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
-from tlx_xdsl.transforms.rewriting import retype, retyped
+from tlx_xdsl.transforms.rewriting import ops_of, retype, retyped, with_layout
 
 EncodingMap: TypeAlias = Callable[[Attribute, bool], Attribute]
 """From the encoding of a type, and whether it is a buffer's, to the one that it shall have."""
@@ -22,9 +23,8 @@ EncodingMap: TypeAlias = Callable[[Attribute, bool], Attribute]
 def map_encodings(module: ModuleOp, change: EncodingMap) -> None:
     """Change the encodings of all values, constants, functions and expectations of `module`."""
     map_types(module, lambda type_: _changed(type_, change))
-    for op in module.walk():
-        if isinstance(op, AssertSameLayoutExpectedOp):
-            op.expected = change(op.expected, isinstance(op.src.type, MemDescType))
+    for op in ops_of(module, AssertSameLayoutExpectedOp):
+        op.expected = change(op.expected, isinstance(op.src.type, MemDescType))
 
 
 def map_types(module: ModuleOp, change: Callable[[Attribute], Attribute]) -> None:
@@ -50,6 +50,15 @@ def map_types(module: ModuleOp, change: Callable[[Attribute], Attribute]) -> Non
             give_constant_its_type(op)
 
 
+def without(encoding: Attribute, mark: type[LayoutWrapper]) -> Attribute:
+    """`encoding` with every wrapper of class `mark` in it replaced by what it wraps."""
+    if isinstance(encoding, mark):
+        return without(encoding.wrapped, mark)
+    if isinstance(encoding, LayoutWrapper) and (inner := without(encoding.wrapped, mark)) != encoding.wrapped:
+        return type(encoding).new([inner])
+    return encoding
+
+
 def values_of(op: Operation) -> list[SSAValue]:
     """The results of `op` and the arguments of its blocks."""
     return [*op.results, *(argument for region in op.regions for block in region.blocks for argument in block.args)]
@@ -68,5 +77,5 @@ def _changed(type_: Attribute, change: EncodingMap) -> Attribute:
         return type_ if encoding is type_.encoding else type_.with_encoding(encoding)
     if (tensor := as_tensor(type_)) is not None:
         encoding = change(tensor.encoding, False)
-        return tensor if encoding is tensor.encoding else TensorType(tensor.element_type, tensor.get_shape(), encoding)
+        return tensor if encoding is tensor.encoding else with_layout(tensor, encoding)
     return type_

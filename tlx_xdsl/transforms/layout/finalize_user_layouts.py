@@ -17,23 +17,20 @@ After:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.base.layouts import LayoutWrapper
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of
+from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of, without
+from tlx_xdsl.transforms.rewriting import forward, ops_of
 
 
-@dataclass(frozen=True)
 class FinalizeUserLayoutsPass(ModulePass):
     """Replace every `#tlx.user_layout` by the layout in it."""
 
@@ -41,26 +38,14 @@ class FinalizeUserLayoutsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Unwrap, drop what converts nothing, and check that no mark is left."""
-        map_encodings(op, _without_mark)
-        for inner in list(op.walk()):
-            if isinstance(inner, ttg.ConvertLayoutOp) and inner.src.type == inner.result.type:
-                inner.result.replace_all_uses_with(inner.src)
-                Rewriter.erase_op(inner)
+        map_encodings(op, lambda encoding, _: without(encoding, UserLayoutAttr))
+        for inner in ops_of(op, ttg.ConvertLayoutOp):
+            if inner.src.type == inner.result.type:
+                forward(inner, inner.src)
         known: dict[Attribute, bool] = {}
         for inner in op.walk():
             if any(_is_marked(attribute, known) for attribute in _attributes(inner)):
                 raise error_at(inner, f"unresolved TLX user layout after finalization: '{inner.name}' has one")
-
-
-def _without_mark(encoding: Attribute, of_buffer: bool) -> Attribute:
-    if isinstance(encoding, UserLayoutAttr):
-        return _without_mark(encoding.wrapped, of_buffer)
-    if (
-        isinstance(encoding, LayoutWrapper)
-        and (inner := _without_mark(encoding.wrapped, of_buffer)) != encoding.wrapped
-    ):
-        return type(encoding).new([inner])
-    return encoding
 
 
 def _attributes(op: Operation) -> Iterator[Attribute]:

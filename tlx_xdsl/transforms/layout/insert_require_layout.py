@@ -16,8 +16,6 @@ ttng.tc_gen5_mma_scaled %0, %b, %d, %as, %bs, %use, %pred lhs = e2m1 rhs = e4m3 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation
@@ -31,13 +29,12 @@ from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.layout.needs import Need, needs_of
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, with_layout
 
 REGISTER_BITS = 32
 """Bits of a register, which the tensor cores' operands fill."""
 
 
-@dataclass(frozen=True)
 class InsertRequireLayoutPass(ModulePass):
     """Put a `tlx.require_layout` in front of each operand that an operation needs in another layout."""
 
@@ -74,7 +71,7 @@ def _require_operands(dot: tt.DotOp) -> None:
             width = max(1, REGISTER_BITS // bits)
         wanted = layout_attr(DotOperandLayout(index, encoding.data, width))
         if type_.encoding != wanted:
-            _require(dot, index, TensorType(type_.element_type, type_.get_shape(), wanted))
+            _require(dot, index, with_layout(type_, wanted))
 
 
 def _require(op: Operation, index: int, type_: ttg.MemDescType | TensorType) -> None:

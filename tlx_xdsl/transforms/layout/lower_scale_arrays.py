@@ -18,11 +18,9 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i32
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
@@ -34,10 +32,9 @@ from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLay
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.layout.views import is_view
-from tlx_xdsl.transforms.rewriting import insert_behind, retype
+from tlx_xdsl.transforms.rewriting import insert_adaptor, retype
 
 
-@dataclass(frozen=True)
 class LowerScaleArraysPass(ModulePass):
     """Turn arrays of buffers with scales into arrays of columns."""
 
@@ -82,11 +79,6 @@ def _columns(type_: Attribute) -> Attribute:
 def _view_scales(index: MemDescIndexOp) -> None:
     scales, array = index.result.type, index.src.type
     assert isinstance(array, MemDescType)
-    view = MemDescReinterpretOp(operands=[index.result], result_types=[scales])
-    insert_behind(index.result, view)
-    for use in list(index.result.uses):
-        user: Operation = use.operation
-        if user is not view:
-            user.operands[use.index] = view.result
+    view = insert_adaptor(index.result, MemDescReinterpretOp(operands=[index.result], result_types=[scales]))
     view.result.name_hint, index.result.name_hint = index.result.name_hint, None
     retype(index.result, array.with_shape(array.shape[1:]))

@@ -16,8 +16,6 @@ ttng.tmem_copy %0, %t : !ttg.memdesc<128x4xi8, #linear, #smem, mutable>, !ttg.me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -31,10 +29,9 @@ from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import scale_blocks_layout, unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.views import same_layout
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 
-@dataclass(frozen=True)
 class LowerScaleCopiesPass(ModulePass):
     """Give the source of each copy of scales the shape of its target."""
 
@@ -42,9 +39,8 @@ class LowerScaleCopiesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Look at every copy to tensor memory."""
-        for inner in list(op.walk()):
-            if isinstance(inner, TMEMCopyOp):
-                _view_lines(inner)
+        for inner in ops_of(op, TMEMCopyOp):
+            _view_lines(inner)
 
 
 def _view_lines(op: TMEMCopyOp) -> None:

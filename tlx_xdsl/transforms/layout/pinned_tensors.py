@@ -18,7 +18,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, like
-from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
+from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import (
     AssertSameLayoutExpectedOp,
@@ -30,10 +30,16 @@ from tlx_xdsl.dialects.tlx import (
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.layouts.distributed import transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
-from tlx_xdsl.transforms.rewriting import insert_before, insert_behind, replace, retype, retyped
-
-_ELEMENTWISE_DIALECTS = ("arith", "math")
-"""Every operation of these computes element by element."""
+from tlx_xdsl.transforms.rewriting import (
+    forward,
+    insert_after_definition,
+    insert_before,
+    ops_of,
+    replace,
+    retype,
+    retyped,
+    with_layout,
+)
 
 _TAKES_ANY_LAYOUT = (
     ttg.ConvertLayoutOp,
@@ -56,7 +62,7 @@ _IN_FLIGHT = (ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
 
 def lower_tensor_wishes(module: ModuleOp) -> None:
     """Spread pinned layouts, and turn all requirements and releases of tensors into conversions."""
-    wishes = [op for op in module.walk() if isinstance(op, RequireLayoutOp | ReleaseLayoutOp)]
+    wishes = ops_of(module, RequireLayoutOp, ReleaseLayoutOp)
     pins = [op for op in wishes if isinstance(op, ReleaseLayoutOp) and op.pin is not None]
     if pins:
         spread = _Spread(module)
@@ -66,9 +72,8 @@ def lower_tensor_wishes(module: ModuleOp) -> None:
         spread.convert_borders()
     for op in wishes:
         _lower(op)
-    for op in list(module.walk()):
-        if isinstance(op, ttg.LocalAllocOp):
-            _fold_round_trip(op)
+    for op in ops_of(module, ttg.LocalAllocOp):
+        _fold_round_trip(op)
 
 
 class _Spread:
@@ -106,7 +111,7 @@ class _Spread:
         type_ = as_tensor(value.type)
         if type_ is None or not isinstance(type_.encoding, NoneAttr):
             return False
-        retype(value, TensorType(type_.element_type, type_.get_shape(), encoding))
+        retype(value, with_layout(type_, encoding))
         return True
 
     def _compute(self, op: Operation, encoding: Attribute) -> list[SSAValue]:
@@ -162,15 +167,6 @@ class _Spread:
             _convert_operand(use.operation, use.index, tensor_type(target.type).encoding)
 
 
-def is_elementwise(op: Operation) -> bool:
-    """Whether all tensors that `op` takes and gives have one layout."""
-    if op.name.split(".")[0] in _ELEMENTWISE_DIALECTS:
-        return True
-    return op.has_trait(Elementwise, value_if_unregistered=False) or op.has_trait(
-        SameShapeAndLayout, value_if_unregistered=False
-    )
-
-
 def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
     """The layout of the results of `op` when an operand has `encoding`; None when that is not for us to say."""
     if is_elementwise(op) or isinstance(op, tt.BroadcastOp):
@@ -208,7 +204,7 @@ def _convert_operand(op: Operation, index: int, encoding: Attribute) -> None:
     type_ = as_tensor(value.type)
     if type_ is None or type_.encoding == encoding:
         return
-    op.operands[index] = _in_layout(value, TensorType(type_.element_type, type_.get_shape(), encoding), op)
+    op.operands[index] = _in_layout(value, with_layout(type_, encoding), op)
 
 
 def _in_layout(value: SSAValue, type_: TensorType[Attribute], before: Operation) -> SSAValue:
@@ -222,11 +218,9 @@ def _in_layout(value: SSAValue, type_: TensorType[Attribute], before: Operation)
 def _released(value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
     """`value` without its layout, from one conversion behind its definition."""
     if value not in known:
-        type_ = tensor_type(value.type)
-        free = TensorType(type_.element_type, type_.get_shape())
-        op = ttg.ConvertLayoutOp(operands=[value], result_types=[free])
-        insert_behind(value, op)
-        known[value] = op.result
+        free = with_layout(tensor_type(value.type), NoneAttr())
+        convert = ttg.ConvertLayoutOp(operands=[value], result_types=[free])
+        known[value] = insert_after_definition(value, convert).result
     return known[value]
 
 
@@ -235,8 +229,7 @@ def _lower(op: RequireLayoutOp | ReleaseLayoutOp) -> None:
     if op.parent is None or as_tensor(op.result.type) is None:
         return
     if op.src.type == op.result.type:
-        op.result.replace_all_uses_with(op.src)
-        Rewriter.erase_op(op)
+        forward(op, op.src)
         return
     source, type_ = op.src, tensor_type(op.result.type)
     owner = source.owner
@@ -244,8 +237,7 @@ def _lower(op: RequireLayoutOp | ReleaseLayoutOp) -> None:
     if isinstance(op, RequireLayoutOp) and isinstance(owner, ttg.LocalLoadOp) and is_free:
         # Shared memory can be loaded into any layout.
         retype(source, type_)
-        op.result.replace_all_uses_with(source)
-        Rewriter.erase_op(op)
+        forward(op, source)
         return
     if isinstance(owner, ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
         replace(op, ConstantOp(retyped(owner.value, type_)))
@@ -263,8 +255,7 @@ def _fold_round_trip(alloc: ttg.LocalAllocOp) -> None:
         return
     for load in loads:
         if load.result.type == alloc.src.type:
-            load.result.replace_all_uses_with(alloc.src)
-            Rewriter.erase_op(load)
+            forward(load, alloc.src)
         else:
             replace(load, ttg.ConvertLayoutOp(operands=[alloc.src], result_types=[load.result.type]))
     Rewriter.erase_op(alloc)

@@ -29,13 +29,11 @@ ttng.async_use %t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -50,6 +48,7 @@ from tlx_xdsl.transforms.layout.buffer_layouts import BufferLayouts, Reason
 from tlx_xdsl.transforms.layout.needs import Need, needs_of
 from tlx_xdsl.transforms.layout.pinned_tensors import lower_tensor_wishes
 from tlx_xdsl.transforms.layout.views import is_view
+from tlx_xdsl.transforms.rewriting import forward, ops_of
 
 _ANY_LAYOUT = (
     ttg.LocalLoadOp,
@@ -65,7 +64,6 @@ _ANY_LAYOUT = (
 """What threads do with the elements of a buffer, wherever they are."""
 
 
-@dataclass(frozen=True)
 class PropagateLayoutPass(ModulePass):
     """Carry required layouts to allocations, and pinned ones to what is computed from them."""
 
@@ -78,7 +76,7 @@ class PropagateLayoutPass(ModulePass):
 
 
 def _settle_buffers(module: ModuleOp) -> None:
-    requirements = [op for op in module.walk() if isinstance(op, RequireLayoutOp) and is_view(op)]
+    requirements = [op for op in ops_of(module, RequireLayoutOp) if is_view(op)]
     needs = [need for op in module.walk() for need in needs_of(op)]
     chosen = [value for value in _allocated(module) if isinstance(memdesc_type(value.type).encoding, UserLayoutAttr)]
     unknown = [value for value in _allocated(module) if _is_dummy(value)]
@@ -89,8 +87,7 @@ def _settle_buffers(module: ModuleOp) -> None:
     _check(module, layouts, needs, unknown)
     layouts.retag()
     for op in requirements:
-        op.result.replace_all_uses_with(op.src)
-        Rewriter.erase_op(op)
+        forward(op, op.src)
 
 
 def _require(
@@ -115,9 +112,8 @@ def _check(module: ModuleOp, layouts: BufferLayouts, needs: list[Need], unknown:
     """Check that the layouts will do for all operations and parts, and that none is missing."""
     for need in needs:
         _satisfy(need, layouts)
-    for op in module.walk():
-        if isinstance(op, ttg.MemDescSubsliceOp):
-            _check_part(op, layouts)
+    for op in ops_of(module, ttg.MemDescSubsliceOp):
+        _check_part(op, layouts)
     for value in unknown:
         if layouts.choice(value) is None:
             raise error_at(value, "DummyTMEMLayoutAttr was not resolved during layout propagation")

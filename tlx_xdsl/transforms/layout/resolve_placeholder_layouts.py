@@ -19,7 +19,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
@@ -29,8 +28,8 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import LayoutWrapper, bare
-from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.base.layouts import bare
+from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
@@ -39,13 +38,11 @@ from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of
+from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of, without
 from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
-from tlx_xdsl.transforms.layout.pinned_tensors import is_elementwise
-from tlx_xdsl.transforms.rewriting import insert_before, insert_behind, retype
+from tlx_xdsl.transforms.rewriting import insert_adaptor, insert_before, retype, with_layout
 
 
-@dataclass(frozen=True)
 class ResolvePlaceholderLayoutsPass(ModulePass):
     """Replace placeholders for layouts by layouts."""
 
@@ -58,13 +55,7 @@ class ResolvePlaceholderLayoutsPass(ModulePass):
 
 
 def _unwrapped(encoding: Attribute, of_buffer: bool) -> Attribute:
-    if of_buffer:
-        return bare(encoding)
-    if isinstance(encoding, NoVerifyLayoutAttr):
-        return _unwrapped(encoding.wrapped, of_buffer)
-    if isinstance(encoding, LayoutWrapper) and (inner := _unwrapped(encoding.wrapped, of_buffer)) != encoding.wrapped:
-        return type(encoding).new([inner])
-    return encoding
+    return bare(encoding) if of_buffer else without(encoding, NoVerifyLayoutAttr)
 
 
 def _placeholder(value: SSAValue) -> DummyRegisterLayoutAttr | None:
@@ -92,8 +83,7 @@ class _Resolver:
             if value not in self._layouts:
                 self._spread(value, _default(value))
         for value in self._values:
-            type_ = tensor_type(value.type)
-            retype(value, TensorType(type_.element_type, type_.get_shape(), self._layouts[value]))
+            retype(value, with_layout(tensor_type(value.type), self._layouts[value]))
             if isinstance(value.owner, ConstantOp):
                 give_constant_its_type(value.owner)
         for op, value, layout in anchors:
@@ -140,16 +130,12 @@ def _at_tensor_memory(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
 def _convert(op: Operation, value: SSAValue, layout: Attribute) -> None:
     """Let `op`, which loads or stores `value` with another layout than its own, do that in `layout`."""
     type_ = tensor_type(value.type)
-    own = TensorType(type_.element_type, type_.get_shape(), layout)
+    own = with_layout(type_, layout)
     if value.owner is not op:
         index = list(op.operands).index(value)
         op.operands[index] = insert_before(op, ttg.ConvertLayoutOp(operands=[value], result_types=[own])).result
         return
-    convert = ttg.ConvertLayoutOp(operands=[value], result_types=[type_])
-    insert_behind(value, convert)
-    for use in list(value.uses):
-        if use.operation is not convert:
-            use.operation.operands[use.index] = convert.result
+    insert_adaptor(value, ttg.ConvertLayoutOp(operands=[value], result_types=[type_]))
     retype(value, own)
 
 

@@ -1,4 +1,4 @@
-"""`tlx-lower-bulk-copies`: copies of bytes that follow each other, and prefetches of tiles, as PTX of one thread.
+"""Copies of bytes that follow each other, and prefetches of tiles, as PTX of one thread.
 
 PTX ISA, "cp.async.bulk" and "cp.async.bulk.prefetch.tensor". A store commits a group of its own, for which
 `ttng.async_tma_store_wait` waits in the thread that has issued it; so the other threads wait for that thread behind
@@ -20,13 +20,9 @@ bytes [$2], [$3], $4, [$5]; }" ro(%t, %c0, %dst, %src, %size, %mbar : ...)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, tt, ttng
 from tlx_xdsl.dialects.tt.types import descriptor_type
@@ -37,61 +33,80 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import descriptor_address, shared_address
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 _LOAD = "@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [{1}], {2}, [{3}];"
 _STORE = "@p cp.async.bulk.global.shared::cta.bulk_group [{0}], [{1}], {2}; @p cp.async.bulk.commit_group;"
 
 
-@dataclass(frozen=True)
-class LowerBulkCopiesPass(ModulePass):
-    """Replace bulk copies and prefetches of tiles by their PTX."""
+class LowerBulkLoad(RewritePattern):
+    """Copies from global memory, and completes on an mbarrier."""
 
-    name = "tlx-lower-bulk-copies"
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.AsyncBulkLoadOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        target, barrier = shared_address(op, op.result), shared_address(op, op.barrier)
+        wait_for_region(op)
+        run_in_one_thread(op, _LOAD, [target, _address(op, op.src), op.size, barrier])
+        rewriter.erase(op)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every copy of the module, and let the waits for stores hold for all threads."""
-        ops = list(op.walk())
-        if any(isinstance(inner, tlx.AsyncBulkStoreOp) for inner in ops):
-            for inner in ops:
-                if isinstance(inner, ttng.AsyncTMAStoreWaitOp) and inner.next_op is not None:
-                    wait_for_region(inner.next_op)
-        for inner in ops:
-            match inner:
-                case tlx.AsyncBulkLoadOp():
-                    target, barrier = shared_address(inner, inner.result), shared_address(inner, inner.barrier)
-                    wait_for_region(inner)
-                    run_in_one_thread(inner, _LOAD, [target, _address(inner, inner.src), inner.size, barrier])
-                    Rewriter.erase_op(inner)
-                case tlx.AsyncBulkStoreOp():
-                    source = shared_address(inner, inner.src)
-                    wait_for_region(inner)
-                    run_in_one_thread(inner, _STORE, [_address(inner, inner.dst), source, inner.size])
-                    Rewriter.erase_op(inner)
-                case tlx.AsyncTMAPrefetchOp():
-                    _prefetch(inner)
-                case _:
-                    pass
+
+class LowerBulkStore(RewritePattern):
+    """Copies to global memory, in a group of its own."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.AsyncBulkStoreOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        source = shared_address(op, op.src)
+        wait_for_region(op)
+        run_in_one_thread(op, _STORE, [_address(op, op.dst), source, op.size])
+        rewriter.erase(op)
+
+
+class WaitForBulkStores(RewritePattern):
+    """Lets a wait for stores hold for all threads, in a module that has bulk stores."""
+
+    def __init__(self, module: ModuleOp):
+        self.has_stores = bool(ops_of(module, tlx.AsyncBulkStoreOp))
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ttng.AsyncTMAStoreWaitOp, rewriter: PatternRewriter) -> None:
+        """Have the threads wait for each other after `op`."""
+        if self.has_stores and op.next_op is not None:
+            wait_for_region(op.next_op)
+
+
+class LowerTilePrefetch(RewritePattern):
+    """Prefetches a tile box by box.
+
+    Raises CompilationError for a descriptor without a layout.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.AsyncTMAPrefetchOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        type_ = descriptor_type(op.desc.type)
+        layout = layout_of(type_.encoding)
+        if not isinstance(layout, SharedLayout):
+            raise error_at(op, f"the boxes of {type_} are not known: it has no layout")
+        box = tma_box(layout, type_.shape, type_.element_bits)
+        rank, integers = len(box), Integers(op)
+        operands: list[SSAValue] = [descriptor_address(op, op.desc)]
+        code = ""
+        for corner in tma_corners(type_.shape, box):
+            # PTX counts dimensions from the fastest one.
+            coordinates = integers.sums(op.coord, corner)[::-1]
+            names = ", ".join(f"{{{len(operands) + number}}}" for number in range(rank))
+            operands += coordinates
+            code += f"@p cp.async.bulk.prefetch.tensor.{rank}d.L2.global.tile [{{0}}, {{{{{names}}}}}]; "
+        run_in_one_thread(op, code.strip(), operands, predicate=op.pred)
+        rewriter.erase(op)
 
 
 def _address(anchor: Operation, pointer: SSAValue) -> SSAValue:
     return insert_before(anchor, tt.PtrToIntOp(operands=[pointer], result_types=[i64])).result
 
 
-def _prefetch(op: tlx.AsyncTMAPrefetchOp) -> None:
-    type_ = descriptor_type(op.desc.type)
-    layout = layout_of(type_.encoding)
-    if not isinstance(layout, SharedLayout):
-        raise error_at(op, f"the boxes of {type_} are not known: it has no layout")
-    box = tma_box(layout, type_.shape, type_.element_bits)
-    rank, integers = len(box), Integers(op)
-    operands: list[SSAValue] = [descriptor_address(op, op.desc)]
-    code = ""
-    for corner in tma_corners(type_.shape, box):
-        # PTX counts dimensions from the fastest one.
-        places = [integers.value(integers.add(at, more)) for at, more in zip(op.coord, corner, strict=True)][::-1]
-        names = ", ".join(f"{{{len(operands) + number}}}" for number in range(rank))
-        operands += places
-        code += f"@p cp.async.bulk.prefetch.tensor.{rank}d.L2.global.tile [{{0}}, {{{{{names}}}}}]; "
-    run_in_one_thread(op, code.strip(), operands, predicate=op.pred)
-    Rewriter.erase_op(op)
+def patterns(module: ModuleOp) -> list[RewritePattern]:
+    """The patterns of this file, for `module`."""
+    return [LowerBulkLoad(), LowerBulkStore(), WaitForBulkStores(module), LowerTilePrefetch()]

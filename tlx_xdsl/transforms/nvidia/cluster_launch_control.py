@@ -1,4 +1,4 @@
-"""`tlx-lower-clc`: cluster launch control as PTX (PTX ISA, "clusterlaunchcontrol").
+"""Cluster launch control as PTX (PTX ISA, "clusterlaunchcontrol").
 
 Stock Triton has operations for it from 3.8 on, for a thread block that asks for itself; `native` keeps those. What asks
 for a whole cluster is PTX in every version. One thread asks; a response is loaded by all threads with Triton's own
@@ -25,17 +25,12 @@ nvvm.inline_ptx "{ ...; @p clusterlaunchcontrol.try_cancel.async.shared::cta.mba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType, i32, i64
+from xdsl.dialects.builtin import TensorType, i32, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.arith import CmpiOp
-from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.layouts.distributed import WARP_SIZE
@@ -45,7 +40,7 @@ from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address
-from tlx_xdsl.transforms.nvidia.threads import registers_of
+from tlx_xdsl.transforms.nvidia.threads import registers_of, warps_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace
 
 _TRY = "@p clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{to}.b128 [{{0}}], [{{1}}];"
@@ -57,54 +52,59 @@ _IS_CANCELED = (
 _FIRST = f"{{ {_RESPONSE} clusterlaunchcontrol.query_cancel.get_first_ctaid::%s.b32.b128 $0, r; }}"
 
 
-@dataclass(frozen=True)
-class LowerCLCPass(ModulePass):
-    """Replace requests and the reading of responses by PTX."""
+class LowerCLCRequest(RewritePattern):
+    """Replaces a request of a thread block for itself, which Triton has from 3.8 on."""
 
-    name = "tlx-lower-clc"
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ttng.CLCTryCancelOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        _request(op, op.result, op.mbarrier, "", None)
+        rewriter.erase(op)
 
-    native: bool = False
-    """Keep the operations that Triton has from 3.8 on."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite the operations of the module.
+class LowerClusterCLCRequest(RewritePattern):
+    """Replaces a request for a whole cluster."""
 
-        Raises CompilationError for a response that is used otherwise than by asking what it says.
-        """
-        for inner in list(op.walk()):
-            match inner:
-                case tlx.CLCTryCancelOp():
-                    _request(inner, inner.result, inner.barrier, ".multicast::cluster::all", inner.pred)
-                case ttng.CLCTryCancelOp() if not self.native:
-                    _request(inner, inner.result, inner.mbarrier, "", None)
-                case ttng.CLCLoadResultOp() if not self.native:
-                    _take_apart(inner)
-                case _:
-                    pass
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.CLCTryCancelOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        _request(op, op.result, op.barrier, ".multicast::cluster::all", op.pred)
+        rewriter.erase(op)
 
 
 def _request(op: Operation, response: SSAValue, barrier: SSAValue, to: str, predicate: SSAValue | None) -> None:
     addresses = [shared_address(op, response), shared_address(op, barrier)]
     wait_for_region(op)
     run_in_one_thread(op, _TRY.format(to=to), addresses, predicate=predicate)
-    Rewriter.erase_op(op)
 
 
-def _take_apart(op: ttng.CLCLoadResultOp) -> None:
-    warps = num_warps_of(op)
-    if warps is None:
-        raise error_at(op, "the number of warps that run this is not known ('ttg.num-warps')")
-    both = layout_attr(BlockedLayout((2,), (WARP_SIZE,), (warps,), (0,)))
-    load = ttg.LocalLoadOp(operands=[op.src, None], result_types=[TensorType(i64, [2], both)])
-    words = registers_of(op, insert_before(op, load).result)
-    for user in [use.operation for use in op.clc_result.uses]:
-        match user:
-            case ttng.CLCIsCanceledOp():
-                answer = insert_before(user, inline_ptx(_IS_CANCELED, words, [i32]))
-                zero = Integers(user).value(0)
-                replace(user, CmpiOp("ne", answer.results[0], zero))
-            case ttng.CLCGetProgramIdOp():
-                replace(user, inline_ptx(_FIRST % ProgramIDDim(user.dim.value.data).keyword, words, [i32]))
-            case _:
-                raise error_at(user, f"a response of the cluster launch control can't be the operand of '{user.name}'")
-    Rewriter.erase_op(op)
+class LowerCLCResponse(RewritePattern):
+    """Replaces the load of a response, and the questions that are asked of it.
+
+    Raises CompilationError for a response that has another use.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ttng.CLCLoadResultOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op` and its uses."""
+        both = layout_attr(BlockedLayout((2,), (WARP_SIZE,), (warps_at(op),), (0,)))
+        load = ttg.LocalLoadOp(operands=[op.src, None], result_types=[TensorType(i64, [2], both)])
+        words = registers_of(op, insert_before(op, load).result)
+        for user in [use.operation for use in op.clc_result.uses]:
+            match user:
+                case ttng.CLCIsCanceledOp():
+                    answer = insert_before(user, inline_ptx(_IS_CANCELED, words, [i32]))
+                    zero = Integers(user).value(0)
+                    replace(user, CmpiOp("ne", answer.results[0], zero))
+                case ttng.CLCGetProgramIdOp():
+                    replace(user, inline_ptx(_FIRST % ProgramIDDim(user.dim.value.data).keyword, words, [i32]))
+                case _:
+                    raise error_at(
+                        user, f"a response of the cluster launch control can't be the operand of '{user.name}'"
+                    )
+        rewriter.erase(op)
+
+
+def patterns(*, native: bool) -> list[RewritePattern]:
+    """The patterns of this file; without those for what Triton lowers itself when it is `native`."""
+    return [LowerClusterCLCRequest(), *([] if native else [LowerCLCRequest(), LowerCLCResponse()])]

@@ -1,4 +1,4 @@
-"""`tlx-lower-device-descriptors`: descriptors that the program writes to memory of its own choice.
+"""Tensor descriptors that the program writes to memory of its own choice.
 
 The fields are those that stock Triton gives the descriptors that it makes itself: boxes and swizzle follow the layout
 of the tile in shared memory, sizes and strides count from the fastest dimension, and strides are in bytes.
@@ -17,13 +17,10 @@ ttng.tensormap_fenceproxy_acquire %where : !tt.ptr<i8>
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
-from xdsl.dialects.arith import ConstantOp, MuliOp
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerAttr, ModuleOp, i32, i64
+from xdsl.dialects.arith import MuliOp
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, ttng
 from tlx_xdsl.dialects.tt.enums import PaddingOption
@@ -32,7 +29,7 @@ from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import insert_before
 
 _FLOATS: dict[type[Attribute], int] = {Float16Type: 6, Float32Type: 7, Float64Type: 9, BFloat16Type: 10}
 _BITS = {8: 0, 16: 1, 32: 2, 64: 4}
@@ -41,55 +38,47 @@ _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """Numbers of swizzles by the bytes of their rows (PTX ISA, "tensormap.replace", table of `.swizzle_mode`)."""
 
 
-@dataclass(frozen=True)
-class LowerDeviceDescriptorsPass(ModulePass):
-    """Write descriptors with Triton's operations."""
+class LowerDeviceDescriptor(RewritePattern):
+    """Writes a descriptor with Triton's operations.
 
-    name = "tlx-lower-device-descriptors"
+    Raises CompilationError for one whose tiles TMA can't write.
+    """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every such descriptor of the module.
-
-        Raises CompilationError for one whose tiles TMA can't write.
-        """
-        for inner in list(op.walk()):
-            if isinstance(inner, tlx.MakeTensorDescOp):
-                _lower(inner)
-
-
-def _lower(op: tlx.MakeTensorDescOp) -> None:
-    type_ = op.result.type
-    layout = layout_of(type_.encoding)
-    if not isinstance(layout, SharedLayout):
-        raise error_at(op, f"a descriptor needs the layout of its tiles in shared memory here, found {type_}")
-    integers, width = Integers(op), 0
-    if isinstance(layout, NvmmaSharedLayout):
-        width = layout.swizzling_byte_width
-        if layout.transposed:
-            raise error_at(op, "TMA writes no tile whose first dimension is the fastest one in shared memory")
-    box = tma_box(layout, type_.shape, type_.element_bits)
-    fields = {
-        "elem_type": _FLOATS.get(type(type_.element_type), _BITS[type_.element_bits]),
-        "interleave_layout": 0,
-        "swizzle_mode": _SWIZZLES[width],
-        "fill_mode": int(PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN),
-    }
-    create = ttng.TensormapCreateOp(
-        operands=[
-            op.desc_ptr,
-            op.base,
-            [integers.value(size) for size in reversed(box)],
-            list(reversed(op.shape)),
-            [_bytes(op, stride) for stride in reversed(op.strides[:-1])],
-            [integers.value(1) for _ in box],
-        ],
-        properties={name: IntegerAttr(value, i32) for name, value in fields.items()},
-    )
-    insert_before(op, create)
-    insert_before(op, ttng.TensormapFenceproxyAcquireOp(operands=[op.desc_ptr]))
-    replace(op, ttng.ReinterpretTensorDescOp(operands=[op.desc_ptr], result_types=[type_]))
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.MakeTensorDescOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        type_ = op.result.type
+        layout = layout_of(type_.encoding)
+        if not isinstance(layout, SharedLayout):
+            raise error_at(op, f"a descriptor needs the layout of its tiles in shared memory here, found {type_}")
+        integers, width = Integers(op), 0
+        if isinstance(layout, NvmmaSharedLayout):
+            width = layout.swizzling_byte_width
+            if layout.transposed:
+                raise error_at(op, "TMA writes no tile whose first dimension is the fastest one in shared memory")
+        box = tma_box(layout, type_.shape, type_.element_bits)
+        fields = {
+            "elem_type": _FLOATS.get(type(type_.element_type), _BITS[type_.element_bits]),
+            "interleave_layout": 0,
+            "swizzle_mode": _SWIZZLES[width],
+            "fill_mode": int(PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN),
+        }
+        create = ttng.TensormapCreateOp(
+            operands=[
+                op.desc_ptr,
+                op.base,
+                [integers.value(size) for size in reversed(box)],
+                list(reversed(op.shape)),
+                [_bytes(op, stride) for stride in reversed(op.strides[:-1])],
+                [integers.value(1) for _ in box],
+            ],
+            properties={name: IntegerAttr(value, i32) for name, value in fields.items()},
+        )
+        insert_before(op, create)
+        insert_before(op, ttng.TensormapFenceproxyAcquireOp(operands=[op.desc_ptr]))
+        rewriter.replace(op, ttng.ReinterpretTensorDescOp(operands=[op.desc_ptr], result_types=[type_]))
 
 
 def _bytes(op: tlx.MakeTensorDescOp, stride: SSAValue) -> SSAValue:
-    size = insert_before(op, ConstantOp(IntegerAttr(op.result.type.element_bits // 8, i64)))
-    return insert_before(op, MuliOp(stride, size.result)).result
+    size = Integers(op).value(op.result.type.element_bits // 8, i64)
+    return insert_before(op, MuliOp(stride, size)).result

@@ -18,7 +18,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
@@ -29,16 +28,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx, ttg
-from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tiles import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
+from tlx_xdsl.transforms.nvidia.shared_address import shared_layout
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace, retype
 
 
-@dataclass(frozen=True)
 class LowerDynamicSubslicesPass(ModulePass):
     """Replace parts at run-time places by tiles of an array."""
 
@@ -49,9 +46,8 @@ class LowerDynamicSubslicesPass(ModulePass):
 
         Raises CompilationError for parts that do not lie behind each other.
         """
-        for inner in list(op.walk()):
-            if isinstance(inner, tlx.MemDescDynamicSubsliceOp):
-                _lower(inner)
+        for inner in ops_of(op, tlx.MemDescDynamicSubsliceOp):
+            _lower(inner)
 
 
 def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:
@@ -79,11 +75,9 @@ def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:
 
 
 def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDescType) -> tuple[int, ...]:
-    layout = layout_of(source.encoding)
     if source.alloc_shape[-len(source.shape) :] != source.shape:
         raise error_at(op, f"a part of a part can't be taken at a place that is known at run time only: {source}")
-    if not isinstance(layout, SharedLayout):
-        raise error_at(op, f"a buffer in shared memory with a layout is needed here, found {source}")
+    layout = shared_layout(op, source)
     try:
         return tile_strides(layout, source.shape, part.shape, source.element_bits)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith
@@ -33,6 +33,10 @@ class Integers:
         if left == 0 or right == 0:
             return right if left == 0 else left
         return self._binary(arith.AddiOp, lambda a, b: a + b, left, right)
+
+    def sums(self, lefts: Sequence[SSAValue], rights: Sequence[int]) -> list[SSAValue]:
+        """The sums of values and numbers, one by one."""
+        return [self.value(self.add(left, right)) for left, right in zip(lefts, rights, strict=True)]
 
     def xor(self, left: Number, right: Number) -> Number:
         """The exclusive or."""

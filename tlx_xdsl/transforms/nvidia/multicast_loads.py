@@ -1,4 +1,4 @@
-"""`tlx-lower-multicast-loads`: TMA loads for several CTAs of a cluster as PTX.
+"""TMA loads for several CTAs of a cluster as PTX.
 
 Stock Triton knows multicast only for tensors that span the cluster. One thread issues a copy for each box of the tile
 (PTX ISA, "cp.async.bulk.tensor"); the coordinates come from the fastest dimension to the slowest. With `two_ctas` the
@@ -17,13 +17,8 @@ nvvm.inline_ptx "{ ... @p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
@@ -48,41 +43,33 @@ _EVICTIONS = {EvictionPolicy.EVICT_FIRST: "evict_first", EvictionPolicy.EVICT_LA
 """The policies that a copy can be given (PTX ISA, "createpolicy"); the others are the default."""
 
 
-@dataclass(frozen=True)
-class LowerMulticastLoadsPass(ModulePass):
-    """Replace TMA loads for several CTAs by PTX."""
+class LowerMulticastLoad(RewritePattern):
+    """Replaces a TMA load for several CTAs by PTX.
 
-    name = "tlx-lower-multicast-loads"
+    Raises CompilationError for a tile that TMA can't write.
+    """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Lower each such load of the module.
-
-        Raises CompilationError for a tile that TMA can't write.
-        """
-        for inner in list(op.walk()):
-            if isinstance(inner, tlx.AsyncTMALoadOp):
-                _lower(inner)
-
-
-def _lower(op: tlx.AsyncTMALoadOp) -> None:
-    box, corners = _boxes(op)
-    integers = Integers(op)
-    base, start = shared_base(op, op.result)
-    terms = address_terms(op, op.result)
-    first = byte_of(integers, terms, start)
-    descriptor, barrier = descriptor_address(op, op.desc), _barrier(op)
-    wait_for_region(op)
-    for corner in corners:
-        place = integers.value(integers.add(base, integers.xor(first, offset_of(terms, corner))))
-        coordinates = [integers.value(integers.add(at, step)) for at, step in zip(op.coord, corner, strict=True)]
-        code, operands = _instruction(op, len(box)), [place, descriptor, barrier, *reversed(coordinates)]
-        if op.multicast is not None:
-            operands.append(op.multicast)
-        run_in_one_thread(op, code, operands, predicate=op.pred)
-    view = op.result.owner
-    Rewriter.erase_op(op)
-    if isinstance(view, MemDescDynamicSubsliceOp) and not view.result.uses:
-        Rewriter.erase_op(view)
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.AsyncTMALoadOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        box, corners = _boxes(op)
+        integers = Integers(op)
+        base, start = shared_base(op, op.result)
+        terms = address_terms(op, op.result)
+        first = byte_of(integers, terms, start)
+        descriptor, barrier = descriptor_address(op, op.desc), _barrier(op)
+        wait_for_region(op)
+        for corner in corners:
+            address = integers.value(integers.add(base, integers.xor(first, offset_of(terms, corner))))
+            coordinates = integers.sums(op.coord, corner)
+            code, operands = _instruction(op, len(box)), [address, descriptor, barrier, *reversed(coordinates)]
+            if op.multicast is not None:
+                operands.append(op.multicast)
+            run_in_one_thread(op, code, operands, predicate=op.pred)
+        view = op.result.owner
+        rewriter.erase(op)
+        if isinstance(view, MemDescDynamicSubsliceOp) and not view.result.uses:
+            rewriter.erase(view)
 
 
 def _boxes(op: tlx.AsyncTMALoadOp) -> tuple[Ints, list[Ints]]:

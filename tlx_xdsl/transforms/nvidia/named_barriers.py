@@ -19,7 +19,6 @@ nvvm.inline_ptx "bar.sync 4, 256;"
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -31,7 +30,7 @@ from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp,
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
-from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, replace
+from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, ops_of, replace
 
 _NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
 
@@ -39,7 +38,6 @@ _TRITONS_OWN = 2
 """Barriers that stock Triton uses besides one per partition."""
 
 
-@dataclass(frozen=True)
 class LowerNamedBarriersPass(ModulePass):
     """Replace the operations on named barriers by PTX."""
 
@@ -50,12 +48,10 @@ class LowerNamedBarriersPass(ModulePass):
 
         Raises CompilationError when there are more than the hardware has.
         """
-        uses = [inner for inner in op.walk() if isinstance(inner, _NamedBarrierOp)]
+        uses = ops_of(op, NamedBarrierWaitOp, NamedBarrierArriveOp)
         if not uses:
             return
-        partitions = max(
-            (len(inner.num_warps) for inner in op.walk() if isinstance(inner, WarpSpecializeOp)), default=0
-        )
+        partitions = max((len(inner.num_warps) for inner in ops_of(op, WarpSpecializeOp)), default=0)
         base = _TRITONS_OWN + partitions
         ids = [constant_integer(use.id) for use in uses]
         numbers = _numbers([known for known in ids if known is not None], dense=None not in ids)

@@ -20,8 +20,6 @@ ttng.arrive_barrier %full, 1 : ...
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp
 from xdsl.passes import ModulePass
@@ -31,7 +29,6 @@ from tlx_xdsl.dialects.ttng import FenceAsyncSharedOp
 from tlx_xdsl.transforms.rewriting import insert_before
 
 
-@dataclass(frozen=True)
 class InsertProxyFencesPass(ModulePass):
     """Put the fences that are missing."""
 

@@ -1,4 +1,4 @@
-"""`tlx-weaken-remote-arrivals`: have arrivals at other CTAs' mbarriers release no more than the kernel needs.
+"""`tlx-relax-remote-arrivals`: have arrivals at other CTAs' mbarriers release no more than the kernel needs.
 
 A release to the cluster waits until all accesses of the CTA's threads have reached the GPU's L2 cache (SASS:
 MEMBAR.ALL.GPU); beside that of a matrix product this is most of an arrival's time. `analysis.remote_releases` says what
@@ -38,8 +38,6 @@ tlx.arrive_remote %empty, 1 releases cta : ...
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -48,30 +46,29 @@ from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.transforms.nvidia.one_thread import run
+from tlx_xdsl.transforms.rewriting import ops_of
 
 _ACQUIRE = "fence.acquire.cluster;"
 
 
-@dataclass(frozen=True)
-class WeakenRemoteArrivalsPass(ModulePass):
+class RelaxRemoteArrivalsPass(ModulePass):
     """Say on arrivals at other CTAs' mbarriers what they release."""
 
-    name = "tlx-weaken-remote-arrivals"
+    name = "tlx-relax-remote-arrivals"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every function of a module with such arrivals."""
-        if not any(isinstance(inner, tlx.ArriveRemoteOp) for inner in op.walk()):
+        if not ops_of(op, tlx.ArriveRemoteOp):
             return
-        for func in op.walk():
-            if isinstance(func, tt.FuncOp):
-                _weaken(func)
+        for func in ops_of(op, tt.FuncOp):
+            _relax(func)
 
 
-def _weaken(func: tt.FuncOp) -> None:
+def _relax(func: tt.FuncOp) -> None:
     found = remote_releases(func)
     for wait in found.acquires:
         assert wait.next_op is not None, "a block ends in a terminator"
         run(wait.next_op, _ACQUIRE)
-    for op in func.walk():
-        if isinstance(op, tlx.ArriveRemoteOp) and op.releases is None and found.releases is not Releases.CLUSTER:
+    for op in ops_of(func, tlx.ArriveRemoteOp):
+        if op.releases is None and found.releases is not Releases.CLUSTER:
             op.properties["releases"] = found.releases.attr

@@ -18,7 +18,7 @@ ttg.barrier local
 nvvm.inline_ptx "{ ... @p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$2], 1; }" ro(%thread, %c0, %m ...)
 ```
 With `releases shared` it is a relaxed arrival behind `fence.release.sync_restrict::shared::cta.cluster`, with `releases
-cta` one that releases to the own CTA (`tlx-weaken-remote-arrivals`).
+cta` one that releases to the own CTA (`tlx-relax-remote-arrivals`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from tlx_xdsl.transforms.nvidia.shared_address import address_terms, shared_addr
 from tlx_xdsl.transforms.rewriting import replace
 
 
-@dataclass(frozen=True)
 class LowerRemoteMemoryPass(ModulePass):
     """Replace the operations on other CTAs' memory by PTX."""
 

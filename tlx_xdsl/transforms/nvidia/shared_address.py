@@ -10,7 +10,7 @@ layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the poin
 %a = llvm.ptrtoint %p : !llvm.ptr<3> to i32
 ```
 
-Stock Triton's allocator sees no use of the buffer behind such a cast: `tlx-keep-buffers` has to run later.
+Stock Triton's allocator sees no use of the buffer behind such a cast: `tlx-extend-buffer-lifetimes` has to run later.
 """
 
 from __future__ import annotations
@@ -71,15 +71,23 @@ def shared_base(anchor: Operation, buffer: SSAValue) -> tuple[SSAValue, list[Num
     return base, [extract(anchor, struct, 1 + dim) for dim in range(rank)]
 
 
+def shared_layout(anchor: Operation, type_: MemDescType) -> SharedLayout:
+    """The layout of a buffer in shared memory.
+
+    Raises CompilationError at `anchor` where it has none.
+    """
+    if not isinstance(layout := layout_of(type_.encoding), SharedLayout):
+        raise error_at(anchor, f"a buffer in shared memory with a layout is needed here, found {type_}")
+    return layout
+
+
 def address_terms(anchor: Operation, buffer: SSAValue) -> tuple[OffsetTerm, ...]:
     """The byte of an element from the start of the tile that `buffer` is a part of, as a formula of its index.
 
     Raises CompilationError at `anchor` where there is none.
     """
     type_ = memdesc_type(buffer.type)
-    layout = layout_of(type_.encoding)
-    if not isinstance(layout, SharedLayout):
-        raise error_at(anchor, f"a buffer in shared memory with a layout is needed here, found {type_}")
+    layout = shared_layout(anchor, type_)
     if buffer_rank(layout) != len(type_.shape):
         raise error_at(anchor, f"one buffer is needed here, found an array of them: {type_}")
     try:

@@ -59,15 +59,23 @@ def extract(anchor: Operation, struct: SSAValue, index: int) -> SSAValue:
     return insert_before(anchor, ExtractValueOp(position, struct, type_.types.data[index])).results[0]
 
 
+def warps_at(anchor: Operation) -> int:
+    """The number of warps that run `anchor`.
+
+    Raises CompilationError where the module does not say.
+    """
+    if (warps := num_warps_of(anchor)) is None:
+        raise error_at(anchor, "the number of warps that run this is not known ('ttg.num-warps')")
+    return warps
+
+
 def thread_number(anchor: Operation) -> SSAValue:
     """The number of the thread among those of its region, from 0, in front of `anchor`.
 
     In a partition, `%tid` counts from the threads of the other ones, and where they begin is Triton's choice; a range
     with one element in each thread counts from here.
     """
-    warps = num_warps_of(anchor)
-    if warps is None:
-        raise error_at(anchor, "the number of warps that run this is not known ('ttg.num-warps')")
+    warps = warps_at(anchor)
     threads = warps * WARP_SIZE
     layout = layout_attr(BlockedLayout((1,), (WARP_SIZE,), (warps,), (0,)))
     range_ = tt.MakeRangeOp(

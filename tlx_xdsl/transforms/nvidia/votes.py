@@ -1,4 +1,4 @@
-"""`tlx-lower-votes`: votes of the threads of a warp as PTX (PTX ISA, "vote.sync").
+"""Votes of the threads of a warp as PTX (PTX ISA, "vote.sync").
 
 A thread votes with its predicate; of a tensor, with whether any of the elements that it holds is true. So this comes
 when tensors have their layouts. The bits of a tensor's vote stand in each element of the result, which comes from
@@ -22,37 +22,30 @@ After, with 4 warps:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.arith import ExtUIOp
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx, inline_ptx
 from tlx_xdsl.transforms.nvidia.threads import register_count
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import insert_before
 
 _BALLOT = "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }"
 
 
-@dataclass(frozen=True)
-class LowerVotesPass(ModulePass):
-    """Replace votes by their PTX."""
+class LowerVote(RewritePattern):
+    """Replaces a vote by its PTX.
 
-    name = "tlx-lower-votes"
+    Raises CompilationError for a tensor without a layout.
+    """
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite every vote of the module.
-
-        Raises CompilationError for a tensor without a layout.
-        """
-        for inner in list(op.walk()):
-            if isinstance(inner, tlx.VoteBallotOp):
-                replace(inner, _of_number(inner) if as_tensor(inner.pred.type) is None else _of_tensor(inner))
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.VoteBallotOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        rewriter.replace(op, _of_number(op) if as_tensor(op.pred.type) is None else _of_tensor(op))
 
 
 def _of_number(op: tlx.VoteBallotOp) -> Operation:

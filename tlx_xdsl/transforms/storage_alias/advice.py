@@ -32,7 +32,6 @@ MOST_STAGES = 64
 """Where the search for the largest number of stages ends."""
 
 
-@dataclass(frozen=True)
 class StorageAdvicePass(ModulePass):
     """Report how the memory of a kernel could be used better."""
 

@@ -26,8 +26,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -44,7 +42,6 @@ from tlx_xdsl.transforms.storage_alias.backing import allocate_bytes, allocate_c
 from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
 
 
-@dataclass(frozen=True)
 class StorageAliasAllocationPass(ModulePass):
     """Turn every shared region into one allocation, and what is allocated from it into views."""
 

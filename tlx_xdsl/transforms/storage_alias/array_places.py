@@ -6,17 +6,20 @@ another function; one that is called with arrays at different places exists once
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.carried_values import CarriedValues, visible
-from tlx_xdsl.dialects.tt import CallOp, FuncOp, ReturnOp
+from tlx_xdsl.dialects.tt import CallOp, FuncOp
 from tlx_xdsl.dialects.ttg import MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.functions import callee_of, functions_of, returned
+from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     View,
@@ -60,8 +63,8 @@ class ModulePlaces:
         self.functions: list[FunctionPlaces] = []
         """Every function that the module must have, those first that call others."""
         self._roots = dict(roots)
-        self._by_name = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
-        self._calls = {func: [op for op in func.walk() if isinstance(op, CallOp)] for func in self._by_name.values()}
+        self._by_name = functions_of(module)
+        self._calls = {func: ops_of(func, CallOp) for func in self._by_name.values()}
         self._solved: set[FuncOp] = set()
         self._known: dict[tuple[str, tuple[ArrayPlace | None, ...]], FunctionPlaces] = {}
         self._roots_in: dict[Operation | None, list[SSAValue]] = {}
@@ -72,7 +75,7 @@ class ModulePlaces:
     def _find_all(self) -> None:
         for root in self._roots_in.get(None, []):
             raise error_at(root, "a storage_alias_local_alloc must stand in a function")
-        called = {_callee(call) for calls in self._calls.values() for call in calls}
+        called = {callee_of(call) for calls in self._calls.values() for call in calls}
         # Callers know where arguments lie, so they come first; what only calls itself is left for the end.
         for func in sorted(self._by_name.values(), key=lambda func: func.sym_name.data in called):
             if func not in self._solved:
@@ -104,10 +107,8 @@ class ModulePlaces:
             number += 1
         clone.sym_name = StringAttr(name)
         self._by_name[name] = clone
-        self._calls[clone] = [op for op in clone.walk() if isinstance(op, CallOp)]
-        block = func.parent_block()
-        assert block is not None, "functions stand in the module"
-        block.insert_op_after(clone, func)
+        self._calls[clone] = ops_of(clone, CallOp)
+        Rewriter.insert_op(clone, InsertPoint.after(func))
         for root in roots:
             self._roots[mapping[root]] = self._roots[root]
         return clone, [mapping[root] for root in roots]
@@ -150,16 +151,16 @@ class ModulePlaces:
         return None
 
     def _call(self, found: FunctionPlaces, call: CallOp) -> None:
-        func = self._by_name.get(_callee(call))
+        func = self._by_name.get(callee_of(call))
         arguments = tuple(found.place(argument) for argument in call.arguments)
         if func is None or len(func.function_type.inputs) != len(arguments):
             if (moved := next((place for place in arguments if place is not None), None)) is not None:
-                raise cannot_see(call, moved, f"cannot be followed: '@{_callee(call)}' is no such function")
+                raise cannot_see(call, moved, f"cannot be followed: '@{callee_of(call)}' is no such function")
             return
         callee = self._function(func, arguments)
         if callee.results is None:
             if any(isinstance(value.type, MemDescType) for value in (*call.arguments, *call.res)):
-                raise error_at(call, f"the arrays of a recursive call of '@{_callee(call)}' cannot be followed")
+                raise error_at(call, f"the arrays of a recursive call of '@{callee_of(call)}' cannot be followed")
             return
         found.calls[call] = callee
         for result, place in zip(call.res, callee.results, strict=True):
@@ -200,20 +201,8 @@ def _conflict(found: FunctionPlaces, value: SSAValue, other: ArrayPlace | None, 
     )
 
 
-def _callee(call: CallOp) -> str:
-    return call.callee.string_value()
-
-
 def _function_around(value: SSAValue) -> Operation | None:
     op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
     while op is not None and not isinstance(op, FuncOp):
         op = op.parent_op()
     return op
-
-
-def returned(func: FuncOp) -> Iterator[SSAValue]:
-    """The values of a `tt.return`; all of them lie at the same places."""
-    for block in func.body.blocks:
-        if isinstance(block.last_op, ReturnOp):
-            yield from block.last_op.srcs
-            return

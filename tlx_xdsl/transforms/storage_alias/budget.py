@@ -9,8 +9,6 @@ the largest allocations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -21,7 +19,6 @@ from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.base.operation import module_integer
 
 
-@dataclass(frozen=True)
 class StorageBudgetPass(ModulePass):
     """Report every function that is over budget: as an error, or as a warning when stock Triton may make it fit."""
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
-from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, SymbolRefAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, i32
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import Rewriter
@@ -43,8 +43,9 @@ from tlx_xdsl.dialects.ttg import (
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.functions import update_signature
 from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, replace, retype
-from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, ModulePlaces, returned
+from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, ModulePlaces
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     Piece,
@@ -99,14 +100,7 @@ def _rewrite(function: FunctionPlaces) -> None:
             replace(op, MemDescReinterpretOp(operands=[op.src], result_types=[op.result.type]))
     for call, callee in function.calls.items():
         call.callee = SymbolRefAttr(callee.func.sym_name.data)
-    _update_signature(function)
-
-
-def _update_signature(function: FunctionPlaces) -> None:
-    func = function.func
-    if func.body.blocks:
-        inputs = [argument.type for argument in func.body.blocks[0].args]
-        func.function_type = FunctionType.from_lists(inputs, [value.type for value in returned(func)])
+    update_signature(function.func)
 
 
 def _begin_with(op: ViewOp, piece: Piece) -> None:

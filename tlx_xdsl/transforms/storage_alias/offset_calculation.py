@@ -34,6 +34,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import ops_of
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,6 @@ def _set_offsets(region: StorageRegion, strict: bool) -> None:
 
 def _erase_unused_groups(module: ModuleOp) -> None:
     # Groups come behind their members, so going backwards frees a group before its members are looked at.
-    for op in reversed([op for op in module.walk() if isinstance(op, ReuseGroupOp)]):
+    for op in reversed(ops_of(module, ReuseGroupOp)):
         if op.result.first_use is None:
             Rewriter.erase_op(op)

@@ -28,7 +28,7 @@ from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import replace
+from tlx_xdsl.transforms.rewriting import ops_of, replace
 from tlx_xdsl.transforms.storage_alias.index_rewriting import rewrite_indices
 from tlx_xdsl.transforms.storage_alias.whole_views import Allocation, view_whole
 
@@ -44,7 +44,7 @@ class RewriteLocalAliasPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Find the allocation behind every alias of the module, then replace the aliases."""
-        aliases = [inner for inner in op.walk() if isinstance(inner, LocalAliasOp)]
+        aliases = ops_of(op, LocalAliasOp)
         allocations: dict[SSAValue, Allocation] = {}
         views: dict[Allocation, list[LocalAliasOp]] = {}
         for alias in aliases:

@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.axis_rules import AxisInfo
 from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
 from tlx_xdsl.dialects.base.pointer import PointerType

@@ -20,8 +20,11 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, i32
 from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.transforms.functions import callee_of, functions_of
+from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.tritongpu.accumulators import regions_with_warps
 from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_WARPS
 
@@ -31,7 +34,7 @@ def functions_by_warps(module: ModuleOp, num_warps: int) -> dict[tt.FuncOp, int]
 
     `num_warps` is that of the kernel, and of functions that nobody calls.
     """
-    called = {_callee(op) for op in module.walk() if isinstance(op, tt.CallOp)}
+    called = {callee_of(op) for op in ops_of(module, tt.CallOp)}
     versions = _Versions(module, num_warps)
     # Behind what is called from elsewhere come rings of functions that only call each other.
     for name in sorted(versions.functions, key=lambda name: name in called):
@@ -40,16 +43,12 @@ def functions_by_warps(module: ModuleOp, num_warps: int) -> dict[tt.FuncOp, int]
     return versions.warps
 
 
-def _callee(call: tt.CallOp) -> str:
-    return call.callee.string_value()
-
-
 class _Versions:
     """The functions by name and warps."""
 
     def __init__(self, module: ModuleOp, usual: int):
         self._usual = usual
-        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
+        self.functions = functions_of(module)
         self.warps: dict[tt.FuncOp, int] = {}
         self._made: dict[tuple[str, int], str] = {}
         self._original: dict[str, str] = {}
@@ -67,9 +66,7 @@ class _Versions:
             version = f"{name}__{warps}_warps"
             original, function = function, function.clone()
             function.properties["sym_name"] = StringAttr(version)
-            block = original.parent_block()
-            assert block is not None
-            block.insert_op_after(function, original)
+            Rewriter.insert_op(function, InsertPoint.after(original))
         self._made[name, warps] = version
         self._original[version] = name
         self.warps[function] = warps
@@ -83,6 +80,6 @@ class _Versions:
             for inner in (inner for block in region.blocks for inner in block.ops):
                 if isinstance(inner, tt.CallOp):
                     # A copy was made when the calls in the original were directed: its calls name versions.
-                    original = self._original.get(_callee(inner), _callee(inner))
+                    original = self._original.get(callee_of(inner), callee_of(inner))
                     inner.properties["callee"] = SymbolRefAttr(self.get(original, inside))
                 self._direct(inner, inside)

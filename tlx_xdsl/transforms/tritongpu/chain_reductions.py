@@ -25,7 +25,6 @@ instruction. On an H200, attention with heads of 64 elements became 4 % faster b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from xdsl.context import Context
@@ -51,7 +50,6 @@ _COMBINERS = (arith.AddfOp, arith.MaximumfOp, arith.MaxnumfOp, arith.MinimumfOp,
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
-@dataclass(frozen=True)
 class ChainReductionsPass(ModulePass):
     """Take the reductions of accumulators' rows apart into blocks of columns."""
 

@@ -22,16 +22,16 @@ After, with 4 warps:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import ops_of
 
 # The handlers register themselves when they are imported.
 from tlx_xdsl.transforms.tritongpu import conversion as conversion
@@ -44,7 +44,6 @@ from tlx_xdsl.transforms.tritongpu.descriptors import assign_descriptor_layouts
 from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_CTAS, num_warps
 
 
-@dataclass(frozen=True)
 class ConvertTritonToTritonGPUPass(ModulePass):
     """Give every tensor and descriptor a layout, and convert at the borders."""
 
@@ -77,12 +76,9 @@ def _check_ctas(module: ModuleOp) -> None:
 
 def _unshare_tensor_constants(module: ModuleOp) -> None:
     """Give each use of a tensor constant its own constant, since each use may want another layout."""
-    for op in list(module.walk()):
-        if not isinstance(op, ConstantOp) or not isinstance(op.result.type, TensorType):
-            continue
-        for use in list(op.result.uses)[1:]:
-            copy = op.clone()
-            block = op.parent_block()
-            assert block is not None
-            block.insert_op_after(copy, op)
-            use.operation.operands[use.index] = copy.result
+    for op in ops_of(module, ConstantOp):
+        if isinstance(op.result.type, TensorType):
+            for use in list(op.result.uses)[1:]:
+                copy = op.clone()
+                Rewriter.insert_op(copy, InsertPoint.after(op))
+                use.operation.operands[use.index] = copy.result

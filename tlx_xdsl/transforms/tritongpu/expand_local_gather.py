@@ -15,18 +15,15 @@ buffer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace
 
 
-@dataclass(frozen=True)
 class ExpandLocalGatherPass(ModulePass):
     """Replace every `ttg.local_gather` by a load of the buffer and a gather."""
 
@@ -34,9 +31,7 @@ class ExpandLocalGatherPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for inner in list(op.walk()):
-            if not isinstance(inner, ttg.LocalGatherOp):
-                continue
+        for inner in ops_of(op, ttg.LocalGatherOp):
             buffer = memdesc_type(inner.src.type)
             whole = TensorType(buffer.element_type, buffer.shape)
             load = insert_before(inner, ttg.LocalLoadOp(operands=[inner.src, inner.token], result_types=[whole]))

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace
 
 
 class ExpandNegfPass(ModulePass):
@@ -32,9 +32,7 @@ class ExpandNegfPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        for inner in list(op.walk()):
-            if not isinstance(inner, NegfOp) or (tensor := as_tensor(inner.operand.type)) is None:
-                continue
-            zero = ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
-            insert_before(inner, zero)
-            replace(inner, SubfOp(zero.result, inner.operand))
+        for inner in ops_of(op, NegfOp):
+            if (tensor := as_tensor(inner.operand.type)) is not None:
+                zero = ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, tensor), [-0.0]))
+                replace(inner, SubfOp(insert_before(inner, zero).result, inner.operand))

@@ -1,5 +1,7 @@
 """Inline assembly, hints, CUDA's own functions, scalar functions over blocks."""
 
+# covers: tl.matrix, tl.memory
+
 import triton
 import triton.language as tl
 from triton.language.extra import cuda

@@ -1,5 +1,7 @@
 """Atomic operations."""
 
+# covers: tl.memory, tt.atomic
+
 import triton
 import triton.language as tl
 

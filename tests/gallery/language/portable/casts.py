@@ -1,5 +1,7 @@
 """Casts, bit casts, rounding."""
 
+# covers: tl.creation, tl.dtypes
+
 import triton
 import triton.language as tl
 

@@ -1,5 +1,7 @@
 """What is known at compile time: annotations, globals, f-strings, assertions, Python at compile time."""
 
+# covers: tl.compile_time
+
 import triton
 import triton.language as tl
 

@@ -1,5 +1,7 @@
 """Tensor descriptors, made by the host and on the device."""
 
+# covers: tl.memory
+
 import triton
 import triton.language as tl
 

@@ -1,5 +1,7 @@
 """Functions that stock writes in the language over primitives: they compile and verify here."""
 
+# covers: tl.standard, tl.random
+
 import triton
 import triton.language as tl
 

@@ -1,5 +1,7 @@
 """Mathematical functions, libdevice."""
 
+# covers: tl.math, libdevice
+
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice

@@ -1,5 +1,7 @@
 """Matrix multiplication."""
 
+# covers: tl.matrix, tt.dot
+
 import triton
 import triton.language as tl
 

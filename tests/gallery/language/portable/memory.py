@@ -1,5 +1,7 @@
 """Loads and stores with every option."""
 
+# covers: tl.memory, tt.memory
+
 import triton
 import triton.language as tl
 

@@ -1,5 +1,7 @@
 """Operators over all element types, and the promotion of types."""
 
+# covers: tl.dtypes, tt.elementwise
+
 import triton
 import triton.language as tl
 

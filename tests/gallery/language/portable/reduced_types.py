@@ -1,5 +1,7 @@
 """Reductions and scans of every type, of three dimensions, and by functions of every form."""
 
+# covers: tl.reduction, tt.reduce
+
 import triton
 import triton.language as tl
 

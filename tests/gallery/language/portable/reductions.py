@@ -1,5 +1,7 @@
 """Reductions and scans."""
 
+# covers: tt.reduce
+
 import triton
 import triton.language as tl
 

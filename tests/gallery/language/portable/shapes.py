@@ -1,5 +1,7 @@
 """Creation, shapes, indexing."""
 
+# covers: tl.shape, tl.creation, tt.shape
+
 import triton
 import triton.language as tl
 

@@ -14,7 +14,7 @@ from tests.gallery.synchronisation.zoo.kernels import Case, Problem
 from tests.gallery.synchronisation.zoo.mutations import TILE, Site, is_barrier, sites
 from tests.gallery.synchronisation.zoo.running import PTX, Outcome, run_mutant
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, WarpSpecializePartitionsOp
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.users import task_of, users
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
@@ -60,7 +60,7 @@ class Row:
 
     def complaints(self) -> Iterator[str]:
         """What is wrong with how it was found."""
-        what = f"{self.case}: {self.site.mutation.name}, '{self.site.op.name}' at {place(self.site.op)}"
+        what = f"{self.case}: {self.site.mutation.name}, '{self.site.op.name}' at {location_of(self.site.op)}"
         if self.outcome.kind == "crash":
             yield f"{what}: {self.outcome.text}"
         if self.found == "SURVIVED":
@@ -113,7 +113,7 @@ def text_of(op: Operation) -> str:
 
 
 def _line(op: Operation) -> str:
-    return place(op).rpartition(":")[0]
+    return location_of(op).rpartition(":")[0]
 
 
 def _on_barriers(op: Operation) -> Iterator[Operation]:

@@ -9,12 +9,12 @@ from collections import Counter
 from tests.gallery.synchronisation.zoo.judging import Row, rows
 from tests.gallery.synchronisation.zoo.kernels import ALIASED, CASES, FRONTEND, TTGIR
 from tests.gallery.synchronisation.zoo.running import ISSUE, PTX
-from tlx_xdsl.interpreter.faults import place
+from tlx_xdsl.interpreter.faults import location_of
 
 
 def line(row: Row) -> str:
     """A mutant's line of the table."""
-    where = place(row.site.op).rpartition("/")[2]
+    where = location_of(row.site.op).rpartition("/")[2]
     told = row.outcome.line if row.outcome.is_reported else row.benign.argument if row.benign else ""
     policy = row.outcome.policy if row.outcome.is_reported else "all"
     return (

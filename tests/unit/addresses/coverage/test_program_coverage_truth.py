@@ -18,7 +18,7 @@ from tlx_xdsl.addresses import LaunchFacts, analyse_program_addresses
 from tlx_xdsl.addresses.coverage.coverage import Coverage
 from tlx_xdsl.addresses.coverage.disjointness import proofs
 from tlx_xdsl.addresses.coverage.launch import Launch
-from tlx_xdsl.addresses.coverage.rules import bytes_of
+from tlx_xdsl.analysis.integers.transfer import bytes_of
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import pointee_type
 from tlx_xdsl.interpreter.arguments import bind

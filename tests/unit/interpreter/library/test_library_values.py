@@ -1,5 +1,7 @@
 """The library functions by value: our frontend and interpreter against stock's interpreter, and known answers."""
 
+# covers: tl.standard, tl.random, tl.reduction, tl.shape
+
 import functools
 import json
 import os

@@ -1,5 +1,7 @@
 """Loads, stores, masks, pointers, shapes and subscripts."""
 
+# covers: tl.memory, tt.memory, tt.descriptor
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Mathematical functions, against f64 and against exact fractions."""
 
+# covers: tl.math
+
 from __future__ import annotations
 
 import math

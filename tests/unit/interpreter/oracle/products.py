@@ -1,5 +1,7 @@
 """Matrix products, descriptors, atomics."""
 
+# covers: tl.matrix, tt.dot
+
 from __future__ import annotations
 
 import ml_dtypes

@@ -1,5 +1,7 @@
 """Reductions and scans. Sums and products are compared in units of what all the magnitudes together make."""
 
+# covers: tt.reduce
+
 from __future__ import annotations
 
 import numpy as np

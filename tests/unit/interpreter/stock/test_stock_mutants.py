@@ -23,10 +23,10 @@ MUTANTS = [
     ("ttng.wait_barrier", ("device_descriptor_copy", "host_descriptor_copy", "descriptor_matmul"), "."),
     ("ttng.barrier_expect", ("device_descriptor_copy", "descriptor_matmul"), "."),
     ("ttng.init_barrier", ("device_descriptor_copy", "descriptor_matmul"), "not initialised"),
-    ("ttng.async_tma_store_wait", ("device_descriptor_copy",), "nothing orders it behind the TMA store"),
+    ("ttng.async_tma_store_wait", ("device_descriptor_copy",), "nothing orders it after the TMA store"),
     ("ttng.tensormap_fenceproxy_acquire", ("device_descriptor_copy", "persistent_matmul"), "without a fence"),
-    ("ttg.async_wait", ("matmul_fp16", "matmul_int8", "attention", "matmul_weights"), "nothing orders it behind"),
-    ("ttng.warp_group_dot_wait", ("matmul_fp16", "attention"), "not waited for|nothing orders it behind the wgmma"),
+    ("ttg.async_wait", ("matmul_fp16", "matmul_int8", "attention", "matmul_weights"), "nothing orders it after"),
+    ("ttng.warp_group_dot_wait", ("matmul_fp16", "attention"), "not waited for|nothing orders it after the wgmma"),
 ]
 """`async_wait` and `warp_group_dot_wait` have results: they stay, and wait for nothing."""
 CASES = [(op, name, arch, report) for op, names, report in MUTANTS for name in names for arch in (90, 100)]

@@ -46,7 +46,7 @@ DEFECTS: dict[tuple[str, int], tuple[tuple[int, int], tuple[int, int], str]] = {
     ("descriptor_matmul_warp_specialized_small", 100): ((3, 6), (3, 8), "its life has ended"),
     # An operand that is made in registers has one buffer, which the next iteration writes before it waits for the
     # product that reads it.
-    ("matmul_weights_warp_specialized", 100): ((3, 7), (3, 7), "nothing orders it behind the tcgen05.mma"),
+    ("matmul_weights_warp_specialized", 100): ((3, 7), (3, 7), "nothing orders it after the tcgen05.mma"),
     # This one is ours: a tile that is spread over two CTAs runs as one program, for which barriers mean nothing.
     ("matmul_two_ctas", 100): ((3, 6), (99, 0), "works on the memory of one CTA"),
 }

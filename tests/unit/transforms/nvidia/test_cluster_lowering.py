@@ -1,5 +1,7 @@
 """Cluster kernels behind the whole pipeline: the same numbers, and device code from stock Triton."""
 
+# covers: tlx-lower-cluster-barriers, tlx-lower-remote-memory, tlx-lower-multicast-loads, tlx-lower-pair-products
+
 import re
 
 import pytest
@@ -22,7 +24,7 @@ SCHEDULES = POLICIES if is_full() else ("adversarial",)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", HOPPER)
-def test_numbers(name, seed, schedule):
+def test_lowered_kernel_gives_the_reference_without_warnings(name, seed, schedule):
     told = CASES[name]().run(stage="ttgir", schedule=schedule, seed=seed, jobs=1)
     assert list(told.warnings) == []
 
@@ -107,7 +109,7 @@ def device_code(name, target=None):
 
 @pytest.mark.backend
 @pytest.mark.parametrize("name", HOPPER)
-def test_hopper(name):
+def test_triton_compiles_cluster_kernels_for_hopper(name):
     ptx = device_code(name).ptx
     assert "\t.local" not in ptx
     found = set(re.findall(r"multicast::cluster|st\.async|mapa|cp\.async\.bulk\.shared::cluster\.shared::cta", ptx))
@@ -123,7 +125,7 @@ def test_hopper(name):
 
 @pytest.mark.backend
 @pytest.mark.parametrize("name", ["ring-store", "ring-async", "ring-copy", "layer-norm"])
-def test_blackwell(name):
+def test_triton_compiles_cluster_kernels_for_blackwell(name):
     assert ".target sm_100a" in device_code(name, "sm_100a").ptx
 
 

@@ -3,6 +3,8 @@
 `python -m tests.unit.transforms.nvidia.test_clusters_on_gpu` prints a line for each kernel.
 """
 
+# covers: tlx.cluster, tlx-lower-cluster-barriers, tlx-lower-remote-memory, tlx-lower-multicast-loads
+
 from __future__ import annotations
 
 from typing import Any
@@ -59,7 +61,7 @@ def run(name: str) -> float:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", HOPPER)
-def test_kernel(name):
+def test_cluster_kernel_gives_the_reference_on_a_gpu(name):
     import torch
 
     if torch.cuda.get_device_capability()[0] != 9:

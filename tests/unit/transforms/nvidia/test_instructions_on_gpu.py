@@ -3,6 +3,9 @@
 `python -m tests.unit.transforms.nvidia.test_instructions_on_gpu` prints a line for each kernel.
 """
 
+# covers: tlx-lower-bulk-copies, tlx-lower-device-descriptors, tlx-lower-special-instructions, tlx-lower-votes
+# covers: tlx-insert-proxy-fences
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -110,7 +113,7 @@ CHECKS: tuple[Callable[[], None], ...] = (
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_instruction(check):
+def test_a_gpu_gives_what_the_interpreter_gives(check):
     import torch
 
     if torch.cuda.get_device_capability()[0] != 9:

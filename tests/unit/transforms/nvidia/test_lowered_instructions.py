@@ -1,5 +1,8 @@
 """What the NVIDIA passes write as PTX gives the same in the interpreter as the operations that it stands for."""
 
+# covers: tlx-lower-bulk-copies, tlx-lower-clc, tlx-lower-device-descriptors, tlx-lower-special-instructions
+# covers: tlx-lower-votes, tlx.clc
+
 import numpy as np
 import pytest
 
@@ -30,9 +33,9 @@ def test_bulk_copies(size, schedule):
 @pytest.mark.parametrize(
     ("drop", "message"),
     [
-        ("wait", "nothing orders it behind the TMA load"),
-        ("store wait", "nothing orders it behind the TMA store"),
-        ("reuse", "nothing orders it behind the TMA store"),
+        ("wait", "nothing orders it after the TMA load"),
+        ("store wait", "nothing orders it after the TMA store"),
+        ("reuse", "nothing orders it after the TMA store"),
     ],
 )
 def test_mistakes_with_bulk_copies_are_still_found(drop, message):

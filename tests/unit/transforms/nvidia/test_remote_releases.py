@@ -1,5 +1,7 @@
 """What an arrival at another CTA's mbarrier releases: what the compiler chooses is enough, and less is reported."""
 
+# covers: tlx-weaken-remote-arrivals, tlx.barriers, tlx.cluster
+
 import re
 from functools import cache
 
@@ -48,7 +50,7 @@ def run(name, change=lambda text: text, schedule="adversarial"):
 
 
 @pytest.mark.parametrize("name", CHOSEN)
-def test_what_is_chosen(name):
+def test_the_weakest_sufficient_release_is_chosen(name):
     text = text_of(name)
     assert set(re.findall(r"mbarrier\.arrive\.\S*shared::cluster\.b64", text)) == {CHOSEN[name]}
     assert (FENCE in text) == (CHOSEN[name] == RELAXED)
@@ -58,7 +60,7 @@ def test_what_is_chosen(name):
 
 @pytest.mark.parametrize("schedule", POLICIES)
 @pytest.mark.parametrize("name", [name for name in CHOSEN if name.startswith("hand-over")])
-def test_numbers(name, schedule):
+def test_the_chosen_release_is_enough(name, schedule):
     run(name, schedule=schedule)
 
 
@@ -84,8 +86,8 @@ def test_two_arrivals_side_by_side_have_one_fence():
         ("pair-persistent", lambda text: text.replace(FENCE, "")),
     ],
 )
-def test_less_is_reported(name, change):
-    with pytest.raises(Race, match="nothing orders it behind") as found:
+def test_a_weaker_release_is_reported(name, change):
+    with pytest.raises(Race, match="nothing orders it after") as found:
         run(name, change)
     assert "tests/gallery/synchronisation/" in str(found.value.location)
 
@@ -119,7 +121,7 @@ def test_other_fences_do_not_release_to_the_cluster(fence):
 def test_operations_release_what_they_say(releases):
     text = HAND_OVER.replace("RELEASES", releases)
     if releases == " releases cta":
-        with pytest.raises(Fault, match="nothing orders it behind"):
+        with pytest.raises(Fault, match="nothing orders it after"):
             interpret_text(text, 2, (), jobs=1)
     else:
         interpret_text(text, 2, (), jobs=1)

@@ -1,5 +1,7 @@
 """Which thread stores which of its registers where: every element once, at its place, in the widest pieces."""
 
+# covers: tlx-lower-remote-memory
+
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,7 @@
 """Block-scaled products whose scales the kernel leaves in shared memory: the compiler copies them to tensor memory."""
 
+# covers: tlx-lower-scale-copies, tlx-lower-scale-arrays
+
 import ml_dtypes
 import numpy as np
 import pytest

@@ -81,11 +81,11 @@ def _shared_bytes(keep):
     from tlx_xdsl.text.parser import parse_module
     from tlx_xdsl.text.printer import print_module
     from tlx_xdsl.text.profiles import profile_for
-    from tlx_xdsl.transforms.nvidia.keep_buffers import KeepBuffersPass
+    from tlx_xdsl.transforms.nvidia.buffer_lifetimes import ExtendBufferLifetimesPass
 
     module = parse_module(TWO_BUFFERS)
     if keep:
-        PassPipeline((KeepBuffersPass(),)).apply(make_context(), module)
+        PassPipeline((ExtendBufferLifetimesPass(),)).apply(make_context(), module)
     text = print_module(module, profile=profile_for(INSTALLED))
     result = compile_ttgir(text, BackendOptions("sm_90a"), stages="ptx")
     registers = [re.search(rf"// {name} (%r\d+)", result.ptx)[1] for name in ("first", "second")]

@@ -1,17 +1,5 @@
-"""What `convert-triton-to-tritongpu` does with each operation, by topic."""
+"""The handlers of `convert-triton-to-tritongpu` for each operation, by topic; they register when they are imported."""
 
-from tlx_xdsl.transforms.tritongpu.conversion import (
-    control_flow as control_flow,
-)
-from tlx_xdsl.transforms.tritongpu.conversion import (
-    matrix as matrix,
-)
-from tlx_xdsl.transforms.tritongpu.conversion import (
-    shape as shape,
-)
-from tlx_xdsl.transforms.tritongpu.conversion import (
-    simple as simple,
-)
-from tlx_xdsl.transforms.tritongpu.conversion import (
-    tensor_memory as tensor_memory,
-)
+from tlx_xdsl.transforms.tritongpu.conversion import control_flow, matrix, shape, simple, tensor_memory
+
+__all__ = ["control_flow", "matrix", "shape", "simple", "tensor_memory"]

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, retype
+from tlx_xdsl.transforms.rewriting import insert_before, retype, with_layout
 
 Handler: TypeAlias = "Callable[[Converter, Any], None]"
 
 HANDLERS: dict[type[Operation], Handler] = {}
-"""What gives layouts to each class of operations; the files beside this one fill it."""
-
-ELEMENTWISE_DIALECTS = ("arith", "math")
-"""Dialects of which every operation that has no handler computes element by element."""
+"""By class of operations, the function that gives them layouts; the files beside this one fill it. Elementwise
+operations need none."""
 
 _H = TypeVar("_H", bound=Callable[..., None])
 
@@ -36,11 +35,6 @@ def handles(*classes: type[Operation]) -> Callable[[_H], _H]:
         return handler
 
     return register
-
-
-def with_layout(type_: TensorType[Attribute], encoding: Attribute) -> TensorType[Attribute]:
-    """`type_` with another layout."""
-    return TensorType(type_.element_type, type_.get_shape(), encoding)
 
 
 class Converter:
@@ -76,7 +70,7 @@ class Converter:
         elif op.regions:
             raise error_at(op, f"'{op.name}' can't be given layouts yet")
         elif _has_tensors(op):
-            if op.name.split(".")[0] not in ELEMENTWISE_DIALECTS:
+            if not is_elementwise(op):
                 raise error_at(op, f"'{op.name}' can't be given layouts yet")
             self.elementwise(op)
 
@@ -115,12 +109,6 @@ class Converter:
             convert = ttg.ConvertLayoutOp(operands=[value], result_types=[with_layout(type_, encoding)])
             converted = self.conversions[key] = insert_before(op, convert).result
         op.operands[index] = converted
-
-    def require_like(self, op: Operation, targets: Sequence[SSAValue], *, first: int = 0) -> None:
-        """Bring the operands from `first` on to the layouts of `targets`, one by one."""
-        for index, target in enumerate(targets, first):
-            if (type_ := as_tensor(target.type)) is not None:
-                self.require(op, index, type_.encoding)
 
     def elementwise(self, op: Operation, layout: Attribute | None = None) -> None:
         """Results and operands of one shape share one layout: `layout`, or the default one."""

@@ -18,8 +18,8 @@ from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
 from tlx_xdsl.layouts.distributed import joined_layout, reshaped_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace, retype
-from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles, with_layout
+from tlx_xdsl.transforms.rewriting import insert_before, replace, retype, with_layout
+from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handles
 
 
 def layout_of_value(value: SSAValue) -> DistributedLayout:

@@ -17,9 +17,8 @@ from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handle
 
 
 @handles(
-    tt.AddPtrOp, tt.ApproxDivFOp, tt.AtomicPollOp, tt.BitcastOp, tt.ClampFOp, tt.ElementwiseInlineAsmOp,
-    tt.ExternElementwiseOp, tt.FpToFpOp, tt.IntToPtrOp, tt.MapElementwiseOp, tt.MulhiUIOp, tt.PreciseDivFOp,
-    tt.PreciseSqrtOp, tt.PtrToIntOp, tt.ScanOp, ttng.PackedArithOp, tlx.VoteBallotOp,
+    tt.AtomicPollOp, tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp, tt.MapElementwiseOp, tt.ScanOp,
+    ttng.PackedArithOp, tlx.VoteBallotOp,
 )  # fmt: skip
 def elementwise(converter: Converter, op: Operation) -> None:
     """Results and operands share one layout."""

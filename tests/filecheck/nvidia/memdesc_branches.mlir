@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-keep-buffer-branches --split-input-file --verify-diagnostics | filecheck %s
+// RUN: tlx-opt %s -p tlx-keep-memdesc-branches --split-input-file --verify-diagnostics | filecheck %s
 
 // Each branch computes the buffer that it yields, and behind the choice it has its type again.
 

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-lower-narrow-copies --split-input-file --verify-diagnostics | filecheck %s
+// RUN: tlx-opt %s -p tlx-legalize-async-copies --split-input-file --verify-diagnostics | filecheck %s
 
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-keep-buffers --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-extend-buffer-lifetimes --split-input-file | filecheck %s
 
 // A buffer whose address is taken in a partition is given back at every exit of the function.
 

@@ -21,7 +21,7 @@ from tlx_xdsl.layouts.encodings import (
 )
 
 
-def in_words(layout: Layout) -> str:
+def describe(layout: Layout) -> str:
     """What kind of layout it is, with the numbers by which a reader knows it: `nvmma_shared, swizzle of 128 bytes`."""
     if isinstance(layout, DistributedLayout):
         return _registers(layout)
@@ -38,13 +38,13 @@ def _registers(layout: DistributedLayout) -> str:
             parts = f"{_by(layout.size_per_thread)} per thread, {_by(layout.threads_per_warp)} threads"
             return f"blocked, {parts}, {_by(layout.warps_per_cta)} warps"
         case SliceLayout():
-            return f"slice without dimension {layout.dim} of ({in_words(layout.parent)})"
+            return f"slice without dimension {layout.dim} of ({describe(layout.parent)})"
         case NvidiaMmaLayout(version_major=3):
             return f"accumulator of wgmma with N = {layout.instr_shape[1]}, {_by(layout.warps_per_cta)} warps"
         case NvidiaMmaLayout():
             return f"accumulator of mma.sync {_by(layout.instr_shape)}, {_by(layout.warps_per_cta)} warps"
         case DotOperandLayout():
-            return f"operand {'AB'[layout.op_idx]} of a dot with ({in_words(layout.parent)})"
+            return f"operand {'AB'[layout.op_idx]} of a dot with ({describe(layout.parent)})"
         case DistributedLinearLayout() | GenericLinearLayout():
             return f"{layout.mnemonic}, {1 << len(layout.register)} registers, {1 << len(layout.warp)} warps"
 

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-inline-beside-tasks --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-inline-calls-with-tasks --split-input-file | filecheck %s
 
 // CHECK-LABEL: tt.func public @kernel
 // CHECK:       tt.func private @helper() attributes {noinline = false}

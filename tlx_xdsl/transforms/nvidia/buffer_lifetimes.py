@@ -1,4 +1,4 @@
-"""`tlx-keep-buffers`: keep the memory of buffers whose addresses PTX uses.
+"""`tlx-extend-buffer-lifetimes`: keep the memory of buffers whose addresses PTX uses.
 
 Stock Triton gives the memory of a buffer to another one behind its last use, and knows no use behind a cast to a
 pointer. A buffer whose address was taken is given back at every exit that its allocation reaches.
@@ -19,8 +19,6 @@ tt.return
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.passes import ModulePass
@@ -31,26 +29,24 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InvalBarrierOp
-from tlx_xdsl.transforms.nvidia.barrier_lifecycle import exits_of
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 _ENDS = (LocalDeallocOp, InvalBarrierOp)
 """What uses a buffer last, as stock Triton's allocator sees it."""
 
 
-@dataclass(frozen=True)
-class KeepBuffersPass(ModulePass):
+class ExtendBufferLifetimesPass(ModulePass):
     """Give buffers whose addresses were taken back where their allocations' regions end."""
 
-    name = "tlx-keep-buffers"
+    name = "tlx-extend-buffer-lifetimes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of shared memory."""
-        for func in op.walk():
-            if isinstance(func, tt.FuncOp):
-                carried = CarriedValues.of(func, MemDescType)
-                for alloc in [inner for inner in func.walk() if isinstance(inner, LocalAllocOp)]:
-                    _keep(alloc, carried)
+        for func in ops_of(op, tt.FuncOp):
+            carried = CarriedValues.of(func, MemDescType)
+            for alloc in ops_of(func, LocalAllocOp):
+                _keep(alloc, carried)
 
 
 def _keep(alloc: LocalAllocOp, carried: CarriedValues) -> None:

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-lower-pair-products --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-lower-2cta-mma --split-input-file | filecheck %s
 
 // Two steps of 16 along K, of which only the first one may start anew; then the barriers of both CTAs.
 

@@ -1,4 +1,4 @@
-"""`tlx-barrier-lifecycle`: end the life of every mbarrier.
+"""`tlx-end-barrier-lifetimes`: end the life of every mbarrier.
 
 Stock Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
 is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated keeps its memory up
@@ -32,7 +32,6 @@ tt.return
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
@@ -45,19 +44,18 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 
-@dataclass(frozen=True)
-class BarrierLifecyclePass(ModulePass):
+class EndBarrierLifetimesPass(ModulePass):
     """End every initialised mbarrier on every exit that its allocation dominates."""
 
-    name = "tlx-barrier-lifecycle"
+    name = "tlx-end-barrier-lifetimes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""
-        for inner in list(op.walk()):
-            if isinstance(inner, LocalAllocOp) and _is_barrier_array(inner.result.type) and _needs_end(inner.result):
+        for inner in ops_of(op, LocalAllocOp):
+            if _is_barrier_array(inner.result.type) and _needs_end(inner.result):
                 for exit_ in exits_of(inner):
                     if _ends_kernel(exit_):
                         insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)

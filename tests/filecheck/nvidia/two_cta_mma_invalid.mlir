@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-lower-pair-products --split-input-file --verify-diagnostics
+// RUN: tlx-opt %s -p tlx-lower-2cta-mma --split-input-file --verify-diagnostics
 
 #s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #t = #ttng.tensor_memory_encoding<blockM = 64, blockN = 128, colStride = 1, twoCTAs = true>

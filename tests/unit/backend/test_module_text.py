@@ -6,7 +6,7 @@ import pytest
 from backend_kernels import ABORTING, VECTOR_ADD, tma_copy
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.backend.places import ModuleText, place_and_callers
+from tlx_xdsl.backend.module_text import ModuleText, location_and_callers
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.text.diagnostics import source_location
@@ -78,11 +78,11 @@ def test_the_function_and_the_module():
     ],
 )
 def test_forms_of_locations(location: str, place: str, callers: int):
-    found = place_and_callers(location)
+    found = location_and_callers(location)
     assert found is not None
     assert str(found[0]) == place
     assert len(found[1]) == callers
-    assert place_and_callers("unknown") is None
+    assert location_and_callers("unknown") is None
 
 
 def test_aliases_of_locations_are_followed_and_one_of_itself_ends():

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-donate-registers --split-input-file --verify-diagnostics | filecheck %s
+// RUN: tlx-opt %s -p tlx-rebalance-setmaxnreg --split-input-file --verify-diagnostics | filecheck %s
 
 // 3 * 128 threads have 168 registers each: the default task takes 152, and 2 * 176 are left.
 

@@ -1,4 +1,4 @@
-"""`tlx-inline-beside-tasks`: let stock Triton inline every function of a kernel with tasks, for Triton 3.8.
+"""`tlx-inline-calls-with-tasks`: let stock Triton inline every function of a kernel with tasks, for Triton 3.8.
 
 Its lowering of tasks looks for a note in each function, which no pass leaves in those that the default task calls.
 
@@ -14,28 +14,26 @@ tt.func private @f() attributes {noinline = false} { tt.return }
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.transforms.rewriting import ops_of
 
 _NOINLINE = "noinline"
 
 
-@dataclass(frozen=True)
-class InlineBesideTasksPass(ModulePass):
+class InlineCallsWithTasksPass(ModulePass):
     """Take the wish not to be inlined from the functions of a module with tasks."""
 
-    name = "tlx-inline-beside-tasks"
+    name = "tlx-inline-calls-with-tasks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Mark the functions in place; stock Triton's inliner does the rest."""
-        if not any(isinstance(inner, WarpSpecializeOp) for inner in op.walk()):
+        if not ops_of(op, WarpSpecializeOp):
             return
-        for func in op.ops:
-            if isinstance(func, tt.FuncOp) and _NOINLINE in func.attributes:
+        for func in ops_of(op, tt.FuncOp):
+            if _NOINLINE in func.attributes:
                 func.attributes[_NOINLINE] = BoolAttr.from_bool(False)

@@ -63,15 +63,15 @@ class ModuleText:
         return "\n".join(self.lines[statement.line : end])
 
     def with_line(self, line: str, before: Statement) -> str:
-        """Return the text with one more line in front of a statement."""
+        """Return the text with one more line before a statement."""
         return "\n".join([*self.lines[: before.line], line, *self.lines[before.line :], ""])
 
     def place_of(self, statement: Statement, source_name: str) -> tuple[SourceLocation, tuple[str, ...]]:
         """The place in the user's source, by the statement's `loc`, with its callers; else the place in the text."""
-        # The lines of an operation with regions go on behind them; its own location then stands where it ends.
+        # The lines of an operation with regions go on after them; its own location then stands where it ends.
         own = self.text_of(statement).splitlines()
         for line in own[:1] if own and own[0].rstrip().endswith("{") else own:
-            if (match := _LOC.search(line)) and (found := place_and_callers(self._expanded(match["inside"]))):
+            if (match := _LOC.search(line)) and (found := location_and_callers(self._expanded(match["inside"]))):
                 return found
         return SourceLocation(source_name, statement.line + 1, statement.column + 1), ()
 
@@ -86,7 +86,7 @@ class ModuleText:
             if "tt.func" in line and "private" not in line:
                 closing = _end_of_region(self.lines, number)
                 match = _LOC.search(self.lines[closing]) if closing is not None else None
-                found = place_and_callers(self._expanded(match["inside"])) if match else None
+                found = location_and_callers(self._expanded(match["inside"])) if match else None
                 return found[0] if found else SourceLocation(source_name, number + 1, line.index("tt.func") + 1)
         return None
 
@@ -101,7 +101,7 @@ class ModuleText:
         return inside
 
 
-def place_and_callers(location: str) -> tuple[SourceLocation, tuple[str, ...]] | None:
+def location_and_callers(location: str) -> tuple[SourceLocation, tuple[str, ...]] | None:
     """Read the text inside of a `loc(...)`.
 
     Returns the innermost place and one note for each call through which it was reached; None if no place is named.

@@ -1,4 +1,4 @@
-"""`tlx-lower-pair-products`: products of pairs of CTAs that each have tensors of their own, as PTX.
+"""`tlx-lower-2cta-mma`: products of pairs of CTAs that each have tensors of their own, as PTX.
 
 Stock Triton makes such products (`two_ctas`) of tensors that span both CTAs. Here the even CTA of a pair issues the
 instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 16 elements of K, and their completion
@@ -20,7 +20,7 @@ nvvm.inline_ptx "{ ... @p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from xdsl.context import Context
@@ -44,7 +44,7 @@ from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address, tensor_memory_address
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 TWO_CTAS = "ttng.two-ctas"
 """Module attribute: `.cta_group::2` for everything that stock Triton makes of tensor memory."""
@@ -58,33 +58,29 @@ _COMMIT = (
 )
 
 
-@dataclass(frozen=True)
-class LowerPairProductsPass(ModulePass):
+class LowerTwoCTAMMAPass(ModulePass):
     """Replace products of pairs of CTAs, and the commits of a kernel with such products, by PTX."""
 
-    name = "tlx-lower-pair-products"
+    name = "tlx-lower-2cta-mma"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle a module that has such products.
 
         Raises CompilationError for a product that is not known here.
         """
-        ops = list(op.walk())
-        pairs = [inner for inner in ops if isinstance(inner, ttng.TCGen5MMAOp) and inner.two_ctas is not None]
-        scaled = [inner for inner in ops if isinstance(inner, ttng.TCGen5MMAScaledOp) and inner.two_ctas is not None]
+        pairs = [inner for inner in ops_of(op, ttng.TCGen5MMAOp) if inner.two_ctas is not None]
+        scaled = [inner for inner in ops_of(op, ttng.TCGen5MMAScaledOp) if inner.two_ctas is not None]
         if module_integer(op, "ttg.num-ctas") != 1 or not (pairs or scaled):
             return
         if scaled:
             _refuse(scaled[0], "no scales")
-        for inner in ops:
-            if isinstance(inner, ttng.TMEMCopyOp):
-                _refuse(inner, "no copies to tensor memory beside it")
-        for product in pairs:
-            _lower(product)
-        for inner in ops:
-            if isinstance(inner, ttng.TCGen5CommitOp):
-                _commit(inner, inner.barrier, inner.pred)
-                Rewriter.erase_op(inner)
+        for inner in ops_of(op, ttng.TMEMCopyOp):
+            _refuse(inner, "no copies to tensor memory beside it")
+        for pair in pairs:
+            _lower(pair)
+        for inner in ops_of(op, ttng.TCGen5CommitOp):
+            _commit(inner, inner.barrier, inner.pred)
+            Rewriter.erase_op(inner)
         _unpair_types(op)
         op.attributes[TWO_CTAS] = BoolAttr.from_bool(True)
 

@@ -1,4 +1,4 @@
-"""`tlx-donate-registers`: see that every task gets the registers that it asks for.
+"""`tlx-rebalance-setmaxnreg`: see that every task gets the registers that it asks for.
 
 A multiprocessor has 65536 registers. A thread block starts with the same number for each of its threads
 (`ttg.maxnreg`, or what divides them up), and its warp groups of four warps then give some back or take some
@@ -37,6 +37,7 @@ from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, WARPS_PER_WARP_GROUP
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
 
 REGISTERS = 65536
@@ -47,29 +48,27 @@ STEP = 8
 GROUP_THREADS = WARPS_PER_WARP_GROUP * WARP_SIZE
 DEFAULT_REGISTERS = "tlx.default_registers"
 """What the default task asks for, on the operation."""
-_WISHES = (DEFAULT_REGISTERS, "tlx.exclusive", "tlx.mbarrier_try_wait_suspend_ns")
+_HINTS = (DEFAULT_REGISTERS, "tlx.exclusive", "tlx.mbarrier_try_wait_suspend_ns")
 
 
-@dataclass(frozen=True)
-class DonateRegistersPass(ModulePass):
+class RebalanceSetmaxnregPass(ModulePass):
     """Check what the tasks ask for, and put it as stock Triton reads it."""
 
-    name = "tlx-donate-registers"
+    name = "tlx-rebalance-setmaxnreg"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle the tasks of the module.
 
         Raises OverBudgetError, located at the tasks, where they ask for more registers than there are.
         """
-        for inner in op.walk():
-            if isinstance(inner, WarpSpecializeOp):
-                asked = inner.attributes.get(DEFAULT_REGISTERS)
-                if inner.requested_registers is not None or asked is not None:
-                    per_thread = module_integer(op, MAX_REGISTERS_PER_THREAD)
-                    wanted = asked.value.data if isinstance(asked, IntegerAttr) else None
-                    _donate(inner, _Budget.of(inner, num_warps(op), per_thread), wanted)
-                for wish in _WISHES:
-                    inner.attributes.pop(wish, None)
+        for inner in ops_of(op, WarpSpecializeOp):
+            asked = inner.attributes.get(DEFAULT_REGISTERS)
+            if inner.requested_registers is not None or asked is not None:
+                per_thread = module_integer(op, MAX_REGISTERS_PER_THREAD)
+                wanted = asked.value.data if isinstance(asked, IntegerAttr) else None
+                _rebalance(inner, _Budget.of(inner, num_warps(op), per_thread), wanted)
+            for hint in _HINTS:
+                inner.attributes.pop(hint, None)
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _warp_groups(num_warps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, groups))
 
 
-def _donate(op: WarpSpecializeOp, budget: _Budget, wanted: int | None) -> None:
+def _rebalance(op: WarpSpecializeOp, budget: _Budget, wanted: int | None) -> None:
     requested: list[int] | None = None
     if op.requested_registers is not None:
         requested = [int(number) for number in op.requested_registers.get_values()]

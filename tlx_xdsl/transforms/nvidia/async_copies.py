@@ -1,4 +1,4 @@
-"""`tlx-lower-narrow-copies`: asynchronous copies that no instruction can make become loads and stores.
+"""`tlx-legalize-async-copies`: asynchronous copies that no instruction can make become loads and stores.
 
 `cp.async` copies 4, 8 or 16 bytes (PTX ISA, "cp.async"). Elements of 8 and 16 bits go several at a time, if the
 pointers are contiguous and aligned for it and the mask is the same for all of them: which the compiler must know, as
@@ -20,7 +20,6 @@ ttg.local_store %v, %b : tensor<256xf16> -> !ttg.memdesc<256xf16, #shared, #smem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 from xdsl.context import Context
@@ -31,7 +30,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.axis_rules import AxisInfo
+from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.ttg.attrs import layout_of
@@ -47,11 +46,10 @@ LEAST_BITS = 32
 """What `cp.async` copies at least (PTX ISA, "cp.async": cp-size)."""
 
 
-@dataclass(frozen=True)
-class LowerNarrowCopiesPass(ModulePass):
+class LegalizeAsyncCopiesPass(ModulePass):
     """Replace asynchronous copies of less than 4 bytes a time by loads and stores."""
 
-    name = "tlx-lower-narrow-copies"
+    name = "tlx-legalize-async-copies"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every such copy of the module."""

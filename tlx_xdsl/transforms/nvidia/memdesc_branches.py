@@ -1,4 +1,4 @@
-"""`tlx-keep-buffer-branches`: keep stock Triton 3.6 and 3.7 from choosing between buffers by a select.
+"""`tlx-keep-memdesc-branches`: keep stock Triton 3.6 and 3.7 from choosing between buffers by a select.
 
 Their analysis of shared memory follows a buffer through branches and asserts at an `arith.select`, which MLIR makes of
 an `scf.if` that only chooses between values known before it. So each branch computes what it yields: the same bytes
@@ -28,8 +28,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import Float8E5M2Type, ModuleOp, f16, f32, f64, i8, i16, i32, i64
@@ -40,27 +38,25 @@ from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, insert_behind, retype
+from tlx_xdsl.transforms.rewriting import insert_adaptor, insert_before, ops_of, retype
 
 _INTEGERS: dict[int, Attribute] = {8: i8, 16: i16, 32: i32, 64: i64}
 _FLOATS: dict[Attribute, Attribute] = {i8: Float8E5M2Type(), i16: f16, i32: f32, i64: f64}
 
 
-@dataclass(frozen=True)
-class KeepBufferBranchesPass(ModulePass):
+class KeepMemDescBranchesPass(ModulePass):
     """Have the branches of an `scf.if` that chooses a buffer of shared memory compute what they yield."""
 
-    name = "tlx-keep-buffer-branches"
+    name = "tlx-keep-memdesc-branches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every `scf.if` of the module.
 
         Raises CompilationError where an `scf.if` chooses between parts of buffers, and does nothing else.
         """
-        for inner in list(op.walk()):
-            if isinstance(inner, scf.IfOp):
-                for result in inner.results:
-                    _keep(inner, result)
+        for inner in ops_of(op, scf.IfOp):
+            for result in inner.results:
+                _keep(inner, result)
 
 
 def _keep(op: scf.IfOp, result: OpResult) -> None:
@@ -83,8 +79,7 @@ def _keep(op: scf.IfOp, result: OpResult) -> None:
         view = MemDescReinterpretOp(operands=[end.operands[result.index]], result_types=[inside])
         end.operands[result.index] = insert_before(end, view).result
     retype(result, inside)
-    back = insert_behind(result, MemDescReinterpretOp(operands=[result], result_types=[type_]))
-    result.replace_uses_with_if(back.result, lambda use: use.operation is not back)
+    insert_adaptor(result, MemDescReinterpretOp(operands=[result], result_types=[type_]))
 
 
 def _other_type(type_: MemDescType) -> MemDescType | None:

@@ -1,4 +1,4 @@
-// RUN: tlx-opt %s -p tlx-barrier-lifecycle --split-input-file | filecheck %s
+// RUN: tlx-opt %s -p tlx-end-barrier-lifetimes --split-input-file | filecheck %s
 
 // A kernel's barriers keep their memory to its end; what was theirs is nobody's behind it.
 

@@ -1,0 +1,141 @@
+"""`tlx-lower-to-ptx`: PTX for single instructions that upstream Triton has no operation for, before layouts.
+
+The cycle counter, stochastic rounding and prefetches become `tt.elementwise_inline_asm`, fences and the prefetch of a
+descriptor `nvvm.inline_ptx`. Elements are rounded two (f16, bf16) or four (8-bit floats) at a time, which is how the
+instruction takes them (PTX ISA, "cvt", `.rs`); each pack is made of neighbours in a thread, in any layout.
+
+Before:
+```mlir
+%t = tlx.clock64
+tlx.fence gpu
+tlx.prefetch L2 %p : tensor<64x!tt.ptr<f32>>
+```
+After:
+```mlir
+%t = tt.elementwise_inline_asm "mov.u64 $0, %clock64;" {constraints = "=l", ..., pure = false} -> i64
+nvvm.inline_ptx "fence.acq_rel.gpu;"
+%0 = tt.elementwise_inline_asm "{ prefetch.global.L2 [$1]; mov.b32 $0, 0; }" {...} %p : ... -> tensor<64xi32>
+```
+"""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    ModuleOp,
+    TensorType,
+    UnrealizedConversionCastOp,
+    i32,
+    i64,
+)
+from xdsl.dialects.llvm import LLVMPointerType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
+
+from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects.arith import ExtUIOp
+from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.tlx.barriers import FenceScope
+from tlx_xdsl.dialects.tlx.copies import CacheLevel
+from tlx_xdsl.transforms.driver import walk_and_apply_patterns
+from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx, inline_ptx
+from tlx_xdsl.transforms.rewriting import insert_before
+
+
+class LowerClock(RewritePattern):
+    """Reads the cycle counter."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.Clock64Op, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        # nvvm.inline_ptx would take the percent sign for an operand (Triton 3.6 to 3.8).
+        rewriter.replace(op, elementwise_ptx("mov.u64 $0, %clock64;", "=l", 1, [], i64, pure=False))
+
+
+class LowerFence(RewritePattern):
+    """Writes a fence with its scope."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.FenceOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        rewriter.replace(op, inline_ptx(f"fence.acq_rel.{FenceScope(op.scope.value.data).keyword};"))
+
+
+_ROUNDED: dict[type[Attribute], str] = {
+    Float16Type: "f16x2",
+    BFloat16Type: "bf16x2",
+    Float8E4M3FNType: "e4m3x4",
+    Float8E5M2Type: "e5m2x4",
+}
+"""What the instruction calls a register of each type."""
+
+# A pack takes 32 random bits. Its first half rounds the low elements and its second half the high ones, so each half
+# comes from an element that it rounds. `prmt` picks the two upper bytes of both.
+_ROUND_2 = "{{ .reg .b32 r; prmt.b32 r, $3, $4, 0x7632; cvt.rs.satfinite.{type}.f32 $0, $2, $1, r; }}"
+_ROUND_4 = "{{ .reg .b32 r; prmt.b32 r, $5, $7, 0x7632; cvt.rs.satfinite.{type}.f32 $0, {{$4, $3, $2, $1}}, r; }}"
+
+
+class LowerStochRound(RewritePattern):
+    """Rounds packs of elements."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.StochRoundOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        type_ = _ROUNDED[type(op.result.type.element_type)]
+        pack = int(type_[-1])
+        code = (_ROUND_2 if pack == 2 else _ROUND_4).format(type=type_)
+        constraints = ",".join(["=r", *["f"] * pack, *["r"] * pack])
+        operands = [op.src, op.rand_bits]
+        rewriter.replace(op, elementwise_ptx(code, constraints, pack, operands, op.result.type, pure=True))
+
+
+class LowerPrefetch(RewritePattern):
+    """Prefetches what pointers point at."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.PrefetchOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        instruction = f"prefetch.global.{CacheLevel(op.level.value.data).keyword} [$1];"
+        operands, constraints = [op.src], "=r,l"
+        if op.mask is None:
+            code = f"{{ {instruction} mov.b32 $0, 0; }}"
+        else:
+            code = f"{{ .reg .pred p; setp.ne.b32 p, $2, 0; @p {instruction} mov.b32 $0, 0; }}"
+            # A predicate as an operand breaks where it is a constant.
+            operands.append(insert_before(op, ExtUIOp(op.mask, i32)).result)
+            constraints += ",r"
+        # The operation must have a result; it has no use.
+        rewriter.insert(elementwise_ptx(code, constraints, 1, operands, _like(op.src, i32), pure=False))
+        rewriter.erase(op)
+
+
+class LowerPrefetchTensormap(RewritePattern):
+    """Prefetches a tensor descriptor."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: tlx.PrefetchTensormapOp, rewriter: PatternRewriter) -> None:
+        """Rewrite `op`."""
+        address = rewriter.insert(UnrealizedConversionCastOp(operands=[op.desc], result_types=[[LLVMPointerType()]]))
+        rewriter.replace(op, inline_ptx("prefetch.tensormap [$0];", [address.results[0]]))
+
+
+def _like(value: SSAValue, element: Attribute) -> Attribute:
+    """`element`, or the tensor type of it that has the shape and the layout of `value`."""
+    tensor = as_tensor(value.type)
+    return element if tensor is None else TensorType(element, tensor.get_shape(), tensor.encoding)
+
+
+class LowerToPTXPass(ModulePass):
+    """Replace single instructions by their PTX."""
+
+    name = "tlx-lower-to-ptx"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite each such operation of the module."""
+        patterns = [LowerClock(), LowerFence(), LowerStochRound(), LowerPrefetch(), LowerPrefetchTensormap()]
+        walk_and_apply_patterns(op, patterns)

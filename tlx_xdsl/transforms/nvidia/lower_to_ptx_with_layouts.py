@@ -1,0 +1,63 @@
+"""`tlx-lower-to-ptx-with-layouts`: PTX for single operations whose layouts are known.
+
+One file has the patterns of one topic. Operations are lowered in program order: where the threads of a region have just
+waited for each other, the next operation needs no further barrier.
+
+Before:
+```mlir
+tlx.arrive_per_thread %bar : !ttg.memdesc<1xi64, ...>
+```
+After (`%mbar` is the address of `%bar`):
+```mlir
+nvvm.inline_ptx "mbarrier.arrive.shared::cta.b64 _, [$0];" ro(%mbar : i32)
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import RewritePattern
+
+from tlx_xdsl.transforms.driver import walk_and_apply_patterns
+from tlx_xdsl.transforms.nvidia import (
+    bulk_copies,
+    cluster_launch_control,
+    device_descriptors,
+    multicast_loads,
+    thread_arrivals,
+    votes,
+)
+
+
+@dataclass(frozen=True)
+class LowerToPTXWithLayoutsPass(ModulePass):
+    """Replace operations whose layouts count by their PTX."""
+
+    name = "tlx-lower-to-ptx-with-layouts"
+
+    native: bool = False
+    """Keep the operations for cluster launch control that Triton has from 3.8 on."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite each such operation of the module.
+
+        Raises CompilationError as the patterns do.
+        """
+        topics = self._patterns(op)
+        # An older name of this pass is that of one topic.
+        chosen = topics.get(self.name) or [pattern for topic in topics.values() for pattern in topic]
+        walk_and_apply_patterns(op, chosen)
+
+    def _patterns(self, module: ModuleOp) -> dict[str, list[RewritePattern]]:
+        return {
+            "tlx-lower-device-descriptors": [device_descriptors.LowerDeviceDescriptor()],
+            "tlx-lower-bulk-copies": bulk_copies.patterns(module),
+            "tlx-lower-thread-arrivals": [thread_arrivals.LowerThreadArrival()],
+            "tlx-lower-clc": cluster_launch_control.patterns(native=self.native),
+            "tlx-lower-votes": [votes.LowerVote()],
+            "tlx-lower-multicast-loads": [multicast_loads.LowerMulticastLoad()],
+        }
