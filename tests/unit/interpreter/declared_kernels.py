@@ -10,8 +10,16 @@ import numpy as np
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tests.unit.interpreter import test_atomics, test_bulk, test_clc, test_device_descriptors, test_tensormaps
-from tests.unit.interpreter.small_texts import pointers, pointers2, run
+from tests.unit.interpreter import (
+    test_atomics,
+    test_bulk,
+    test_clc,
+    test_cluster,
+    test_device_descriptors,
+    test_tensormaps,
+    test_votes,
+)
+from tests.unit.interpreter.small_texts import pointers, run
 from tests.unit.interpreter.test_tensor_memory import REDUCE
 from tests.unit.transforms.nvidia import test_lowered_instructions
 from tlx_xdsl.runtime.interpret import interpret, interpret_text
@@ -96,7 +104,7 @@ KERNELS: dict[str, Callable[[str], None]] = {
 
 def _text(arguments: str, body: str, *values: Any, **options: Any) -> Callable[[], None]:
     """What runs a text; arrays are copied, so that it can run again."""
-    return lambda: run(arguments, body, [np.array(value) for value in values], **options)
+    return lambda: run(arguments, body, [value.copy() if isinstance(value, np.ndarray) else value for value in values], **options)
 
 
 BAR, TILE = "!ttg.memdesc<1xi64, #s, #smem, mutable>", "!ttg.memdesc<64xf32, #s, #smem, mutable>"
@@ -111,9 +119,27 @@ SCATTERED = (
     %o = ttg.local_atomic_scatter_rmw fadd, %buf[%i], %v {{axis = 0 : i32}} : ({TILE}, {FLOATS}, {INTS}) -> {FLOATS}
     ttg.local_barrier
     gpu.barrier
+    tlx.assert_same_layout_expected %v {{expected = #b}} : {FLOATS}
     %r = ttg.local_gather %buf[%i] {{axis = 0 : i32}} : {TILE}, {INTS} -> {FLOATS}
     tt.store %ys, %r : tensor<64x!tt.ptr<f32>, #b>"""
 )  # fmt: skip
+ROWS, TMA_TILE = "!tt.tensordesc<1x32xf32, #tma>", "!ttg.memdesc<32x32xf32, #tma, #smem, mutable>"
+BLOCK = "!tt.tensordesc<32x32xf32, #tma>"
+BY_TMA = f"""
+    %zero = arith.constant 0 : i32
+    %true = arith.constant true
+    %rows = tt.make_range {{end = 32 : i32, start = 0 : i32}} : {INTS.replace("64", "32")}
+    %buf = ttg.local_alloc : () -> {TMA_TILE}
+    %bar = ttg.local_alloc : () -> {BAR}
+    ttng.init_barrier %bar, 1 : {BAR}
+    ttng.barrier_expect %bar, 4096, %true : {BAR}
+    ttng.async_tma_gather %x[%rows, %zero] %buf, %bar, %true
+      : {ROWS}, {INTS.replace("64", "32")}, i32, {BAR}, {TMA_TILE}, i1
+    ttng.wait_barrier %bar, %zero : {BAR}
+    ttng.async_tma_scatter %y[%rows, %zero] %buf : {ROWS}, {INTS.replace("64", "32")}, i32, {TMA_TILE}
+    ttng.async_tma_store_wait {{pendings = 0 : i32}}
+    ttng.async_tma_reduce add, %z[%zero, %zero] %buf : {BLOCK}, {TMA_TILE}
+    ttng.async_tma_store_wait {{pendings = 0 : i32}}"""
 COPIED = pointers("x", "f32", 64, "xs") + f"""
     %zero = arith.constant 0 : i32
     %one = arith.constant 1 : i32
@@ -127,7 +153,6 @@ COPIED = pointers("x", "f32", 64, "xs") + f"""
     ttng.inval_barrier %bar : {BAR}
     ttg.local_dealloc %buf : {TILE}"""  # fmt: skip
 THREADS = """
-    %yes = nvvm.elect.sync -> i1
     nvvm.setmaxregister decrease 24
     nvvm.griddepcontrol wait
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
@@ -157,6 +182,8 @@ THREADS = """
       ttg.warp_return
     } : () -> ()"""
 CLUSTER = """
+module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:100"} {
+  tt.func public @kernel() {
     ttng.fence_mbarrier_init_release_cluster
     nvvm.fence.mbarrier.init
     ttng.cluster_barrier {relaxed = true}
@@ -169,18 +196,49 @@ CLUSTER = """
     nvvm.cluster.wait
     nvvm.cluster.arrive
     nvvm.cluster.wait
-    %a = ttng.clc_try_cancel_sync : tensor<2xi64, #b>
-    %last = ttng.clc_is_canceled %a : tensor<2xi64, #b> -> i1"""
+    %a = ttng.clc_try_cancel_sync : tensor<2xi64>
+    tt.return
+  }
+}
+"""
+
+HALVES = "!ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>, #smem>"
+MMA = "tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>"
+TMEM = "!ttg.memdesc<64x64xf32, #ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1>, #ttng.tensor_memory, mutable>"
+SYNCHRONOUS = f"""
+    %true = arith.constant true
+    %false = arith.constant false
+    %one = arith.constant dense<1.0> : tensor<64x64xf16, #b2>
+    %zero = arith.constant dense<0.0> : {MMA}
+    %a = ttg.local_alloc %one : (tensor<64x64xf16, #b2>) -> {HALVES}
+    ttng.fence_async_shared {{bCluster = false}}
+    %w = ttng.warp_group_dot %a, %a, %zero {{inputPrecision = 0 : i32}} : {HALVES} * {HALVES} -> {MMA}
+    %d = ttng.tmem_alloc : () -> {TMEM}
+    ttng.tc_gen5_mma %a, %a, %d, %false, %true : {HALVES}, {HALVES}, {TMEM}
+    ttng.tc_gen5_mma %a, %a, %d, %true, %true : {HALVES}, {HALVES}, {TMEM}"""
 
 _rows = np.arange(64, dtype=np.float32)
+_matrix = np.ones((40, 32), np.float32)
 
 TEXTS: dict[str, Callable[[], None]] = {
     "gather and scatter": _text(
         "%x: !tt.ptr<f32>, %at: !tt.ptr<i32>, %y: !tt.ptr<f32>", SCATTERED, _rows, np.arange(64, dtype=np.int32), _rows
     ),
+    "gather by TMA": _text(
+        f"%x: {ROWS}, %y: {ROWS}, %z: {BLOCK}", BY_TMA,
+        *(tlx_xdsl.TensorDescriptor.from_tensor(_matrix, [rows, 32]) for rows in (1, 1, 32)),
+    ),
+    "stores that arrive": lambda: interpret_text(
+        test_cluster.ST_ASYNC.format(ctas="", size=512, wait=test_cluster.WAIT), 1, [np.zeros(128, np.int32)], jobs=1
+    ),
+    "votes": lambda: interpret_text(
+        test_votes.VOTE.format(layout=test_votes.BLOCKED.format(each=1, warps=4), warps=4), 1,
+        [np.zeros(64, np.int32), np.zeros(64, np.int32)], jobs=1,
+    ),
     "copies that arrive": _text("%x: !tt.ptr<f32>", COPIED, _rows),
+    "products that are waited for": _text("", SYNCHRONOUS),
     "threads": _text("%n: i32", THREADS, 9),
-    "cluster": _text("", CLUSTER, grid=(2,), cluster=(2, 1, 1)),
+    "cluster": lambda: interpret_text(CLUSTER, 2, [], cluster=(2, 1, 1), jobs=1),
     "tensor maps": _text(
         test_tensormaps.POINTERS, test_tensormaps.CREATE + test_tensormaps.FENCE + test_tensormaps.LOAD,
         np.ones((12, 64), np.float32), np.ones((8, 32), np.float32),
@@ -191,4 +249,3 @@ TEXTS: dict[str, Callable[[], None]] = {
     ),
 }  # fmt: skip
 """Kernels as texts, for what passes and stock write."""
-assert pointers2 is not None

@@ -106,13 +106,8 @@ def declared(op: Operation) -> Declaration:
             if flag is Kind.ALLOC:
                 continue
             is_data = flag in DATA
-            for name in names_of(op)[access.value]:
-                items.add(
-                    Item(
-                        name, flag, access.space, access.proxy if is_data else None,
-                        access.completes_on if is_data else None, access.cluster, is_data,
-                    )
-                )  # fmt: skip
+            proxy, end = (access.proxy, access.completes_on) if is_data else (None, None)
+            items.add(Item(access.operand, flag, access.space, proxy, end, access.cluster, is_data))
     return Declaration(frozenset(items), sync)
 
 
@@ -156,7 +151,8 @@ class Frame:
     """Whether it has started something asynchronous."""
     waits: set[Queue] = field(default_factory=set)
     """What the operation itself waits for."""
-    barriers: dict[View, bool] = field(default_factory=dict)
+    barriers: dict[View, Mbarrier | None] = field(default_factory=dict)
+    """The mbarriers that were where it writes, before it did."""
     results: tuple[Any, ...] = ()
 
 
@@ -315,7 +311,7 @@ class Recorder:
                 proxy = Proxy.TENSOR_CORE
             self._frames[-1].proxies[queue] = proxy
         frame = self._frames[-1]
-        frame.barriers[view] = view.address in view.memory.barriers
+        frame.barriers[view] = view.memory.barriers.get(view.address)
         self.touch(kind, view, proxy=proxy, is_moved=False)
 
     def order(self, sync: Sync) -> None:
@@ -347,9 +343,10 @@ class Recorder:
             if frame.issues and isinstance(touch.at, int):
                 # Whether the asynchronous operation will reach its addresses is looked at when it is issued.
                 continue
-            if touch.kind is Kind.WRITE and not touch.is_moved and frame.barriers[touch.at]:
-                ended = touch.at.address not in touch.at.memory.barriers
-                touch = replace(touch, kind=Kind.FREE) if ended else touch
+            if touch.kind is Kind.WRITE and touch.at in frame.barriers:
+                before, now = frame.barriers[touch.at], touch.at.memory.barriers.get(touch.at.address)
+                if now is not before:
+                    touch = replace(touch, kind=Kind.FREE if now is None else Kind.INIT)
             made.items.update(self._items(frame, touch))
 
     def _finish_transfer(self, frame: Frame, transfer: Transfer) -> None:
