@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
@@ -22,14 +23,7 @@ from tlx_xdsl.addresses.model import (
     TensorBounds,
 )
 from tlx_xdsl.addresses.regularity import Alignments, dimensions_of, lane_range, run_of_block
-from tlx_xdsl.addresses.values import (
-    NO_CONDITIONS,
-    Conditions,
-    Descriptor,
-    Integer,
-    Pointer,
-    State,
-)
+from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Descriptor, Integer, Pointer, State
 from tlx_xdsl.addresses.walk import Visit
 from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
@@ -55,57 +49,43 @@ class _Touched:
     tensor: TensorBounds | None = None
 
 
-Reader = Callable[[Arithmetic, Any, Sequence[State]], _Touched]
+States: TypeAlias = Mapping[SSAValue, State]
+Reader = Callable[[Arithmetic, Any, States], _Touched]
 
 
-def _pointers(
-    known: Arithmetic, op: Operation, states: Sequence[State], value: SSAValue, mask: SSAValue | None
-) -> _Touched:
+def _unknown(reason: str, shape: Ints = (), element_size: int = 1) -> _Touched:
+    return _Touched(None, Form({}), shape, element_size, NO_CONDITIONS, reason)
+
+
+def _pointers(known: Arithmetic, op: Operation, states: States, value: SSAValue, mask: SSAValue | None) -> _Touched:
     """The block of a tensor of pointers, or of one pointer, under a mask."""
-    held = dict(zip(op.operands, states, strict=True))
-    pointer = held[value]
+    pointer = states[value]
     assert isinstance(pointer, Pointer)
     touched = _Touched(
         pointer.base, pointer.offset, shape_of(value), pointee_bytes(value), pointer.conditions, pointer.reason
     )
     if mask is None:
         return touched
-    state = held[mask]
+    state = states[mask]
     if not isinstance(state, Integer):
-        return _with_guards(touched, (), exact=False)
+        return replace(touched, masked=True, guards_exact=False)
     if state.exact and state.form.number == 1:
         return touched
-    if state.guards:
-        touched = _rests_on(touched, state.conditions)
-    return _with_guards(touched, state.guards, exact=state.guards_exact)
-
-
-def _with_guards(touched: _Touched, guards: tuple[Guard, ...], *, exact: bool) -> _Touched:
-    return _Touched(
-        touched.base, touched.offset, touched.shape, touched.element_size, touched.conditions, touched.reason, True,
-        touched.guards + guards, touched.guards_exact and exact, touched.tensor,
-    )  # fmt: skip
-
-
-def _rests_on(touched: _Touched, conditions: Conditions) -> _Touched:
-    return _Touched(
-        touched.base, touched.offset, touched.shape, touched.element_size, touched.conditions.join(conditions),
-        touched.reason, touched.masked, touched.guards, touched.guards_exact, touched.tensor,
-    )  # fmt: skip
+    conditions = touched.conditions.join(state.conditions) if state.guards else touched.conditions
+    return replace(touched, masked=True, guards=state.guards, guards_exact=state.guards_exact, conditions=conditions)
 
 
 def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: Ints | None = None) -> _Touched:
     """The block of a descriptor at `corner`; what lies outside of its tensor is left out."""
     if not isinstance(descriptor, Descriptor):
-        return _Touched(None, Form({}), shape or (), 1, NO_CONDITIONS, "the descriptor is not known")
+        return _unknown("the descriptor is not known", shape or ())
     shape = shape or descriptor.block
     size, conditions = descriptor.element_size, descriptor.conditions
     firsts: list[Form] = []
     for place in corner:
         exact = known.whole(place) if isinstance(place, Integer) else None
         if exact is None:
-            reason = descriptor.reason or "a coordinate may wrap around"
-            return _Touched(None, Form({}), shape, size, NO_CONDITIONS, reason)
+            return _unknown(descriptor.reason or "a coordinate may wrap around", shape, size)
         firsts.append(exact.form)
         conditions = conditions.join(exact.conditions)
     offset = descriptor.offset
@@ -120,52 +100,43 @@ def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: 
     )
 
 
-def _through_descriptor(known: Arithmetic, op: Any, states: Sequence[State]) -> _Touched:
-    held = dict(zip(op.operands, states, strict=True))
+def _through_descriptor(known: Arithmetic, op: Any, states: States) -> _Touched:
     corner = op.indices if hasattr(op, "indices") else op.coord
-    return _predicated(_tile(known, held[op.desc], [held[value] for value in corner]), op, held)
+    return _predicated(_tile(known, states[op.desc], [states[value] for value in corner]), op, states)
 
 
-def _predicated(touched: _Touched, op: Any, held: dict[SSAValue, State]) -> _Touched:
+def _predicated(touched: _Touched, op: Any, states: States) -> _Touched:
     """Without anything where the predicate of the operation does not hold."""
-    predicate = held[op.pred] if hasattr(op, "pred") else None
+    predicate = states[op.pred] if hasattr(op, "pred") else None
     if predicate is None or (isinstance(predicate, Integer) and predicate.form.number == 1):
         return touched
-    return _with_guards(touched, (), exact=False)
+    return replace(touched, masked=True, guards_exact=False)
 
 
-def _rows(known: Arithmetic, op: Any, states: Sequence[State]) -> _Touched:
+def _rows(known: Arithmetic, op: Any, states: States) -> _Touched:
     """Rows of a matrix, from a column on: a gather or a scatter."""
-    held = dict(zip(op.operands, states, strict=True))
-    descriptor, rows, column = held[op.desc], held[op.x_offsets], held[op.y_offset]
+    descriptor, rows, column = states[op.desc], states[op.x_offsets], states[op.y_offset]
     if not isinstance(descriptor, Descriptor) or not isinstance(rows, Integer) or not isinstance(column, Integer):
-        return _Touched(None, Form({}), (), 1, NO_CONDITIONS, "the descriptor is not known")
+        return _unknown("the descriptor is not known")
     shape = (*shape_of(op.x_offsets), descriptor.block[-1])
     touched = _tile(known, descriptor, [rows, column], (1, shape[1]))
     # The row is a position of its own already: that of the tensor of rows.
-    return _predicated(
-        _Touched(
-            touched.base, touched.offset, shape, touched.element_size, touched.conditions, touched.reason, True,
-            touched.guards, touched.guards_exact,
-        ),
-        op, held,
-    )  # fmt: skip
+    return _predicated(replace(touched, shape=shape, masked=True, tensor=None), op, states)
 
 
-def _bulk(known: Arithmetic, op: Any, states: Sequence[State], value: SSAValue) -> _Touched:
+def _bulk(known: Arithmetic, op: Any, states: States, value: SSAValue) -> _Touched:
     """So many bytes in a row."""
-    held = dict(zip(op.operands, states, strict=True))
-    pointer, size = held[value], held[op.size]
+    pointer, size = states[value], states[op.size]
     assert isinstance(pointer, Pointer)
     count = size.form.number if isinstance(size, Integer) else None
     if count is None:
-        return _Touched(None, Form({}), (), 1, NO_CONDITIONS, pointer.reason or "the number of bytes is not a constant")
+        return _unknown(pointer.reason or "the number of bytes is not a constant")
     offset = pointer.offset + (Form.of(Lane(0, count)) if count > 1 else 0)
     return _Touched(pointer.base, offset, (count,), 1, pointer.conditions, pointer.reason)
 
 
-def _loads(known: Arithmetic, op: Any, states: Sequence[State]) -> _Touched:
-    return _pointers(known, op, states, op.ptr, op.mask if hasattr(op, "mask") else None)
+def _loads(known: Arithmetic, op: Any, states: States) -> _Touched:
+    return _pointers(known, op, states, op.ptr, getattr(op, "mask", None))
 
 
 READERS: dict[type[Operation], tuple[AccessKind, Reader]] = {
@@ -204,7 +175,7 @@ def access_of(
 ) -> Access:
     """What is claimed about an access."""
     kind, read = READERS[type(visit.op)]
-    touched = read(known, visit.op, visit.operands)
+    touched = read(known, visit.op, dict(zip(visit.op.operands, visit.operands, strict=True)))
     reason = touched.reason
     if touched.base is None:
         reason = reason or "the pointer is not one of the kernel's arguments"
@@ -221,9 +192,6 @@ def access_of(
         classification, strides = classify(offset)
     dimensions = dimensions_of(offset, touched.shape, touched.element_size, aligned.of(touched.base), aligned)
     run = run_of_block(dimensions, touched.element_size)
-    total = 1
-    for extent in touched.shape:
-        total *= extent
     return Access(
         op=visit.op,
         kind=kind,
@@ -243,25 +211,25 @@ def access_of(
         guards=touched.guards,
         guards_exact=touched.guards_exact,
         conditional=visit.conditional,
-        conditions=() if reason is not None else _told(known, touched.conditions),
+        conditions=() if reason is not None else _reported(known, touched.conditions),
         tensor=touched.tensor if reason is None else None,
         block_size=run,
         is_coalesced=offset is not None
-        and max((dimension.contiguity for dimension in dimensions), default=1) >= min(WARP, total),
+        and max((dimension.contiguity for dimension in dimensions), default=1) >= min(WARP, prod(touched.shape)),
         reason=reason,
     )
 
 
-def _told(known: Arithmetic, conditions: Conditions) -> tuple[Condition, ...]:
+def _reported(known: Arithmetic, conditions: Conditions) -> tuple[Condition, ...]:
     """The conditions, without bounds that always hold."""
-    told: list[Condition] = []
+    reported: list[Condition] = []
     for form, interval in conditions.bounds.items():
         reach = known.bounds.of_form(form)
         low = interval.low if interval.low > reach.low else None
         high = interval.high if interval.high < reach.high else None
         if low is not None or high is not None:
-            told.append(Condition(form, low, high))
-    return tuple(told)
+            reported.append(Condition(form, low, high))
+    return tuple(reported)
 
 
 def _loop_term(known: Arithmetic, loop: Loop, offset: Form | None) -> LoopTerm:

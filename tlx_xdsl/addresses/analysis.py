@@ -8,13 +8,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.accesses import READERS, access_of
+from tlx_xdsl.addresses.atoms import ANYTHING
 from tlx_xdsl.addresses.bounds import Bounds, learn
 from tlx_xdsl.addresses.forms import Argument, Atom, Extent, Form
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
 from tlx_xdsl.addresses.regularity import Alignments
-from tlx_xdsl.addresses.values import ANYTHING, Descriptor, Other, Pointer, State
+from tlx_xdsl.addresses.values import Descriptor, Other, Pointer, State
 from tlx_xdsl.addresses.walk import Walk
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt

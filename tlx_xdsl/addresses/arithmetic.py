@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
+from typing import Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
+from tlx_xdsl.addresses.atoms import ANYTHING, NOTHING, Causes
 from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.exhaustion import is_always_within
 from tlx_xdsl.addresses.forms import (
     ONE,
     Argument,
@@ -26,22 +28,23 @@ from tlx_xdsl.addresses.forms import (
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.simplify import Simplifier
 from tlx_xdsl.addresses.values import (
-    ANYTHING,
     NO_CONDITIONS,
-    Causes,
     Conditions,
-    Descriptor,
     Integer,
     Other,
     Pointer,
     State,
 )
+from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer, shape_of
 
 MOST_TERMS = 48
 """Products of a form above which it is given up, so that the time per operation has a bound."""
 MOST_CALLS = 12
 """Calls inside of each other above which a form is given up."""
+MOST_TRIALS = 1 << 14
+"""Combinations of values of the atoms of a form that are tried: as much time as a few operations take."""
+LARGEST = 1 << 62
 
 
 def name_of(value: SSAValue) -> str:
@@ -97,9 +100,7 @@ class Arithmetic:
         """A number that only depends on `causes`."""
         bits = bits_of(value)
         assert bits is not None
-        if not shape_of(value):
-            causes = replace(causes, on_lanes=False)
-        atom = Unknown(value, name_of(value), causes.on_pid, causes.on_memory, causes.on_lanes, bits)
+        atom = Unknown(value, name_of(value), causes if shape_of(value) else causes & ~Causes.LANES, bits)
         if interval is not None:
             self.bounds.known[atom] = interval.meet(Interval.signed(bits))
         return self.atom(atom, bits)
@@ -160,7 +161,7 @@ class Arithmetic:
         if not any(isinstance(atom, Argument | Extent | NumPrograms) for atom in form.all_atoms):
             if self.bounds.facts.grid is not None:
                 # Nothing about the launch is left to be learned.
-                return NO_CONDITIONS if is_always_within(form, interval, self.bounds) else None
+                return NO_CONDITIONS if _is_always_within(form, interval, self.bounds) else None
             # Launches have a program 0 and a program 1, and all positions: what fails there always fails.
             if not _FirstPrograms(self.bounds).of_form(form).within(interval):
                 return None
@@ -204,33 +205,48 @@ def _mixes(product: frozenset[tuple[Atom, int]]) -> bool:
     return product != ONE and len({type(atom) for atom, _ in product}) > 1
 
 
+def _is_always_within(form: Form, interval: Interval, bounds: Bounds) -> bool:
+    """Whether `form` is in `interval` for each combination of the values of its atoms; False where they are many."""
+    atoms = [atom for atom in form.all_atoms if not isinstance(atom, Call)]
+    ranges = [bounds.of(atom) for atom in atoms]
+    if prod(max(0, each.high - each.low) + 1 for each in ranges) > MOST_TRIALS:
+        return False
+    if any(max(abs(each.low), abs(each.high)) > LARGEST for each in [bounds.of_form(form), *ranges]):
+        # Numbers of 64 bits would wrap around.
+        return False
+    trials = np.meshgrid(*(np.arange(each.low, each.high + 1, dtype=np.int64) for each in ranges), sparse=True)
+    values: dict[Atom, Any] = dict(zip(atoms, trials, strict=True))
+    numbers = np.asarray(form.evaluate(values.__getitem__, apply))
+    return bool((numbers >= interval.low).all() and (numbers <= interval.high).all())
+
+
 def causes_of_form(form: Form) -> Causes:
     """What the value of a form may depend on."""
-    total = Causes()
+    total = NOTHING
     for atom in form.all_atoms:
         match atom:
             case Pid():
-                total = total.join(Causes(on_pid=True))
+                total |= Causes.PID
             case Lane():
-                total = total.join(Causes(on_lanes=True))
+                total |= Causes.LANES
             case Unknown():
-                total = total.join(Causes(atom.on_pid, atom.on_memory, atom.on_lanes))
-            case Call() | Argument() | Extent() | NumPrograms() | Counter():
+                total |= atom.causes
+            case _:
                 pass
     return total
 
 
 def causes_of(states: Iterable[State]) -> Causes:
     """What values may depend on."""
-    total = Causes()
+    total = NOTHING
     for state in states:
         match state:
             case Integer(form):
-                total = total.join(causes_of_form(form))
+                total |= causes_of_form(form)
             case Other(causes):
-                total = total.join(causes)
-            case Pointer(base, offset):
-                total = total.join(ANYTHING if base is None else causes_of_form(offset))
-            case Descriptor():
-                total = total.join(ANYTHING)
+                total |= causes
+            case Pointer(base, offset) if base is not None:
+                total |= causes_of_form(offset)
+            case _:
+                total |= ANYTHING
     return total

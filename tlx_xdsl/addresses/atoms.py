@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Flag, auto
 
 from xdsl.ir import Operation, SSAValue
 
@@ -85,18 +86,27 @@ class Counter:
         return self.name
 
 
+class Causes(Flag):
+    """What a value may depend on."""
+
+    PID = auto()
+    """It may differ between programs by their ids."""
+    MEMORY = auto()
+    """What memory holds, so that nothing is known of it."""
+    LANES = auto()
+    """It may differ between the elements of a tensor."""
+
+
+NOTHING, ANYTHING = Causes(0), ~Causes(0)
+
+
 @dataclass(frozen=True)
 class Unknown:
     """The value of an operation of which no expression is known; in a loop, that of the current iteration."""
 
     value: SSAValue
     name: str
-    on_pid: bool
-    """Whether it may differ between programs by their ids."""
-    on_memory: bool
-    """Whether it may depend on what memory holds, so that nothing is known of it."""
-    on_lanes: bool
-    """Whether it may differ between the elements of a tensor."""
+    causes: Causes
     bits: int = 64
     through: tuple[SSAValue, ...] = ()
     """The tensors into which operations on shapes have put it, one after the other: a position means another element

@@ -23,7 +23,6 @@ from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
 
 MOST_PROGRAMS = ((1 << 31) - 1, 65535, 65535)
 """The largest grid along each axis (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
-COMPARISONS = {"less", "equal"}
 
 
 class Bounds:
@@ -90,31 +89,29 @@ class Bounds:
 
 def learn(bounds: Bounds, promise: Guard) -> None:
     """Tighten the ranges of the atoms that a promise is linear in."""
-    # left - right <= most, or >= least
     difference = promise.left - promise.right
-    most = {"<": -1, "<=": 0, "==": 0}.get(promise.predicate)
-    least = {">": 1, ">=": 0, "==": 0}.get(promise.predicate)
-    for product, number in difference:
-        if len(product) != 1:
-            continue
-        ((atom, power),) = product
-        rest = difference - Form.of(atom, number)
-        if power != 1 or rest.depends_on(atom):
-            continue
-        others = bounds.of_form(rest)
-        known = bounds.of(atom)
-        low, high = known.low, known.high
-        # number * atom <= most - rest
-        if most is not None and number > 0:
-            high = min(high, (most - others.low) // number)
-        if most is not None and number < 0:
-            low = max(low, -((most - others.low) // -number))
-        if least is not None and number > 0:
-            low = max(low, -(-(least - others.high) // number))
-        if least is not None and number < 0:
-            high = min(high, (others.high - least) // -number)
-        if low <= high:
-            bounds.tighten(atom, Interval(low, high))
+    # Each of these is at most 0.
+    forms = {
+        "<": [difference + 1],
+        "<=": [difference],
+        "==": [difference, -difference],
+        ">=": [-difference],
+        ">": [1 - difference],
+    }
+    for form in forms.get(promise.predicate, ()):
+        for product, number in form:
+            if len(product) != 1:
+                continue
+            ((atom, power),) = product
+            rest = form - Form.of(atom, number)
+            if power != 1 or rest.depends_on(atom):
+                continue
+            # number * atom <= most
+            most, known = -bounds.of_form(rest).low, bounds.of(atom)
+            high = most // number if number > 0 else known.high
+            low = -(most // -number) if number < 0 else known.low
+            if (reach := known.meet(Interval(low, high))).low <= reach.high:
+                bounds.tighten(atom, reach)
 
 
 def range_of_call(function: str, ranges: list[Interval]) -> Interval:
@@ -122,8 +119,9 @@ def range_of_call(function: str, ranges: list[Interval]) -> Interval:
     left, right = ranges
     match function:
         case "floordiv" | "truncdiv" if right.low > 0:
-            divide = _floor if function == "floordiv" else _truncate
-            corners = [divide(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
+            down = function == "floordiv"
+            pairs = [(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
+            corners = [a // b if down or a >= 0 else -(-a // b) for a, b in pairs]
             return Interval(min(corners), max(corners))
         case "mod" if right.low > 0:
             return Interval(0, min(right.high - 1, left.high) if left.low >= 0 else right.high - 1)
@@ -145,11 +143,3 @@ def range_of_call(function: str, ranges: list[Interval]) -> Interval:
             # Quotients of 64-bit numbers stay in 64 bits, where a divisor is not 0.
             bound = 1 << max(number.bit_length() for side in ranges for number in (side.low, side.high))
             return Interval(-bound, bound)
-
-
-def _floor(a: int, b: int) -> int:
-    return a // b
-
-
-def _truncate(a: int, b: int) -> int:
-    return a // b if a >= 0 else -(-a // b)

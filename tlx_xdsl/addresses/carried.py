@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.addresses.arithmetic import causes_of, causes_of_form
+from tlx_xdsl.addresses.atoms import ANYTHING, Causes
 from tlx_xdsl.addresses.forms import Atom, Counter, Form, Unknown
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.values import (
-    ANYTHING,
-    Causes,
     Conditions,
     Integer,
     Pointer,
@@ -58,7 +57,7 @@ class Carried:
         self._loop = loop
         self._targets = list(targets)
         for target in targets:
-            state = walk.known.state_of_unknown(target, Causes(on_lanes=True))
+            state = walk.known.state_of_unknown(target, Causes.LANES)
             match state:
                 case Integer(form):
                     (atom,) = form.atoms
@@ -116,8 +115,8 @@ class Carried:
         for _ in firsts:
             before = list(found)
             for number, (plain, used) in enumerate(parts):
-                for other in (Causes(), *(before[index] for index in used)):
-                    found[number] = found[number].join(plain).join(other)
+                for other in (plain, *(before[index] for index in used)):
+                    found[number] |= other
             if before == found:
                 break
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tlx_xdsl.addresses.arithmetic import causes_of_form
+from tlx_xdsl.addresses.atoms import Causes
 from tlx_xdsl.addresses.forms import Call, Counter, Form, Lane, Pid, Unknown
 from tlx_xdsl.addresses.model import Classification
 from tlx_xdsl.analysis.integers.functions import PIECEWISE
@@ -9,7 +11,7 @@ from tlx_xdsl.analysis.integers.functions import PIECEWISE
 
 def first_unknown(form: Form) -> str | None:
     """Why nothing can be claimed about an offset; None where something can."""
-    names = sorted(atom.name for atom in form.all_atoms if isinstance(atom, Unknown) and atom.on_memory)
+    names = sorted(atom.name for atom in form.all_atoms if isinstance(atom, Unknown) and Causes.MEMORY in atom.causes)
     return f"it depends on '{names[0]}', which comes from memory or is not known" if names else None
 
 
@@ -17,7 +19,7 @@ def classify(form: Form) -> tuple[Classification, dict[int, Form]]:
     """The class of an offset of which everything is known, and the strides along the axes of the grid."""
     atoms = form.all_atoms
     axes = sorted(atom.axis for atom in atoms if isinstance(atom, Pid))
-    if any(isinstance(atom, Unknown) and atom.on_pid for atom in atoms):
+    if any(isinstance(atom, Unknown) and Causes.PID in atom.causes for atom in atoms):
         return Classification.PID_NONLINEAR, {}
     if not axes:
         return Classification.PID_INDEPENDENT, {}
@@ -50,4 +52,4 @@ def _is_piecewise(form: Form) -> bool:
 
 
 def _depends(form: Form) -> bool:
-    return any(isinstance(atom, Pid) or (isinstance(atom, Unknown) and atom.on_pid) for atom in form.all_atoms)
+    return Causes.PID in causes_of_form(form)

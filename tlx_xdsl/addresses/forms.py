@@ -206,15 +206,11 @@ class Form:
 
     def substitute(self, replace: Callable[[Atom], Form | None], call: Callable[[str, tuple[Form, ...]], Form]) -> Form:
         """Put forms in the place of atoms, also in the arguments of calls, which `call` makes anew."""
-        total = Form({})
-        for product, number in self.terms.items():
-            value = Form.constant(number)
-            for atom, power in product:
-                new = _replaced(atom, replace, call)
-                for _ in range(power):
-                    value = value * new
-            total = total + value
-        return total
+
+        def value_of(atom: Atom) -> Form:
+            return Form.of(atom) if (form := replace(atom)) is None else form
+
+        return _form(self.evaluate(value_of, lambda name, arguments: call(name, tuple(map(_form, arguments)))))
 
     def evaluate(self, value_of: Callable[[Atom], Any], apply: Callable[[str, list[Any]], Any]) -> Any:
         """The value, with those of the atoms; calls are computed by `apply`."""
@@ -268,17 +264,6 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
 
 def _inside(call: Call, atom: Atom) -> bool:
     return any(argument.depends_on(atom) for argument in call.arguments)
-
-
-def _replaced(
-    atom: Atom, replace: Callable[[Atom], Form | None], call: Callable[[str, tuple[Form, ...]], Form]
-) -> Form:
-    new = replace(atom)
-    if new is not None:
-        return new
-    if isinstance(atom, Call):
-        return call(atom.function, tuple(argument.substitute(replace, call) for argument in atom.arguments))
-    return Form.of(atom)
 
 
 _ORDER = (Pid, Call, NumPrograms, Argument, Extent, Counter, Unknown, Lane)

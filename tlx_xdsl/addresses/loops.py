@@ -73,5 +73,5 @@ def for_results(walk: Walk, op: scf.ForOp, loop: Loop) -> None:
         elif step is not None and not step.terms:
             state = first
         if state is None:
-            state = known.state_of_unknown(result, causes_of([first, carried]).join(bounds))
+            state = known.state_of_unknown(result, causes_of([first, carried]) | bounds)
         walk.states[result] = state

@@ -13,6 +13,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.addresses.arithmetic import Arithmetic, name_of
+from tlx_xdsl.addresses.atoms import Causes
 from tlx_xdsl.addresses.bounds import range_of_call
 from tlx_xdsl.addresses.forms import Atom, Form, Lane, NumPrograms, Pid, Unknown
 from tlx_xdsl.addresses.intervals import Interval
@@ -222,7 +223,7 @@ class PolynomialDomain(Arithmetic, Domain[State]):
             match atom:
                 case Lane():
                     return place(atom)
-                case Unknown(on_lanes=True):
+                case Unknown(causes=causes) if Causes.LANES in causes:
                     moved = replace(atom, through=(*atom.through, result))
                     self.bounds.known[moved] = self.bounds.of(atom)
                     return Form.of(moved)

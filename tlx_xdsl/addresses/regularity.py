@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
+from tlx_xdsl.addresses.arithmetic import causes_of_form
+from tlx_xdsl.addresses.atoms import Causes
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.evaluate import value
 from tlx_xdsl.addresses.forms import Argument, Atom, Call, Form, Lane, Unknown
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Dimension, LaunchFacts
+from tlx_xdsl.analysis.integers.axis_domain import MOST
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
 
-MOST = 1 << 62
-"""The divisibility of zero."""
 MOST_ELEMENTS = 1 << 16
 """Elements of a block above which offsets that are no polynomial are not counted one by one."""
 
@@ -88,14 +89,12 @@ def _dimension(offset: Form, shape: Ints, dim: int, element_size: int, base: int
 
 def _moves_unevenly(offset: Form) -> bool:
     """Whether elements lie at places of which nothing is known."""
-    return any(isinstance(atom, Unknown) and atom.on_lanes for atom in offset.all_atoms)
+    return any(isinstance(atom, Unknown) and Causes.LANES in atom.causes for atom in offset.all_atoms)
 
 
 def _moves(atom: Atom) -> bool:
     """Whether an atom may differ between the elements of a block."""
-    return any(
-        isinstance(inner, Lane) or (isinstance(inner, Unknown) and inner.on_lanes) for inner in Form.of(atom).all_atoms
-    )
+    return Causes.LANES in causes_of_form(Form.of(atom))
 
 
 def _counted(offset: Form, shape: Ints, dim: int, element_size: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from math import gcd
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.forms import ONE, Call, Form
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.analysis.integers.functions import apply
+from tlx_xdsl.analysis.integers.functions import DIVISIONS, apply
 
 
 class Simplifier:
@@ -19,9 +19,8 @@ class Simplifier:
     def call(self, function: str, arguments: tuple[Form, ...]) -> Form:
         """The form of a function of forms."""
         numbers = [argument.number for argument in arguments]
-        divides = function in ("floordiv", "mod", "truncdiv", "truncmod")
         small = all(number is not None and abs(number) < 1 << 62 for number in numbers)
-        if small and not (divides and numbers[1] == 0):
+        if small and not (function in DIVISIONS and numbers[1] == 0):
             return Form.constant(int(apply(function, list(numbers))))
         left, right = arguments
         match function:
@@ -107,7 +106,3 @@ class Simplifier:
     def _below(self, left: Form, right: Form) -> bool:
         """Whether `0 <= left < right` for certain."""
         return self.bounds.of_form(left).low >= 0 and self.bounds.of_form(left - right).high < 0
-
-    def substitute(self, form: Form, replace: dict[object, Form]) -> Form:
-        """Put forms in the place of atoms."""
-        return form.substitute(lambda atom: replace.get(atom), self.call)

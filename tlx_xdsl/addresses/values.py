@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from tlx_xdsl.addresses.atoms import Causes
 from tlx_xdsl.addresses.forms import Form
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Guard
@@ -47,23 +48,6 @@ class Conditions:
 
 
 NO_CONDITIONS = Conditions()
-
-
-@dataclass(frozen=True)
-class Causes:
-    """What a value may depend on."""
-
-    on_pid: bool = False
-    on_memory: bool = False
-    on_lanes: bool = False
-
-    def join(self, other: Causes) -> Causes:
-        """All of both."""
-        return Causes(self.on_pid or other.on_pid, self.on_memory or other.on_memory, self.on_lanes or other.on_lanes)
-
-
-ANYTHING = Causes(True, True, True)
-NOTHING = Causes()
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.addresses.arithmetic import causes_of
+from tlx_xdsl.addresses.atoms import ANYTHING, Causes
 from tlx_xdsl.addresses.carried import Loop
 from tlx_xdsl.addresses.forms import Counter, Form, Unknown
 from tlx_xdsl.addresses.loops import enter_for, for_results
 from tlx_xdsl.addresses.model import Guard
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
 from tlx_xdsl.addresses.values import (
-    ANYTHING,
-    Causes,
     Descriptor,
     Integer,
     Other,
@@ -149,7 +148,7 @@ class Walk:
             causes = ANYTHING
         elif type(op) not in TRANSFER or op.regions or not op.operands:
             # It may give each element another value.
-            causes = causes.join(Causes(on_lanes=True))
+            causes = causes | Causes.LANES
         return self.known.state_of_unknown(result, causes)
 
     def _assume(self, op: AssumeOp) -> None:

@@ -30,11 +30,17 @@ Arrivals: TypeAlias = Sequence[tuple[Edge, State]]
 class ForwardWalk(ABC, Generic[State]):
     """A forward analysis of one function. States are compared with `==` and never None."""
 
-    def __init__(self, root: Operation):
+    def run(self, root: Operation, state: State) -> State | None:
+        """Analyse `root`, a function, from the beginning, with `state` before it.
+
+        Return the state after it, None where control never gets there. Raises CompilationError where control flow is
+        unknown, and where the analysis does not come to an end.
+        """
         self._budget = max(LEAST_BUDGET, VISITS_PER_OPERATION * sum(1 for _ in root.walk()))
         self._arrivals: dict[Block | Operation, dict[tuple[Operation, int], tuple[Edge, State]]] = {}
-        """What has arrived at each target, by the edge's source and number; kept when a region is entered again, so
-        that an inner loop that has reached its fixed point is walked once for each turn of the outer one."""
+        # Arrivals are kept by the edge's source and number, also when a region is entered again: an inner loop that has
+        # reached its fixed point is walked once for each turn of the outer one.
+        return self._after(root, state)
 
     @abstractmethod
     def transfer(self, op: Operation, state: State) -> State:
@@ -48,11 +54,7 @@ class ForwardWalk(ABC, Generic[State]):
         """Return the edges that leave `op`; an analysis that knows more may leave out what is never taken."""
         return edges(op)
 
-    def after(self, op: Operation, state: State) -> State | None:
-        """Return the state after `op` and its regions, with `state` before it; None where control never gets there.
-
-        Raises CompilationError where control flow is unknown, and where there is no end to it.
-        """
+    def _after(self, op: Operation, state: State) -> State | None:
         self._budget -= 1
         if self._budget < 0:
             raise error_at(op, f"the data-flow analysis does not come to an end at '{op.name}'")
@@ -76,7 +78,7 @@ class ForwardWalk(ABC, Generic[State]):
     def _after_block(self, block: Block, state: State | None) -> State | None:
         for op in block.ops:
             if state is not None:
-                state = self.after(op, state)
+                state = self._after(op, state)
         return state
 
     def _leave(self, source: Operation, state: State, numbers: dict[Block, int], pending: list[int]) -> None:

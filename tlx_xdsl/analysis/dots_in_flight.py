@@ -52,7 +52,7 @@ def check_dots_in_flight(function: Operation, report: Callable[[EarlyUse], None]
     Loops, branches and their terminators only forward values. A use may be reported more than once.
     """
     if any(isinstance(op, WarpGroupDotOp) and op.is_async.value.data for op in function.walk()):
-        _Walk(function, report).after(function, _State(0))
+        _Walk(report).run(function, _State(0))
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ class _State:
 class _Walk(ForwardWalk[_State]):
     """The analysis; a value is in flight, or not, from its definition on, so that this is kept by value."""
 
-    def __init__(self, function: Operation, report: Callable[[EarlyUse], None]):
-        super().__init__(function)
+    def __init__(self, report: Callable[[EarlyUse], None]):
         self._report = report
         self._flights: dict[SSAValue, Flight] = {}
 

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from tlx_xdsl.analysis.carried_values import CarriedValues, visible
 from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
 from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
 from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
@@ -30,16 +31,6 @@ from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
 from tlx_xdsl.text.diagnostics import source_location
-
-_GLOBAL_ACCESSES = (
-    tt.LoadOp,
-    tt.StoreOp,
-    tt.AtomicRMWOp,
-    tt.AtomicCASOp,
-    tt.AtomicLoadOp,
-    tt.AtomicStoreOp,
-    ttg.AsyncCopyGlobalToLocalOp,
-)
 
 DEFAULT_WARPS = 4
 """Warps of a kernel that does not say how many it wants."""
@@ -120,7 +111,7 @@ class LayoutReasons:
         if layout == default_blocked_layout(shape, _warps(value)):
             return 1, f"the default for {_warps(value)} warps: nothing asked for another"
         for op in (owner, *(use.operation for use in value.uses)):
-            if isinstance(op, _GLOBAL_ACCESSES) and isinstance(layout, BlockedLayout):
+            if isinstance(op, Operation) and pointers_of(op) is not None and isinstance(layout, BlockedLayout):
                 return 1, f"chosen for '{op.name}'{_line(op)}: neighbours in memory for one thread, and for its warp"
         return 2, "it stands so in the module"
 

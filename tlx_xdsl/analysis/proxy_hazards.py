@@ -12,42 +12,45 @@ whether it has had a fence since its last acquire. A fence is missing
   that was written since is accessed asynchronously by another task that has had no fence of its own after its acquires.
 
 The default task goes on where the kernel has been, so the two are one. What a loop finds written and does not write
-itself needs its fence only once, in front of the loop. Arrays of buffers count as a whole; of arrays that share memory
+itself needs its fence only once, before the loop. Arrays of buffers count as a whole; of arrays that share memory
 those are one that overlap.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.dataflow import Arrivals, ForwardWalk
 from tlx_xdsl.analysis.overlap_tree import Leaf, Slot
 from tlx_xdsl.analysis.storage_map import Span
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of
 from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Space, Sync, accesses_of, sync_of
-from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.dialects.regions import SCALAR_CODE, Edge, Edges
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 Buffers: TypeAlias = frozenset[int]
 """Arrays of buffers, by their number."""
 
-_LOOPS = frozenset((scf.ForOp, scf.WhileOp, WhileOp))
-
 
 @dataclass(frozen=True)
 class _State:
-    """What is known in front of an operation."""
+    """What is known before an operation."""
 
+    task: int = 0
+    """The number of the task; 0 is the default task, others are shared by operations that follow each other."""
     written: Buffers = frozenset()
     """Buffers that the task may have written since its last fence."""
     remote: Buffers = frozenset()
@@ -57,11 +60,12 @@ class _State:
 
     def join(self, other: _State) -> _State:
         """What holds when either may."""
-        return _State(self.written | other.written, self.remote | other.remote, self.fenced and other.fenced)
+        fenced = self.fenced and other.fenced
+        return _State(self.task, self.written | other.written, self.remote | other.remote, fenced)
 
 
 def missing_fences(module: ModuleOp) -> list[Operation]:
-    """The operations in front of which a proxy fence is missing, in program order.
+    """The operations before which a proxy fence is missing, in program order.
 
     Raises CompilationError, located in the kernel, for an overlap tree that can't be laid out.
     """
@@ -71,26 +75,25 @@ def missing_fences(module: ModuleOp) -> list[Operation]:
 
 def _missing_in(func: tt.FuncOp, neighbours: Mapping[Operation, set[Operation]]) -> list[Operation]:
     analysis = _Analysis(func, neighbours)
-    analysis.run()
+    analysis.run(func, _State())
     analysis.places = True
     count = -1
     while count != len(analysis.missing):
-        # A fence that was found missing changes what is known behind it; there are only more of them.
+        # A fence that was found missing changes what is known after it; there are only more of them.
         count = len(analysis.missing)
-        analysis.run()
+        analysis.run(func, _State())
     return [op for op in func.walk() if op in analysis.missing]
 
 
 @dataclass
-class _Analysis:
+class _Analysis(ForwardWalk[_State]):
     func: tt.FuncOp
     neighbours: Mapping[Operation, set[Operation]]
     places: bool = False
     """Whether fences are placed, or what tasks do without one is only collected."""
     missing: set[Operation] = field(default_factory=set[Operation])
-    unfenced: dict[int, set[int]] = field(default_factory=lambda: {0: set[int]()})
-    """Buffers that each task accesses asynchronously without a fence after its acquires; 0 is the default task."""
-    task: int = 0
+    unfenced: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set[int]))
+    """Buffers that each task accesses asynchronously without a fence after its acquires."""
     buffers: dict[Operation, dict[SSAValue, Buffers]] = field(default_factory=dict[Operation, dict[SSAValue, Buffers]])
     """The buffers of each value of an operation, and what overlaps them."""
 
@@ -106,36 +109,34 @@ class _Analysis:
                 known = self.buffers.setdefault(user, {})
                 known[value] = known.get(value, frozenset()) | met
 
-    def run(self) -> None:
-        """Go through the function once, to a fixed point in its loops."""
-        self.task = 0
-        self._region(self.func.body, _State())
-
-    # --- operations -------------------------------------------------------------------------------------------------
-
-    def _block(self, block: Block, state: _State) -> _State:
-        for op in block.ops:
-            state = self._op(op, state)
-        return state
-
-    def _op(self, op: Operation, state: _State) -> _State:
+    def transfer(self, op: Operation, state: _State) -> _State:
+        """Note what `op` accesses, after the fence that it may need."""
         if op in self.missing or (self.places and self._misses(op, state)):
             self.missing.add(op)
-            state = _State(fenced=True)
+            state = _State(state.task, fenced=True)
         if not state.fenced:
-            self.unfenced[self.task].update(self._accessed(op, _is_async))
-        state = replace(
-            state,
-            written=state.written | self._accessed(op, _is_write),
-            remote=state.remote | self._accessed(op, _is_remote_write),
-        )
-        if Sync.FENCE_PROXY in sync_of(op):
-            state = _State(fenced=True)
-        elif op.regions:
-            state = self._inside(op, state)
+            self.unfenced[state.task].update(self._accessed(op, _is_async))
+        sync = sync_of(op)
+        if Sync.FENCE_PROXY in sync:
+            state = _State(state.task, fenced=True)
+        else:
+            written = state.written | self._accessed(op, _is_write)
+            state = replace(state, written=written, remote=state.remote | self._accessed(op, _is_remote_write))
+        return replace(state, fenced=False) if Sync.ACQUIRE in sync else state
+
+    def join(self, arrivals: Arrivals[_State]) -> _State:
+        """Begin a task, or take what holds on some edge."""
+        edge, _ = arrivals[0]
+        if isinstance(edge.source, ttg.WarpSpecializePartitionsOp):
+            regions = edge.source.partition_regions
+            return _State(next(task for task, region in enumerate(regions, 1) if region.blocks[0] is edge.target))
+        joined = reduce(_State.join, (state for _, state in arrivals))
         # Tasks have waited for the begin and the end of one another.
-        acquires = Sync.ACQUIRE in sync_of(op) or isinstance(op, ttg.WarpSpecializeOp)
-        return replace(state, fenced=False) if acquires else state
+        return replace(joined, fenced=False) if isinstance(edge.target, ttg.WarpSpecializeOp) else joined
+
+    def edges(self, op: Operation) -> Edges | None:
+        """Go past scalar code for each element: it has no buffers."""
+        return (Edge(op, op),) if isinstance(op, SCALAR_CODE) else super().edges(op)
 
     def _accessed(self, op: Operation, wanted: Callable[[OperandAccess], bool]) -> Buffers:
         """The buffers that an operation accesses in the way that is `wanted`."""
@@ -146,7 +147,7 @@ class _Analysis:
         return frozenset[int]().union(*found)
 
     def _misses(self, op: Operation, state: _State) -> bool:
-        """Whether a fence is missing in front of `op`."""
+        """Whether a fence is missing before `op`."""
         if accesses_of(op) is None:
             # Functions and PTX may access their buffers through any proxy.
             accessed = frozenset[int]().union(*self.buffers.get(op, {}).values())
@@ -155,18 +156,15 @@ class _Analysis:
         if state.written & accessed:
             return True
         if isinstance(op, ttg.WarpSpecializeOp):
-            return bool(state.written & self._waited_for(op))
+            partitions = range(1, 1 + len(op.partitions.partition_regions))
+            return any(state.written & self.unfenced[task] for task in partitions)
         if Sync.RELEASE in sync_of(op) or isinstance(op, ttg.WarpReturnOp):
-            own = self.unfenced[self.task]
-            others = {number for task, found in self.unfenced.items() if task != self.task for number in found}
+            own = self.unfenced[state.task]
+            others = {number for task, found in self.unfenced.items() if task != state.task for number in found}
             return bool(state.written & others or state.remote & (others | own))
-        if type(op) in _LOOPS:
+        if isinstance(op, scf.ForOp | scf.WhileOp):
             return self._misses_for_loop(op, state)
         return False
-
-    def _waited_for(self, op: ttg.WarpSpecializeOp) -> set[int]:
-        """Buffers that the partitions access without a fence."""
-        return {number for task in self._partitions(op) for number in self.unfenced.get(task, ())}
 
     def _misses_for_loop(self, loop: Operation, state: _State) -> bool:
         """Whether the loop needs a fence for what it finds written, and does not write itself."""
@@ -176,72 +174,6 @@ class _Analysis:
         written = {number for op in inside for number in self._accessed(op, _is_write)}
         before = replace(state, written=state.written - written, remote=frozenset())
         return any(self._misses(op, before) for op in inside)
-
-    # --- control flow -----------------------------------------------------------------------------------------------
-
-    def _inside(self, op: Operation, state: _State) -> _State:
-        match op:
-            case scf.IfOp():
-                ends = [self._region(region, state) if region.blocks else state for region in op.regions]
-                return ends[0].join(ends[1])
-            case scf.ForOp():
-                return self._loop(state, [op.body])
-            case scf.WhileOp() | WhileOp():
-                return self._loop(state, [op.before_region, op.after_region])
-            case scf.ExecuteRegionOp():
-                return self._region(op.region, state)
-            case ttg.WarpSpecializeOp():
-                return self._tasks(op, state)
-            case _:
-                # Scalar code for each element: it has no buffers.
-                return state
-
-    def _loop(self, state: _State, regions: Sequence[Region]) -> _State:
-        """Behind a loop that runs its regions in turn, and may end behind the first one, or before."""
-        while True:
-            end = state
-            ends = [end := self._region(region, end) for region in regions]
-            joined = state.join(ends[-1])
-            if joined == state:
-                # A `for` may end without a turn; a `while` ends behind its condition.
-                return state if len(regions) == 1 else ends[0]
-            state = joined
-
-    def _tasks(self, op: ttg.WarpSpecializeOp, state: _State) -> _State:
-        outer = self.task
-        for task, region in zip(self._partitions(op), op.partitions.partition_regions, strict=True):
-            self.task = task
-            self.unfenced.setdefault(task, set())
-            self._region(region, _State())
-        self.task = outer
-        return self._region(op.default_region, state)
-
-    def _partitions(self, op: ttg.WarpSpecializeOp) -> range:
-        """The numbers of the partitions, which several operations that follow each other share."""
-        return range(1, 1 + len(op.partitions.partition_regions))
-
-    def _region(self, region: Region, state: _State) -> _State:
-        """Behind the blocks that leave the region."""
-        if len(region.blocks) == 1:
-            return self._block(region.block, state)
-        entries: dict[Block, _State] = {region.blocks[0]: state}
-        pending, left = [region.blocks[0]], list[_State]()
-        while pending:
-            block = pending.pop()
-            end = self._block(block, entries[block])
-            successors = block.last_op.successors if block.last_op is not None else ()
-            if not successors:
-                left.append(end)
-            for target in successors:
-                known = entries.get(target)
-                joined = end if known is None else known.join(end)
-                if joined != known:
-                    entries[target] = joined
-                    pending.append(target)
-        result = left[0]
-        for end in left[1:]:
-            result = result.join(end)
-        return result
 
 
 def _is_shared_array(op: Operation) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.decompile.function import Function, handles, prop
+from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.memory import cache_hints, offsets
 from tlx_xdsl.decompile.text import Text, call, listed
 from tlx_xdsl.decompile.types import NotExpressible, dtype, number_of
@@ -22,7 +22,7 @@ def _predicate(fn: Function, value: SSAValue | None) -> Text | None:
 
 @handles("ttng.barrier_expect")
 def _expect(fn: Function, op: Any) -> Text:
-    size = str(prop(op, "size").value.data)
+    size = prop(op, "size")
     return call("tlx.barrier_expect_bytes", fn.text(op.alloc), size, pred=_predicate(fn, op.pred))
 
 
@@ -34,8 +34,8 @@ def _wait(fn: Function, op: Any) -> Text:
 
 @handles("ttng.arrive_barrier", "tlx.arrive_remote")
 def _arrive(fn: Function, op: Any) -> Text:
-    count = prop(op, "count").value.data
-    arrivals = None if count == 1 else str(count)
+    count = prop(op, "count")
+    arrivals = None if count == 1 else count
     pred = None if op.pred is None else fn.text(op.pred)
     return call("tlx.barrier_arrive", fn.text(op.alloc), arrivals, pred=pred)
 
@@ -47,7 +47,7 @@ def _arrive_per_thread(fn: Function, op: Any) -> Text:
 
 @handles("tlx.named_barrier_wait", "tlx.named_barrier_arrive")
 def _named(fn: Function, op: Any) -> Text:
-    return call(op.name, fn.number_or_text(op.id), str(prop(op, "threads").value.data))
+    return call(op.name, fn.number_or_text(op.id), prop(op, "threads"))
 
 
 _BAR = re.compile(r"bar\.(sync|arrive) (\d+), (\d+);")
@@ -56,7 +56,7 @@ _BAR = re.compile(r"bar\.(sync|arrive) (\d+), (\d+);")
 @handles("nvvm.inline_ptx")
 def _inline_ptx(fn: Function, op: Any) -> Text:
     """The named barriers, as our own pass writes them: numbered from 0 again, as kernels number them."""
-    code = prop(op, "ptxCode").data
+    code = prop(op, "ptxCode")
     found = _BAR.fullmatch(code)
     if found is None:
         raise NotExpressible(f"the PTX '{code}'")
@@ -66,17 +66,12 @@ def _inline_ptx(fn: Function, op: Any) -> Text:
     return call(f"tlx.named_barrier_{'wait' if kind == 'sync' else 'arrive'}", str(index), threads)
 
 
-@handles("ttng.fence_async_shared", "ttng.fence_mbarrier_init_release_cluster", "tlx.fence_mbarrier_init_cluster")
-def _fence(fn: Function, op: Any) -> Text:
-    return call("tlx.fence_async_shared" if op.name == "ttng.fence_async_shared" else "tlx.fence_mbarrier_init_cluster")
-
-
 # --- asynchronous copies ----------------------------------------------------------------------------------------------
 
 
 @handles("ttg.async_copy_global_to_local")
 def _async_load(fn: Function, op: Any) -> Text:
-    mask = None if op.mask is None else fn.typed(op.mask)
+    mask = fn.optional(op.mask)
     other = None if op.other is None or not number_of(op.other) else fn.number_or_text(op.other)
     if op.other is not None and number_of(op.other) is None:
         other = fn.typed(op.other)
@@ -87,7 +82,7 @@ def _async_load(fn: Function, op: Any) -> Text:
         mask=mask,
         other=other,
         **cache_hints(prop(op, "cachePolicy")),
-        is_volatile="True" if prop(op, "isVolatile") is not None and prop(op, "isVolatile").value.data else None,
+        is_volatile=given(prop(op, "isVolatile")),
     )
 
 
@@ -99,12 +94,12 @@ def _commit(fn: Function, op: Any) -> Text:
 @handles("ttg.async_wait")
 def _async_wait(fn: Function, op: Any) -> Text:
     tokens = listed(fn.text(token) for token in op.async_token) if op.async_token else None
-    return call("tlx.async_load_wait_group", str(prop(op, "num").value.data), tokens)
+    return call("tlx.async_load_wait_group", prop(op, "num"), tokens)
 
 
 @handles("ttng.async_tma_copy_global_to_local")
 def _tma_load(fn: Function, op: Any) -> Text:
-    if prop(op, "multicast") is not None and prop(op, "multicast").value.data:
+    if prop(op, "multicast"):
         raise NotExpressible("a multicast by an attribute")
     return call(
         "tlx.async_descriptor_load",
@@ -130,7 +125,7 @@ def _tma_store(fn: Function, op: Any) -> Text:
 
 @handles("ttng.async_tma_reduce")
 def _tma_reduce(fn: Function, op: Any) -> Text:
-    kind = DescriptorReduceKind(prop(op, "kind").value.data).keyword
+    kind = DescriptorReduceKind(prop(op, "kind")).keyword
     return call(
         "tlx.async_descriptor_store", fn.text(op.desc), fn.text(op.src), offsets(fn, op.coord), store_reduce=f'"{kind}"'
     )
@@ -138,7 +133,7 @@ def _tma_reduce(fn: Function, op: Any) -> Text:
 
 @handles("ttng.async_tma_store_wait")
 def _tma_wait(fn: Function, op: Any) -> Text:
-    return call("tlx.async_descriptor_store_wait", str(prop(op, "pendings").value.data))
+    return call("tlx.async_descriptor_store_wait", prop(op, "pendings"))
 
 
 # --- tensor cores -----------------------------------------------------------------------------------------------------
@@ -146,7 +141,7 @@ def _tma_wait(fn: Function, op: Any) -> Text:
 
 @handles("ttng.warp_group_dot")
 def _wgmma(fn: Function, op: Any) -> Text:
-    precision = InputPrecision(prop(op, "inputPrecision").value.data).keyword
+    precision = InputPrecision(prop(op, "inputPrecision")).keyword
     text = call(
         "tlx.async_dot",
         fn.text(op.a),
@@ -156,14 +151,14 @@ def _wgmma(fn: Function, op: Any) -> Text:
         input_precision=None if precision == "tf32" else f'"{precision}"',
         out_dtype=None if dtype(op.d.type) in ("tl.float32", "tl.int32") else dtype(op.d.type),
     )
-    if prop(op, "isAsync") is None or not prop(op, "isAsync").value.data:
+    if not prop(op, "isAsync"):
         return call("tlx.async_dot_wait", "0", text)
     return text
 
 
 @handles("ttng.warp_group_dot_wait")
 def _wgmma_wait(fn: Function, op: Any) -> Text | None:
-    pendings = str(prop(op, "pendings").value.data)
+    pendings = prop(op, "pendings")
     if len(op.inputs) == 1:
         return call("tlx.async_dot_wait", pendings, fn.text(op.inputs[0]))
     for value, result in zip(op.inputs, op.outputs, strict=True):
@@ -185,8 +180,8 @@ def _tcgen05(fn: Function, op: Any) -> Text:
         use_acc=_predicate(fn, op.use_d),
         pred=_predicate(fn, op.pred),
         mBarriers=barriers,
-        two_ctas="True" if prop(op, "two_ctas") is not None else None,
-        force_async="True" if prop(op, "is_async") is not None and barriers is None else None,
+        two_ctas=given(prop(op, "two_ctas")),
+        force_async=True if prop(op, "is_async") is not None and barriers is None else None,
     )
 
 

@@ -60,7 +60,7 @@ def _allocation(type_: MemDescType, reuse: Text | None = None) -> Text:
         "tlx.local_alloc",
         tupled(shape),
         dtype(type_.element_type),
-        str(number),
+        number,
         storage="tlx.storage_kind.tmem" if tensor_memory else None,
         reuse=reuse,
         layout=buffer_layout(layout_of(type_.encoding), shape, type_.element_bits, type_.element_type),
@@ -97,14 +97,14 @@ def _alloc(fn: Function, op: Any) -> Text | None:
 
 
 def _barriers(fn: Function, type_: MemDescType, users: list[Operation], starts: list[Any]) -> Text:
-    counts = {prop(start, "count").value.data for start in starts}
+    counts = {prop(start, "count") for start in starts}
     if len(counts) != 1 or len(starts) != type_.shape[0]:
         raise NotExpressible("barriers of one array that wait for different numbers of arrivals")
     fn.module.skipped.update(starts)
     count = counts.pop()
     if any(user.name == "tlx.arrive_per_thread" for user in users):
-        return call("tlx.alloc_warp_barrier", str(type_.shape[0]), num_warps=str(count // _WARP))
-    return call("tlx.alloc_barriers", str(type_.shape[0]), arrive_count=None if count == 1 else str(count))
+        return call("tlx.alloc_warp_barrier", type_.shape[0], num_warps=count // _WARP)
+    return call("tlx.alloc_barriers", type_.shape[0], arrive_count=None if count == 1 else count)
 
 
 @handles("ttng.init_barrier")
@@ -123,9 +123,10 @@ def _ends(fn: Function, op: Any) -> None:
 
 @handles("tlx.storage_alias_spec")
 def _spec(fn: Function, op: Any) -> Text:
-    size = None if prop(op, "buffer_size_bytes") is None else str(prop(op, "buffer_size_bytes").value.data)
     kind = op.result.type.storage.data.value
-    return call("tlx.storage_alias_spec", storage=f"tlx.storage_kind.{kind}", buffer_size_bytes=size)
+    return call(
+        "tlx.storage_alias_spec", storage=f"tlx.storage_kind.{kind}", buffer_size_bytes=prop(op, "buffer_size_bytes")
+    )
 
 
 @handles("tlx.storage_alias_local_alloc")
@@ -135,11 +136,7 @@ def _aliased(fn: Function, op: Any) -> Text:
     return _allocation(memdesc_type(op.result.type), fn.text(op.storage_alias))
 
 
-@handles("tlx.local_alias")
-def _alias(fn: Function, op: Any) -> Text:
-    return _reused(fn, op)
-
-
+@handles("tlx.local_alias", "ttg.memdesc_reinterpret")
 def _reused(fn: Function, op: Any) -> Text:
     """Buffers of another type over the memory of others."""
     source, result = memdesc_type(op.src.type), memdesc_type(op.result.type)
@@ -151,20 +148,20 @@ def _reused(fn: Function, op: Any) -> Text:
         "tlx.local_reinterpret",
         fn.text(op.src),
         dtype(result.element_type),
-        str(list(result.shape)),
+        list(result.shape),
         layout=buffer_layout(layout_of(result.encoding), result.shape, result.element_bits, result.element_type),
     )
 
 
 @handles("tlx.reuse_group")
 def _group(fn: Function, op: Any) -> Text:
-    size = prop(op, "group_size").value.data
+    size = prop(op, "group_size")
     kind = prop(op, "group_kind").data.value
     return call(
         "tlx.reuse_group",
         *(fn.text(element) for element in op.elements),
         group_type=f"tlx.reuse_group_type.{kind}",
-        group_size=None if size == 1 else str(size),
+        group_size=None if size == 1 else size,
     )
 
 
@@ -181,41 +178,35 @@ def _index(fn: Function, op: Any) -> Text:
     return Text(f"{fn.text(op.src).within(ATOM)}[{fn.text(op.index)}]")
 
 
-@handles("ttg.memdesc_reinterpret")
-def _reinterpret(fn: Function, op: Any) -> Text:
-    return _reused(fn, op)
-
-
 @handles("ttg.memdesc_trans")
 def _trans(fn: Function, op: Any) -> Text:
-    order = tuple(prop(op, "order").get_values())
+    order = prop(op, "order")
     return call("tlx.local_trans", fn.text(op.src), None if order == (1, 0) else tupled(order))
 
 
 @handles("ttg.memdesc_reshape")
 def _reshape(fn: Function, op: Any) -> Text:
-    return call("tlx.local_reshape", fn.text(op.src), str(list(memdesc_type(op.result.type).shape)))
+    return call("tlx.local_reshape", fn.text(op.src), list(memdesc_type(op.result.type).shape))
 
 
 @handles("ttg.memdesc_subslice")
 def _slice(fn: Function, op: Any) -> Text:
-    places = list(prop(op, "offsets").get_values())
-    return call("tlx.local_slice", fn.text(op.src), str(places), str(list(memdesc_type(op.result.type).shape)))
+    return call("tlx.local_slice", fn.text(op.src), list(prop(op, "offsets")), list(memdesc_type(op.result.type).shape))
 
 
 @handles("tlx.memdesc_dynamic_subslice")
 def _dynamic_slice(fn: Function, op: Any) -> Text:
     shape = list(memdesc_type(op.result.type).shape)
-    return call("tlx.local_slice", fn.text(op.src), offsets(fn, op.offsets), str(shape))
+    return call("tlx.local_slice", fn.text(op.src), offsets(fn, op.offsets), shape)
 
 
 @handles("ttng.tmem_subslice")
 def _tmem_slice(fn: Function, op: Any) -> Text:
     shape = list(memdesc_type(op.result.type).shape)
-    dim = len(shape) - 1 if prop(op, "dim") is None else prop(op, "dim").value.data
+    dim = len(shape) - 1 if prop(op, "dim") is None else prop(op, "dim")
     places = [0] * len(shape)
-    places[dim] = prop(op, "offset").value.data
-    return call("tlx.local_slice", fn.text(op.src), str(places), str(shape))
+    places[dim] = prop(op, "offset")
+    return call("tlx.local_slice", fn.text(op.src), places, shape)
 
 
 # --- loads and stores of threads --------------------------------------------------------------------------------------
@@ -252,7 +243,7 @@ def _block(fn: Function, value: SSAValue) -> Text:
 
 @handles("ttg.local_gather")
 def _gather(fn: Function, op: Any) -> Text:
-    return call("tlx.local_gather", fn.text(op.src), fn.typed(op.indices), str(prop(op, "axis").value.data))
+    return call("tlx.local_gather", fn.text(op.src), fn.typed(op.indices), prop(op, "axis"))
 
 
 @handles("ttg.local_scatter")
@@ -262,10 +253,5 @@ def _scatter(fn: Function, op: Any) -> Text:
         fn.text(op.dst),
         fn.typed(op.values),
         fn.typed(op.indices),
-        str(prop(op, "axis").value.data),
+        prop(op, "axis"),
     )
-
-
-@handles("ttng.tmem_copy")
-def _tmem_copy(fn: Function, op: Any) -> Text:
-    return call("tlx.tmem_copy", fn.text(op.src), fn.text(op.dst))

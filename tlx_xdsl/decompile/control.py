@@ -11,7 +11,7 @@ from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tlx_xdsl.decompile.function import Function, handles, last_use, may_inline, parameters, prop, returned
+from tlx_xdsl.decompile.function import Function, given, handles, last_use, may_inline, parameters, prop, returned
 from tlx_xdsl.decompile.text import Text, call, tupled
 from tlx_xdsl.decompile.types import NotExpressible
 from tlx_xdsl.dialects.ttg.warp_specialize import WarpSpecializeOp
@@ -316,20 +316,18 @@ def _combine(fn: Function, op: Any) -> Text:
     combine = helper(fn, op.regions[0], "combine")
     blocks_text = [fn.typed(value) for value in op.operands]
     values: Text | str = blocks_text[0] if len(blocks_text) == 1 else tupled(blocks_text)
-    axis = str(prop(op, "axis").value.data)
+    axis = prop(op, "axis")
     if op.name == "tt.reduce":
         return call("tl.reduce", values, axis, combine)
-    backwards = "True" if prop(op, "reverse").value.data else None
+    backwards = given(prop(op, "reverse"))
     return call("tl.associative_scan", values, axis, combine, reverse=backwards)
 
 
 @handles("tt.map_elementwise")
 def _map(fn: Function, op: Any) -> Text:
-    pack = prop(op, "pack").value.data
+    pack = prop(op, "pack")
     function = helper(fn, op.regions[0], "scalar")
-    return call(
-        "tl.map_elementwise", function, *(fn.typed(v) for v in op.operands), pack=None if pack == 1 else str(pack)
-    )
+    return call("tl.map_elementwise", function, *(fn.typed(v) for v in op.operands), pack=None if pack == 1 else pack)
 
 
 def helper(fn: Function, region: Region, stem: str) -> str:

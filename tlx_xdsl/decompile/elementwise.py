@@ -26,23 +26,21 @@ from tlx_xdsl.decompile.types import (
 )
 from tlx_xdsl.dialects.base.tensors import element_bits
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
+from tlx_xdsl.frontend.elementwise import CHOICES, COMPARISONS, FLOAT_OPS, FUNCTIONS, INTEGER_OPS, NAN_OPS, SIGNED_OPS
 
+_EXTREMA = {"min": "tl.minimum", "max": "tl.maximum"}
 _SYMBOLS = {
-    "arith.addi": "+", "arith.subi": "-", "arith.muli": "*", "arith.andi": "&", "arith.ori": "|", "arith.xori": "^",
-    "arith.shli": "<<", "arith.divsi": "//", "arith.remsi": "%", "arith.shrsi": ">>",
-    "arith.addf": "+", "arith.subf": "-", "arith.mulf": "*", "arith.divf": "/", "arith.remf": "%",
-}  # fmt: skip
-_UNSIGNED_SYMBOLS = {"arith.divui": "//", "arith.remui": "%", "arith.shrui": ">>"}
-_EXTREMA = {
-    "arith.minsi": "minimum", "arith.maxsi": "maximum", "arith.minui": "minimum", "arith.maxui": "maximum",
-    "arith.minnumf": "minimum", "arith.maxnumf": "maximum", "arith.minimumf": "minimum", "arith.maximumf": "maximum",
-}  # fmt: skip
-_NAN = "tl.PropagateNan.ALL"
+    op.name: symbol
+    for table in (INTEGER_OPS, {symbol: ops[0] for symbol, ops in SIGNED_OPS.items()}, FLOAT_OPS, NAN_OPS)
+    for symbol, op in table.items()
+}
+"""The operator, or `min` and `max`, of an operation on signed or on any elements."""
+_UNSIGNED_SYMBOLS = {unsigned.name: symbol for symbol, (_, unsigned) in SIGNED_OPS.items()}
+_PROPAGATING = {op.name: "tl.PropagateNan.ALL" for op in NAN_OPS.values()}
 _FUNCTIONS = {
-    **{f"math.{name}": f"tl.{name}" for name in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf")},
-    "math.floor": "tl.floor", "math.ceil": "tl.ceil", "math.absf": "tl.abs", "math.absi": "tl.abs",
-    "math.fma": "tl.fma", "tt.precise_sqrt": "tl.sqrt_rn", "tt.precise_divf": "tl.div_rn",
-}  # fmt: skip
+    **{function.op.name: f"tl.{name}" for name, function in FUNCTIONS.items()},
+    **{op.name: f"tl.{name}" for name, ops in CHOICES.items() for op in ops},
+}
 
 
 # --- operands that the language broadcasts ----------------------------------------------------------------------------
@@ -116,30 +114,23 @@ def _as_unsigned(fn: Function, value: SSAValue) -> Text:
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
+def _operation(symbol: str, sides: tuple[Text, Text], nan: str | None = None) -> Text:
+    return call(_EXTREMA[symbol], *sides, propagate_nan=nan) if symbol in _EXTREMA else binary(symbol, *sides)
+
+
 @handles(*_SYMBOLS)
 def _arithmetic(fn: Function, op: Any) -> Text:
     lhs, rhs = op.operands
     minus_one = -1 if element_of(rhs.type) != IntegerType(1) else True
-    if op.name == "arith.xori" and shape_of(rhs) and number_of(rhs) == minus_one:
+    if op.name == "arith.xori" and number_of(rhs) == minus_one and (shape_of(rhs) or minus_one is True):
         return unary("~", fn.typed(lhs))
-    if op.name == "arith.xori" and not shape_of(rhs) and number_of(rhs) is True:
-        return unary("~", fn.typed(lhs))
-    return binary(_SYMBOLS[op.name], *pair(fn, lhs, rhs))
+    return _operation(_SYMBOLS[op.name], pair(fn, lhs, rhs), _PROPAGATING.get(op.name))
 
 
 @handles(*_UNSIGNED_SYMBOLS)
 def _unsigned_arithmetic(fn: Function, op: Any) -> Text:
-    result = binary(_UNSIGNED_SYMBOLS[op.name], *unsigned_pair(fn, *op.operands))
+    result = _operation(_UNSIGNED_SYMBOLS[op.name], unsigned_pair(fn, *op.operands))
     return method(result, "to", dtype(op.results[0].type))
-
-
-@handles(*_EXTREMA)
-def _extremum(fn: Function, op: Any) -> Text:
-    name = f"tl.{_EXTREMA[op.name]}"
-    if op.name in ("arith.minui", "arith.maxui"):
-        return method(call(name, *unsigned_pair(fn, *op.operands)), "to", dtype(op.results[0].type))
-    nan = _NAN if op.name in ("arith.minimumf", "arith.maximumf") else None
-    return call(name, *pair(fn, *op.operands), propagate_nan=nan)
 
 
 @handles("arith.negf")
@@ -149,57 +140,52 @@ def _negate(fn: Function, op: Any) -> Text:
 
 @handles(*_FUNCTIONS)
 def _function(fn: Function, op: Any) -> Text:
-    shape = shape_of(op.results[0])
+    name, shape = _FUNCTIONS[op.name], shape_of(op.results[0])
+    if len(op.operands) == 2:
+        return call(name, *pair(fn, *op.operands))
     values = broadcast(op.operands, shape) if shape and len(op.operands) > 1 else list(op.operands)
-    return call(_FUNCTIONS[op.name], *(fn.typed(value) for value in values))
+    return call(name, *(fn.typed(value) for value in values))
 
 
 @handles("tt.clampf")
 def _clamp(fn: Function, op: Any) -> Text:
-    nan = _NAN if prop(op, "propagateNan").value.data == PropagateNan.ALL else None
+    nan = "tl.PropagateNan.ALL" if prop(op, "propagateNan") == PropagateNan.ALL else None
     shape = shape_of(op.x)
     low, high = broadcast([op.x, op.min, op.max], shape, fixed=1)[1:] if shape else (op.min, op.max)
     return call("tl.clamp", fn.typed(op.x), literal_or_typed(fn, low), literal_or_typed(fn, high), propagate_nan=nan)
 
 
-@handles("tt.mulhiui")
-def _umulhi(fn: Function, op: Any) -> Text:
-    return call("tl.umulhi", *pair(fn, op.x, op.y))
-
-
 @handles("tt.approx_divf")
 def _approximate(fn: Function, op: Any) -> Text:
-    return call("tl.fdiv", fn.typed(op.operands[0]), fn.typed(op.operands[1]), approx="True")
+    return call("tl.fdiv", fn.typed(op.operands[0]), fn.typed(op.operands[1]), approx=True)
 
 
 # --- comparisons and choices ------------------------------------------------------------------------------------------
 
-_INTEGER_PREDICATES = {0: "==", 1: "!=", 2: "<", 3: "<=", 4: ">", 5: ">=", 6: "<", 7: "<=", 8: ">", 9: ">="}
-"""`arith.cmpi`'s predicates; from 6 on they are unsigned (MLIR, "arith.cmpi")."""
-_FIRST_UNSIGNED = 6
-_FLOAT_PREDICATES = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<=", 13: "!="}
-"""`arith.cmpf`'s predicates that are false when an operand is NaN, and `une` (MLIR, "arith.cmpf")."""
-_INVERTED = {9: "<=", 10: "<", 11: ">=", 12: ">"}
-"""Predicates that are true when an operand is NaN: the opposite of these."""
+_SIGNED, _UNSIGNED, _FLOATING = (
+    {predicates[kind]: symbol for symbol, predicates in COMPARISONS.items()} for kind in range(3)
+)
+_INVERTED = {"ugt": "<=", "uge": "<", "ult": ">=", "ule": ">"}
+"""`arith.cmpf`'s predicates that are true when an operand is NaN: the opposite of these (MLIR, "arith.cmpf")."""
 
 
 @handles("arith.cmpi")
 def _compare_integers(fn: Function, op: Any) -> Text:
-    predicate = op.predicate.value.data
-    if predicate < _FIRST_UNSIGNED:
-        return binary(_INTEGER_PREDICATES[predicate], *pair(fn, *op.operands, ordered=True))
-    return binary(_INTEGER_PREDICATES[predicate], *unsigned_pair(fn, *op.operands))
+    predicate: str = op.predicate_name
+    if predicate in _SIGNED:
+        return binary(_SIGNED[predicate], *pair(fn, *op.operands, ordered=True))
+    return binary(_UNSIGNED[predicate], *unsigned_pair(fn, *op.operands))
 
 
 @handles("arith.cmpf")
 def _compare_floats(fn: Function, op: Any) -> Text:
-    predicate = op.predicate.value.data
+    predicate: str = op.predicate_name
     sides = pair(fn, *op.operands, ordered=True)
-    if predicate in _FLOAT_PREDICATES:
-        return binary(_FLOAT_PREDICATES[predicate], *sides)
+    if predicate in _FLOATING:
+        return binary(_FLOATING[predicate], *sides)
     if predicate in _INVERTED:
         return unary("~", binary(_INVERTED[predicate], *sides))
-    raise NotExpressible(f"'arith.cmpf' with the predicate {predicate}")
+    raise NotExpressible(f"'arith.cmpf' with the predicate {op.predicate.value.data}")
 
 
 @handles("arith.select")
@@ -255,7 +241,7 @@ def _to_unsigned(fn: Function, op: Any) -> Text:
 @handles("tt.fp_to_fp")
 def _float_to_float(fn: Function, op: Any) -> Text:
     source, target = element_of(op.src.type), element_of(op.result.type)
-    towards_zero = prop(op, "rounding") is not None and prop(op, "rounding").value.data == RoundingMode.RTZ
+    towards_zero = prop(op, "rounding") == RoundingMode.RTZ
     narrows = element_bits(source) > element_bits(target)
     rounding = '"rtz"' if towards_zero and narrows else None
     return method(fn.typed(op.src), "to", dtype(target), fp_downcast_rounding=rounding)
@@ -263,7 +249,7 @@ def _float_to_float(fn: Function, op: Any) -> Text:
 
 @handles("tt.bitcast")
 def _bitcast(fn: Function, op: Any) -> Text:
-    return method(fn.typed(op.src), "to", dtype(op.result.type), bitcast="True")
+    return method(fn.typed(op.src), "to", dtype(op.result.type), bitcast=True)
 
 
 @handles("tt.int_to_ptr", "tt.ptr_to_int")
@@ -292,13 +278,13 @@ def _repeat(fn: Function, op: Any) -> Text:
     return call("tl.broadcast_to", fn.typed(op.src), _shape(op))
 
 
-def _shape(op: Any) -> str:
-    return str(list(shape_of(op.result)))
+def _shape(op: Any) -> list[int]:
+    return list(shape_of(op.result))
 
 
 @handles("tt.expand_dims")
 def _expand_dims(fn: Function, op: Any) -> Text:
-    rank, axis = len(shape_of(op.result)), prop(op, "axis").value.data
+    rank, axis = len(shape_of(op.result)), prop(op, "axis")
     subscript = ", ".join("None" if dim == axis else ":" for dim in range(rank))
     value = fn.typed(op.src)
     if value.text.endswith("]") and value.precedence == ATOM and "None" in value.text:

@@ -10,9 +10,9 @@ import keyword
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, IntegerAttr, StringAttr, UnitAttr, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -56,8 +56,23 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 
 def prop(op: Operation, name: str) -> Any:
-    """The property of this name in the IR; None when it is left out."""
-    return op.properties.get(name)
+    """The property of this name in the IR as Python has it; None when it is left out."""
+    match op.properties.get(name):
+        case IntegerAttr(value=value, type=type_):
+            return bool(value.data) if type_ == i1 else value.data
+        case StringAttr(data=text):
+            return text
+        case DenseArrayBase() as numbers:
+            return cast(Any, numbers).get_values()
+        case UnitAttr():
+            return True
+        case other:
+            return other
+
+
+def given(value: object) -> bool | None:
+    """An argument that is True or left out."""
+    return True if value else None
 
 
 class Function:
@@ -135,6 +150,10 @@ class Function:
             # An operation that could not be expressed made it.
             return Text(self.name(value))
         return full(shape_of(value), number, element_of(value.type))
+
+    def optional(self, value: SSAValue | None) -> Text | None:
+        """The value of an optional operand, as by `typed`."""
+        return None if value is None else self.typed(value)
 
     def number_or_text(self, value: SSAValue) -> Text:
         """The value where the language converts numbers to the type that it needs: a plain number for a constant."""

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.decompile.elementwise import peeled
-from tlx_xdsl.decompile.function import Function, handles, prop
+from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.text import Text, call, listed, method
 from tlx_xdsl.decompile.types import (
     NotExpressible,
@@ -72,7 +72,7 @@ def _load(fn: Function, op: Any) -> Text:
         mask=_repeated(fn, op.mask, shape),
         other=_element(fn, op.other, shape),
         **cache_hints(prop(op, "cachePolicy")),
-        volatile="True" if prop(op, "isVolatile") is not None and prop(op, "isVolatile").value.data else None,
+        volatile=given(prop(op, "isVolatile")),
     )
 
 
@@ -93,7 +93,7 @@ _RMW = {
 
 
 def _ordering(op: Any) -> dict[str, str]:
-    sem, scope = MemSemantic(prop(op, "sem").value.data).keyword, MemSyncScope(prop(op, "scope").value.data).keyword
+    sem, scope = MemSemantic(prop(op, "sem")).keyword, MemSyncScope(prop(op, "scope")).keyword
     return {"sem": f'"{sem}"', "scope": f'"{scope}"'}
 
 
@@ -104,13 +104,13 @@ def _mask(fn: Function, mask: SSAValue | None, shape: tuple[int, ...]) -> Text |
 
 @handles("tt.atomic_rmw")
 def _rmw(fn: Function, op: Any) -> Text:
-    kind = RMWOp(prop(op, "atomic_rmw_op").value.data)
+    kind = RMWOp(prop(op, "atomic_rmw_op"))
     shape = shape_of(op.ptr)
     pointer, mask = fn.typed(op.ptr), _mask(fn, op.mask, shape)
     name = f"tl.atomic_{_RMW[kind]}"
     if kind not in (RMWOp.UMAX, RMWOp.UMIN):
         return call(name, pointer, _element(fn, op.val, shape), mask=mask, **_ordering(op))
-    pointer = method(pointer, "to", dtype(op.ptr.type, unsigned=True), bitcast="True")
+    pointer = method(pointer, "to", dtype(op.ptr.type, unsigned=True), bitcast=True)
     value = method(fn.typed(op.val), "to", dtype(op.val.type, unsigned=True))
     return method(call(name, pointer, value, mask=mask, **_ordering(op)), "to", dtype(op.result.type))
 
@@ -155,14 +155,14 @@ def _make_descriptor(fn: Function, op: Any) -> Text:
     base = fn.typed(op.base)
     if dtype(op.result.type.element_type).startswith("tl.u"):
         # Only a descriptor's integers have a sign, which they take from the pointer.
-        base = method(base, "to", dtype(op.base.type, unsigned=True), bitcast="True")
-    nan = prop(op, "padding").value.data == PaddingOption.PAD_NAN
+        base = method(base, "to", dtype(op.base.type, unsigned=True), bitcast=True)
+    nan = prop(op, "padding") == PaddingOption.PAD_NAN
     return call(
         "tl.make_tensor_descriptor",
         base,
         shape=offsets(fn, op.shape),
         strides=offsets(fn, op.strides),
-        block_shape=str(list(op.result.type.shape)),
+        block_shape=list(op.result.type.shape),
         padding_option='"nan"' if nan else None,
     )
 
@@ -193,7 +193,7 @@ def _descriptor_store(fn: Function, op: Any) -> Text:
 
 @handles("tt.descriptor_reduce")
 def _descriptor_reduce(fn: Function, op: Any) -> Text:
-    kind = DescriptorReduceKind(prop(op, "kind").value.data).keyword
+    kind = DescriptorReduceKind(prop(op, "kind")).keyword
     if kind in ("inc", "dec"):
         raise NotExpressible(f"a reducing store of the kind '{kind}'")
     return method(fn.text(op.desc), f"atomic_{kind}", offsets(fn, op.indices), _stored(fn, op.desc, op.src))

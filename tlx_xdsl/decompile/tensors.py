@@ -7,56 +7,37 @@ from typing import Any
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.decompile.elementwise import broadcast
-from tlx_xdsl.decompile.function import Function, handles, prop
+from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.text import Text, call, listed, method, tupled
 from tlx_xdsl.decompile.types import bits_of_integer, dtype, element_of, shape_of
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
 
 
-def _optional(fn: Function, value: SSAValue | None) -> Text | None:
-    return None if value is None else fn.typed(value)
-
-
-@handles("tt.get_program_id")
-def _program_id(fn: Function, op: Any) -> Text:
-    return call("tl.program_id", str(prop(op, "axis").value.data))
-
-
-@handles("tt.get_num_programs")
-def _num_programs(fn: Function, op: Any) -> Text:
-    return call("tl.num_programs", str(prop(op, "axis").value.data))
+@handles("tt.get_program_id", "tt.get_num_programs")
+def _program(fn: Function, op: Any) -> Text:
+    return call(f"tl.{op.name.removeprefix('tt.get_')}", prop(op, "axis"))
 
 
 @handles("tt.make_range")
 def _range(fn: Function, op: Any) -> Text:
-    return call("tl.arange", str(prop(op, "start").value.data), str(prop(op, "end").value.data))
+    return call("tl.arange", prop(op, "start"), prop(op, "end"))
 
 
 @handles("tt.reshape")
 def _reshape(fn: Function, op: Any) -> Text:
-    reorder = "True" if prop(op, "allow_reorder") is not None else None
-    return call("tl.reshape", fn.typed(op.src), str(list(shape_of(op.result))), can_reorder=reorder)
+    reorder = given(prop(op, "allow_reorder"))
+    return call("tl.reshape", fn.typed(op.src), list(shape_of(op.result)), can_reorder=reorder)
 
 
 @handles("tt.trans")
 def _trans(fn: Function, op: Any) -> Text:
-    order = [str(dim) for dim in prop(op, "order").get_values()]
-    return call("tl.trans", fn.typed(op.src), *([] if order == ["1", "0"] else order))
-
-
-@handles("tt.join")
-def _join(fn: Function, op: Any) -> Text:
-    return call("tl.join", fn.typed(op.lhs), fn.typed(op.rhs))
-
-
-@handles("tt.split")
-def _split(fn: Function, op: Any) -> Text:
-    return call("tl.split", fn.typed(op.src))
+    order = prop(op, "order")
+    return call("tl.trans", fn.typed(op.src), *(() if order == (1, 0) else order))
 
 
 @handles("tt.cat")
 def _cat(fn: Function, op: Any) -> Text:
-    return call("tl.cat", fn.typed(op.lhs), fn.typed(op.rhs), can_reorder="True")
+    return call("tl.cat", fn.typed(op.lhs), fn.typed(op.rhs), can_reorder=True)
 
 
 @handles("tt.unsplat")
@@ -66,20 +47,20 @@ def _unsplat(fn: Function, op: Any) -> Text:
 
 @handles("tt.gather")
 def _gather(fn: Function, op: Any) -> Text:
-    return call("tl.gather", fn.typed(op.src), fn.typed(op.indices), str(prop(op, "axis").value.data))
+    return call("tl.gather", fn.typed(op.src), fn.typed(op.indices), prop(op, "axis"))
 
 
 @handles("tt.histogram")
 def _histogram(fn: Function, op: Any) -> Text:
-    return call("tl.histogram", fn.typed(op.src), str(shape_of(op.result)[0]), mask=_optional(fn, op.mask))
+    return call("tl.histogram", fn.typed(op.src), shape_of(op.result)[0], mask=fn.optional(op.mask))
 
 
 @handles("tt.dot")
 def _dot(fn: Function, op: Any) -> Text:
-    precision = InputPrecision(prop(op, "inputPrecision").value.data).keyword
-    limit = str(prop(op, "maxNumImpreciseAcc").value.data)
+    precision = InputPrecision(prop(op, "inputPrecision")).keyword
+    limit = prop(op, "maxNumImpreciseAcc")
     # A number above K is what the product has without one.
-    limited = str(element_of(op.a.type)).startswith("f8") and int(limit) <= shape_of(op.a)[-1]
+    limited = str(element_of(op.a.type)).startswith("f8") and limit <= shape_of(op.a)[-1]
     return call(
         "tl.dot",
         fn.typed(op.a),
@@ -93,7 +74,7 @@ def _dot(fn: Function, op: Any) -> Text:
 
 @handles("tt.dot_scaled")
 def _dot_scaled(fn: Function, op: Any) -> Text:
-    kinds = [ScaleDotElemType(kind.value.data).keyword for kind in (prop(op, "a_elem_type"), prop(op, "b_elem_type"))]
+    kinds = [ScaleDotElemType(prop(op, name)).keyword for name in ("a_elem_type", "b_elem_type")]
     scales = [None if scale is None else _scale(fn, scale) for scale in (op.a_scale, op.b_scale)]
     return call(
         "tl.dot_scaled",
@@ -104,9 +85,9 @@ def _dot_scaled(fn: Function, op: Any) -> Text:
         str(scales[1]),
         f'"{kinds[1]}"',
         acc=fn.typed(op.c),
-        fast_math="True" if prop(op, "fastMath").value.data else None,
-        lhs_k_pack=None if prop(op, "lhs_k_pack").value.data else "False",
-        rhs_k_pack=None if prop(op, "rhs_k_pack").value.data else "False",
+        fast_math=given(prop(op, "fastMath")),
+        lhs_k_pack=None if prop(op, "lhs_k_pack") else False,
+        rhs_k_pack=None if prop(op, "rhs_k_pack") else False,
     )
 
 
@@ -124,67 +105,46 @@ def _inline_asm(fn: Function, op: Any) -> Text:
     types = [dtype(result.type) for result in op.results]
     shape = shape_of(op.results[0])
     args = broadcast(op.operands, shape) if shape else list(op.operands)
-    pure, pack = bool(prop(op, "pure").value.data), prop(op, "packed_element").value.data
     return call(
         "tl.inline_asm_elementwise",
-        repr(prop(op, "asm_string").data),
-        repr(prop(op, "constraints").data),
-        f"[{', '.join(str(fn.typed(value)) for value in args)}]",
+        repr(prop(op, "asm_string")),
+        repr(prop(op, "constraints")),
+        listed(fn.typed(value) for value in args),
         types[0] if len(types) == 1 else tupled(types),
-        str(pure),
-        str(pack),
+        prop(op, "pure"),
+        prop(op, "packed_element"),
     )
 
 
 @handles("tt.extern_elementwise")
 def _extern(fn: Function, op: Any) -> Text:
     types = tupled(dtype(value.type) for value in op.operands)
-    symbol = f"({prop(op, 'symbol').data!r}, {dtype(op.result.type)})"
+    symbol = f"({prop(op, 'symbol')!r}, {dtype(op.result.type)})"
     table = fn.module.constant("SYMBOLS", f"{{{types}: {symbol}}}")
     return call(
         "tl.core.extern_elementwise",
-        repr(prop(op, "libname").data),
-        repr(prop(op, "libpath").data),
+        repr(prop(op, "libname")),
+        repr(prop(op, "libpath")),
         listed(fn.typed(value) for value in op.operands),
         table,
-        str(bool(prop(op, "pure").value.data)),
+        prop(op, "pure"),
     )
 
 
 @handles("tt.print")
 def _print(fn: Function, op: Any) -> Text:
-    signed = prop(op, "isSigned").get_values()
+    signed = prop(op, "isSigned")
     values = [
         fn.unsigned(value) if not sign and _has_sign(value) else fn.typed(value)
         for value, sign in zip(op.operands, signed, strict=True)
     ]
-    in_hex = "True" if prop(op, "hex").value.data else None
-    return call("tl.device_print", repr(prop(op, "prefix").data), *values, hex=in_hex)
+    in_hex = given(prop(op, "hex"))
+    return call("tl.device_print", repr(prop(op, "prefix")), *values, hex=in_hex)
 
 
 @handles("tt.assert")
 def _assert(fn: Function, op: Any) -> Text:
-    return call("tl.device_assert", fn.typed(op.condition), repr(prop(op, "message").data))
-
-
-@handles("llvm.intr.assume")
-def _assume(fn: Function, op: Any) -> Text:
-    return call("tl.assume", fn.typed(op.operands[0]))
-
-
-@handles("ttg.barrier")
-def _barrier(fn: Function, op: Any) -> Text:
-    return call("tl.debug_barrier")
-
-
-@handles("tt.grid_dependency_wait")
-def _dependency_wait(fn: Function, op: Any) -> Text:
-    return call("tl.extra.cuda.gdc_wait")
-
-
-@handles("tt.grid_dependency_launch_dependents")
-def _dependents(fn: Function, op: Any) -> Text:
-    return call("tl.extra.cuda.gdc_launch_dependents")
+    return call("tl.device_assert", fn.typed(op.condition), repr(prop(op, "message")))
 
 
 def _has_sign(value: SSAValue) -> bool:

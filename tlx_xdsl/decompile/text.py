@@ -42,14 +42,14 @@ def unary(symbol: str, value: Text) -> Text:
     return Text(f"{symbol}{value.within(UNARY)}", UNARY)
 
 
-def call(function: str, *arguments: Text | str | None, **named: Text | str | None) -> Text:
+def call(function: str, *arguments: object, **named: object) -> Text:
     """`function(arguments, name=value)`, without what is None."""
     parts = [str(argument) for argument in arguments if argument is not None]
     parts += [f"{name}={value}" for name, value in named.items() if value is not None]
     return Text(f"{function}({', '.join(parts)})")
 
 
-def method(value: Text, name: str, *arguments: Text | str, **named: Text | str | None) -> Text:
+def method(value: Text, name: str, *arguments: object, **named: object) -> Text:
     """`value.name(arguments)`."""
     return call(f"{value.within(ATOM)}.{name}", *arguments, **named)
 

@@ -48,6 +48,9 @@ class Edge:
 
 Edges: TypeAlias = tuple[Edge, ...]
 
+SCALAR_CODE = (tt.ReduceOp, tt.ScanOp, tt.MapElementwiseOp)
+"""Operations whose regions compute with single elements of their tensors."""
+
 
 @singledispatch
 def edges(op: Operation) -> Edges | None:
@@ -148,7 +151,7 @@ def _yield(op: scf.YieldOp) -> Edges | None:
         case scf.WhileOp():
             before = parent.before_region.block
             return (Edge(op, before, 0, before.args),)
-        case scf.IfOp() | scf.ExecuteRegionOp():
+        case scf.IfOp() | scf.IndexSwitchOp() | scf.ExecuteRegionOp():
             return (Edge(op, parent, 0, parent.results),)
         case _:
             return None
@@ -165,13 +168,11 @@ def _cond_branch(op: cf.ConditionalBranchOp) -> Edges:
     return Edge(op, then, 1, then.args), Edge(op, otherwise, 1 + len(then.args), otherwise.args)
 
 
+@edges.register(scf.IndexSwitchOp)
 @edges.register(scf.ExecuteRegionOp)
 @edges.register(tt.FuncOp)
 @edges.register(ttg.MaskOp)
 @edges.register(ttg.WarpSpecializeOp)
-@edges.register(tt.ReduceOp)
-@edges.register(tt.ScanOp)
-@edges.register(tt.MapElementwiseOp)
 def _enter_regions(op: Operation) -> Edges:
     """Enter each region once; `ttg.warp_specialize` has the partitions in its second one."""
     return tuple(Edge(op, region.blocks[0]) for region in op.regions if region.blocks)
@@ -200,6 +201,10 @@ def _return(op: tt.ReturnOp) -> Edges | None:
     """Leave the function; which values the operands define is known where it is called (`call_edges`)."""
     parent = op.parent_op()
     return None if parent is None else (Edge(op, parent),)
+
+
+for _class in SCALAR_CODE:
+    edges.register(_class, _enter_regions)
 
 
 @edges.register(tt.ReduceReturnOp)

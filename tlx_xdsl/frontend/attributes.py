@@ -234,13 +234,15 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
             (1,), source.element_type, source.encoding, source.memory_space,
             mutable=source.is_mutable, alloc_shape=source.alloc_shape,
         )  # fmt: skip
-        part = tlx.MemDescDynamicSubsliceOp(operands=[value.ssa, [position.ssa]], result_types=[element])
-        return replace(value, ssa=visitor.builder.insert(part).result, shape=(1,))
+        return replace(
+            value,
+            ssa=visitor.builder.emit(tlx.MemDescDynamicSubsliceOp, value, [position], results=[element]).result,
+            shape=(1,),
+        )
     result = MemDescType.get(
         source.shape[1:], source.element_type, source.encoding, source.memory_space, mutable=source.is_mutable
     )
-    op = ttg.MemDescIndexOp(operands=[value.ssa, position.ssa], result_types=[result])
-    return replace(value, ssa=visitor.builder.insert(op).result, num=0)
+    return replace(value, ssa=visitor.builder.emit(ttg.MemDescIndexOp, value, position, results=[result]).result, num=0)
 
 
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:

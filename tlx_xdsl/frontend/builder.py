@@ -6,24 +6,84 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from enum import Enum
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     LocationAttr,
+    StringAttr,
     TensorType,
+    UnitAttr,
     UnknownLoc,
+    i32,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import Tensor
+from tlx_xdsl.language.core import dtype, pointer_type
 
 OpT = TypeVar("OpT", bound=Operation)
+IRDLOpT = TypeVar("IRDLOpT", bound=IRDLOperation)
+
+
+class _HasSSA(Protocol):
+    @property
+    def ssa(self) -> SSAValue: ...
+
+
+Operand: TypeAlias = _HasSSA | SSAValue | Sequence[_HasSSA | SSAValue] | None
+"""An operand as the frontend has it: a value of its own, one of the IR, or several for a variadic operand."""
+
+Result: TypeAlias = Attribute | Sequence[Attribute] | None
+"""The type of a result; None for an optional one that is left out."""
+
+
+def operation(op: type[IRDLOpT], *operands: Operand, results: Sequence[Result] = (), **properties: Any) -> IRDLOpT:
+    """The operation `op` with an entry of `operands` and `results` for each that it declares.
+    In `properties`, an integer is an i32, a bool an i1, a tuple or list an array of i32; strings and enumerations have
+    attributes of their own, and None leaves the property out.
+    """
+    made = op.__new__(op)
+    # Not its own constructor, which may take something else.
+    IRDLOperation.__init__(
+        made,
+        operands=[_operand(operand) for operand in operands],
+        properties={name: _attribute(value) for name, value in properties.items()},
+        result_types=results,
+    )
+    return made
+
+
+def _operand(value: Operand) -> Any:
+    if isinstance(value, Sequence):
+        return [_operand(item) for item in value]
+    return value if value is None or isinstance(value, SSAValue) else value.ssa
+
+
+def _attribute(value: Any) -> Attribute | None:
+    match value:
+        case Enum():
+            return cast(Any, value).attr
+        case bool():
+            return IntegerAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i32)
+        case str():
+            return StringAttr(value)
+        case tuple() | list():
+            return DenseArrayBase.from_list(i32, cast(Sequence[int], value))
+        case _:
+            return value
 
 
 @dataclass
@@ -126,6 +186,25 @@ class Builder:
         self.block.add_op(op)
         return op
 
+    def emit(self, op: type[IRDLOpT], *operands: Operand, results: Sequence[Result] = (), **properties: Any) -> IRDLOpT:
+        """Append an operation; see `operation`."""
+        return self.insert(operation(op, *operands, results=results, **properties))
+
+    def value(self, op: Operation, element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Tensor:
+        """Append `op`; its first result, of that element type and shape."""
+        return Tensor(self.insert(op).results[0], element, shape)
+
+    def tensor(
+        self,
+        op: type[IRDLOperation],
+        element: dtype | pointer_type,
+        shape: tuple[int, ...],
+        *operands: Operand,
+        **properties: Any,
+    ) -> Tensor:
+        """Append an operation whose only result has that element type and shape; see `operation`."""
+        return self.value(operation(op, *operands, results=[ir_type(element, shape)], **properties), element, shape)
+
     def insert_at_entry(self, op: OpT) -> OpT:
         """Put `op`, which has no operands, before all else that the function does: once, outside of loops and tasks."""
         assert self._entry is not None, "no function"
@@ -155,6 +234,11 @@ class Builder:
         frame.last = op
         frame.constants[key] = op.result
         return op.result
+
+
+def unit(given: bool) -> UnitAttr | None:
+    """The attribute of a property that is there or not."""
+    return UnitAttr() if given else None
 
 
 def constant_attr(value: int | float | bool, type_: Attribute) -> Attribute:

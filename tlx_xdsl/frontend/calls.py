@@ -14,14 +14,16 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.budget import OverBudgetException
 from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import OverBudgetError
-from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
-from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TupleValue, Value, parts
+from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
@@ -63,10 +65,10 @@ class Call:
             said = refusal(f"{self.name} {what}".rstrip(), alternatives, target)
             raise self.visitor.error(self.node, said, notes)
 
-    def emit(self, op: OpT) -> OpT:
-        """Append `op`, whose verifier says here already, at the user's call, when the arguments do not fit.
+    def checked(self, op: OpT) -> OpT:
+        """Append `op`, whose verifier runs here already, at the user's call, in case the arguments do not fit.
 
-        The same holds for a target that lacks what `op` needs.
+        The same holds for a target that lacks a feature that `op` requires.
         """
         for feature in needs_of(op):
             self.require(feature)
@@ -76,21 +78,30 @@ class Call:
             self.fail(None, " ".join(str(error).split()), error)
         return self.builder.insert(op)
 
-    def expected(self, parameter: str, what: str) -> NoReturn:
-        """Raise the error that `parameter` is not `what`."""
-        self._mismatch(parameter, what, self.args[parameter])
+    def emit(self, op: type[IRDLOpT], *operands: Operand, results: Sequence[Result] = (), **properties: Any) -> IRDLOpT:
+        """Append an operation, checked as by `checked`; see `builder.operation`."""
+        return self.checked(operation(op, *operands, results=results, **properties))
 
-    def _mismatch(self, parameter: str, what: str, value: Value, where: str = "") -> NoReturn:
-        hint = ""
-        if any(isinstance(part.owner, ConstantOp) for part in parts(value)) and "constexpr" in what:
-            hint = " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
-        elif isinstance(value, BufferedTensor) and what.startswith("a block"):
-            hint = " (tlx.local_load makes a block of a buffer)"
-        elif isinstance(value, Tensor) and isinstance(value.dtype, pointer_type) and what == "a tensor descriptor":
-            hint = (
-                " (an argument is one by its type, tensordesc<fp16[128, 64]>: TensorDescriptor.from_tensor(x, "
-                "[128, 64]) in Python, desc(x, [128, 64]) for tlx run)"
-            )
+    def emit_tensor(
+        self,
+        op: type[IRDLOperation],
+        element: dtype | pointer_type,
+        shape: tuple[int, ...],
+        *operands: Operand,
+        **properties: Any,
+    ) -> Tensor:
+        """Append an operation whose only result has that element type and shape, checked as by `checked`."""
+        made = self.emit(op, *operands, results=[ir_type(element, shape)], **properties)
+        return Tensor(made.results[0], element, shape)
+
+    def expected(self, parameter: str, what: str, wanted: type[Value] | None = None) -> NoReturn:
+        """Raise the error that `parameter` is not `what`; the class that is `wanted` selects a hint."""
+        self._mismatch(parameter, what, self.args[parameter], wanted)
+
+    def _mismatch(
+        self, parameter: str, what: str, value: Value, wanted: type[Any] | None = None, where: str = ""
+    ) -> NoReturn:
+        hint = _hint(value, wanted)
         self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:
@@ -102,7 +113,7 @@ class Call:
         """The argument, which must be a value of class `kind`."""
         value = self.args[parameter]
         if not isinstance(value, kind):
-            self.expected(parameter, what)
+            self._mismatch(parameter, what, value, kind)
         return value
 
     def python(self, parameter: str, what: str) -> Any:
@@ -114,7 +125,7 @@ class Call:
 
     def _item(self, parameter: str, value: Value, what: str, where: str = "") -> Any:
         if not isinstance(value, Constexpr):
-            self._mismatch(parameter, what, value, where)
+            self._mismatch(parameter, what, value, Constexpr, where)
         return value.value.value if isinstance(value.value, constexpr) else value.value
 
     def integer(self, parameter: str, *, minimum: int | None = None) -> int:
@@ -170,8 +181,15 @@ class Call:
         """The argument, which must be a block of at least one dimension."""
         value = self.of(parameter, Tensor, what)
         if not value.shape:
-            self.expected(parameter, what)
+            self.expected(parameter, what, Tensor)
         return value
+
+    def pointer(self, parameter: str, what: str = "a pointer", *, scalar: bool = False) -> tuple[Tensor, dtype]:
+        """The argument, a pointer or a block of pointers, and the type of the elements that it points to."""
+        value = self.args[parameter]
+        if not isinstance(value, Tensor) or not isinstance(value.dtype, pointer_type) or (scalar and value.shape):
+            self.expected(parameter, what)
+        return value, value.dtype.element_ty
 
     def shape(self, parameter: str = "shape", *, scalar: bool = False) -> tuple[int, ...]:
         """The argument, which must be a tuple of positive powers of two; with `scalar`, it may be empty.
@@ -213,8 +231,6 @@ class Call:
     def as_scalar(self, parameter: str, value: Value, element: dtype) -> Tensor:
         """`value`, which belongs to the argument `parameter`, as a runtime scalar of type `element`."""
         if isinstance(value, Constexpr) and isinstance(value.value, bool | int):
-            from tlx_xdsl.frontend.types import ir_type
-
             return Tensor(self.builder.constant(value.value, ir_type(element)), element)
         if not isinstance(value, Tensor) or value.shape or isinstance(value.dtype, pointer_type):
             self.fail(parameter, f"'{parameter}' must be a scalar {element}, found {value.describe()}")
@@ -236,6 +252,20 @@ class Call:
         if not isinstance(value, TupleValue) or len(value.items) != rank:
             self.expected(parameter, f"a tuple of {rank} offsets")
         return [self.as_scalar(parameter, item, int32) for item in value.items]
+
+
+def _hint(value: Value, wanted: type[Any] | None) -> str:
+    """How to make a value of the class `wanted` of `value`, where that is known."""
+    if wanted is Constexpr and any(isinstance(part.owner, ConstantOp) for part in parts(value)):
+        return " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
+    if wanted is Tensor and isinstance(value, BufferedTensor):
+        return " (tlx.local_load makes a block of a buffer)"
+    if wanted is TensorDescriptor and isinstance(value, Tensor) and isinstance(value.dtype, pointer_type):
+        return (
+            " (an argument is one by its type, tensordesc<fp16[128, 64]>: TensorDescriptor.from_tensor(x, [128, 64]) "
+            "in Python, desc(x, [128, 64]) for tlx run)"
+        )
+    return ""
 
 
 Handler: TypeAlias = Callable[[Call], Value | None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.tt.enums import RoundingMode
@@ -50,7 +51,7 @@ def cast(builder: Builder, value: Tensor, target: dtype | pointer_type, rounding
     op = _integer_cast(source, target)
     if op is None:
         return Tensor(value.ssa, target, value.shape)
-    return Tensor(builder.insert(op(value.ssa, ir_type(target))).results[0], target, value.shape)
+    return builder.value(op(value.ssa, ir_type(target)), target, value.shape)
 
 
 def bitcast(builder: Builder, value: Tensor, target: dtype | pointer_type) -> Tensor:
@@ -77,16 +78,15 @@ def not_zero(builder: Builder, value: Tensor) -> Tensor:
         op: Operation = arith.CmpfOp("une", value.ssa, zero.ssa)
     else:
         op = arith.CmpiOp("ne", value.ssa, zero.ssa)
-    return Tensor(builder.insert(op).results[0], int1, value.shape)
+    return builder.value(op, int1, value.shape)
 
 
 def _is_float(element: dtype | pointer_type) -> bool:
     return isinstance(element, dtype) and element.is_floating()
 
 
-def _unary(builder: Builder, op: Callable[..., Operation], value: Tensor, target: dtype | pointer_type) -> Tensor:
-    made = builder.insert(op(operands=[value.ssa], result_types=[ir_type(target, value.shape)]))
-    return Tensor(made.results[0], target, value.shape)
+def _unary(builder: Builder, op: type[IRDLOperation], value: Tensor, target: dtype | pointer_type) -> Tensor:
+    return builder.tensor(op, target, value.shape, value)
 
 
 def _cast_pointer(builder: Builder, value: Tensor, target: dtype | pointer_type) -> Tensor:
@@ -110,18 +110,14 @@ def _cast_float(builder: Builder, value: Tensor, source: dtype, target: dtype, r
     if source.is_fp8() or target.is_fp8() or is_half or rounding is RoundingMode.RTZ:
         if rounding is None and (is_half or have > want):
             rounding = RoundingMode.RTNE
-        op: Operation = tt.FpToFpOp(
-            operands=[value.ssa],
-            properties={"rounding": None if rounding is None else rounding.attr},
-            result_types=[ir_type(target, value.shape)],
-        )
-    elif have > want:
-        op = arith.TruncFOp(value.ssa, ir_type(target))
+        return builder.tensor(tt.FpToFpOp, target, value.shape, value, rounding=rounding)
+    if have > want:
+        op: Operation = arith.TruncFOp(value.ssa, ir_type(target))
     elif have == 16 and target == float64:
         return cast(builder, cast(builder, value, float32), float64)
     else:
         op = arith.ExtFOp(value.ssa, ir_type(target))
-    return Tensor(builder.insert(op).results[0], target, value.shape)
+    return builder.value(op, target, value.shape)
 
 
 def _integer_cast(source: dtype, target: dtype) -> Callable[..., Operation] | None:

@@ -118,12 +118,9 @@ def _call(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str
         compiled = unit.compiled[key] = _compile(visitor, node, source, bound)
     visitor.locate(node)
     result_types = [part.type for part in parts(compiled.result)]
-    call = tt.CallOp(
-        operands=[all_parts(list(bound.values()))],
-        properties={"callee": SymbolRefAttr(compiled.symbol)},
-        result_types=[result_types],
+    call = builder.emit(
+        tt.CallOp, all_parts(list(bound.values())), results=[result_types], callee=SymbolRefAttr(compiled.symbol)
     )
-    builder.insert(call)
     return rebuild(compiled.result, iter(call.res))
 
 
@@ -188,7 +185,7 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
     if returns.style == "kernel":
         if not (isinstance(value, Constexpr) and value.value is None):
             raise visitor.error(node, f"a kernel returns nothing, found {value.describe()}")
-        builder.insert(tt.ReturnOp(operands=[[]]))
+        builder.emit(tt.ReturnOp, [])
         return
     if returns.value is None:
         returns.value = value
@@ -200,7 +197,7 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
             "every return must have one type",
         )
     if returns.style == "function":
-        builder.insert(tt.ReturnOp(operands=[parts(value)]))
+        builder.emit(tt.ReturnOp, parts(value))
     elif visitor.branches or returns.exit is not None:
         if returns.exit is None:
             returns.exit = builder.new_block([part.type for part in parts(value)])

@@ -235,10 +235,8 @@ def _isinstance(
 def _is_instance(value: Value, cls: Any) -> bool:
     name = getattr(cls, "__name__", "")
     match value:
-        case Tensor():
-            return name == "tensor"
-        case TupleValue():
-            return name == "tuple" or (isinstance(cls, type) and value.cls is not None and issubclass(value.cls, cls))
+        case TupleValue(cls=named) if named is not None and isinstance(cls, type) and issubclass(named, cls):
+            return True
         case Aggregate():
             return value.cls is cls
         case Constexpr():
@@ -246,20 +244,8 @@ def _is_instance(value: Value, cls: Any) -> bool:
                 return True
             return isinstance(cls, type) and isinstance(value.value, cls)
         case _:
-            return name in (type(value).__name__, _CLASS_NAMES.get(type(value).__name__))
+            return bool(name) and name == value.CLASS_NAME
 
-
-_CLASS_NAMES = {
-    "TensorDescriptor": "tensor_descriptor",
-    "BufferedTensor": "buffered_tensor",
-    "MBarriers": "mbarrier",
-    "ClcResponses": "clc_response",
-    "ClcContext": "CLCPipelineContext",
-    "DescriptorRoom": "tensor_descriptor_ptr",
-    "AsyncToken": "async_token",
-    "StorageAliasSpec": "storage_alias_spec_type_class",
-    "ReuseGroup": "reuse_group",
-}
 
 _PYTHON: dict[Any, _Special] = {
     min: _minmax("min"),

@@ -8,16 +8,19 @@ integer and float16 win; a compile-time number takes the other operand's type un
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects import arith as xarith
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.conversions import bitcast as bitcast
 from tlx_xdsl.frontend.conversions import cast as cast
+from tlx_xdsl.frontend.elementwise import COMPARISONS, FLOAT_OPS, INTEGER_OPS, MIRRORED, NAN_OPS, SIGNED_OPS
 from tlx_xdsl.frontend.numbers import constant as constant
 from tlx_xdsl.frontend.numbers import is_number as is_number
 from tlx_xdsl.frontend.numbers import natural_dtype as natural_dtype
@@ -32,68 +35,30 @@ from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int64, pointer_type
 
-_INTEGER_OPS: dict[str, Callable[..., Operation]] = {
-    "+": xarith.AddiOp,
-    "-": xarith.SubiOp,
-    "*": xarith.MuliOp,
-    "&": xarith.AndIOp,
-    "|": xarith.OrIOp,
-    "^": xarith.XOrIOp,
-    "<<": xarith.ShLIOp,
-}
-_SIGNED_OPS: dict[str, tuple[Callable[..., Operation], Callable[..., Operation]]] = {
-    "//": (xarith.DivSIOp, xarith.DivUIOp),
-    "%": (xarith.RemSIOp, xarith.RemUIOp),
-    ">>": (xarith.ShRSIOp, xarith.ShRUIOp),
-    "min": (xarith.MinSIOp, xarith.MinUIOp),
-    "max": (xarith.MaxSIOp, xarith.MaxUIOp),
-}
-"""For signed and for unsigned integers."""
-_FLOAT_OPS: dict[str, Callable[..., Operation]] = {
-    "+": xarith.AddfOp,
-    "-": xarith.SubfOp,
-    "*": xarith.MulfOp,
-    "/": xarith.DivfOp,
-    "%": arith.RemFOp,
-    "min": xarith.MinnumfOp,
-    "max": xarith.MaxnumfOp,
-}
-_NAN_OPS: dict[str, Callable[..., Operation]] = {"min": xarith.MinimumfOp, "max": xarith.MaximumfOp}
-"""What of the above gives NaN when an operand is NaN."""
-_COMPARISONS: dict[str, tuple[str, str, str]] = {
-    "==": ("eq", "eq", "oeq"),
-    "!=": ("ne", "ne", "une"),
-    "<": ("slt", "ult", "olt"),
-    "<=": ("sle", "ule", "ole"),
-    ">": ("sgt", "ugt", "ogt"),
-    ">=": ("sge", "uge", "oge"),
-}
-"""The predicates for signed integers, unsigned integers and floats."""
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The comparison that says the same with its sides swapped."""
 _DIVISIONS = ("/", "//", "%")
 
-PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "**": lambda a, b: a**b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "min": min,
-    "max": max,
+_OPERATORS = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "truediv",
+    "//": "floordiv",
+    "%": "mod",
+    "**": "pow",
+    "&": "and_",
+    "|": "or_",
+    "^": "xor",
+    "<<": "lshift",
+    ">>": "rshift",
+    "==": "eq",
+    "!=": "ne",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+}
+PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {"min": min, "max": max} | {
+    symbol: getattr(operator, name) for symbol, name in _OPERATORS.items()
 }
 """What the operators mean between compile-time values: what they mean in Python."""
 
@@ -211,7 +176,7 @@ def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propaga
     op = _arithmetic_op(symbol, element, signed.is_int_signed(), propagate_nan)
     if op is None:
         raise SemanticError(f"'{symbol}' does not exist for {element}")
-    return Tensor(builder.insert(op(left.ssa, right.ssa)).results[0], element, left.shape)
+    return builder.tensor(op, element, left.shape, left, right)
 
 
 def _check_operands(symbol: str, *operands: Value) -> None:
@@ -220,12 +185,12 @@ def _check_operands(symbol: str, *operands: Value) -> None:
             raise SemanticError(f"'{symbol}' takes numbers and blocks, found {operand.describe()}")
 
 
-def _arithmetic_op(symbol: str, element: dtype, signed: bool, nan: bool) -> Callable[..., Operation] | None:
+def _arithmetic_op(symbol: str, element: dtype, signed: bool, nan: bool) -> type[IRDLOperation] | None:
     if element.is_floating():
-        return _NAN_OPS[symbol] if nan and symbol in _NAN_OPS else _FLOAT_OPS.get(symbol)
-    if symbol in _SIGNED_OPS:
-        return _SIGNED_OPS[symbol][0 if signed else 1]
-    return _INTEGER_OPS.get(symbol)
+        return NAN_OPS[symbol] if nan and symbol in NAN_OPS else FLOAT_OPS.get(symbol)
+    if symbol in SIGNED_OPS:
+        return SIGNED_OPS[symbol][0 if signed else 1]
+    return INTEGER_OPS.get(symbol)
 
 
 def _python(symbol: str, lhs: Any, rhs: Any) -> Constexpr:
@@ -246,7 +211,7 @@ def _add_to_pointer(builder: Builder, symbol: str, pointer: Tensor, offset: Valu
         amount = negate(builder, amount)
         assert isinstance(amount, Tensor)
     base, amount = broadcast(builder, pointer, amount)
-    return Tensor(builder.insert(tt.AddPtrOp(base.ssa, amount.ssa)).result, pointer.dtype, base.shape)
+    return builder.value(tt.AddPtrOp(base.ssa, amount.ssa), pointer.dtype, base.shape)
 
 
 def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
@@ -261,15 +226,15 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
         raise SemanticError("pointers do not compare: cast them to int64 first")
     if isinstance(lhs, Constexpr):
         # As in Python, it is the runtime value that decides what the comparison means.
-        symbol, lhs, rhs = _MIRRORED[symbol], rhs, lhs
+        symbol, lhs, rhs = MIRRORED[symbol], rhs, lhs
     left, right, element = _unify(builder, lhs, rhs)
     assert isinstance(element, dtype)
-    signed, unsigned, floating = _COMPARISONS[symbol]
+    signed, unsigned, floating = COMPARISONS[symbol]
     if element.is_floating():
         op: Operation = arith.CmpfOp(floating, left.ssa, right.ssa)
     else:
         op = arith.CmpiOp(signed if element.is_int_signed() else unsigned, left.ssa, right.ssa)
-    return Tensor(builder.insert(op).results[0], int1, left.shape)
+    return builder.value(op, int1, left.shape)
 
 
 def negate(builder: Builder, value: Value) -> Value:
@@ -283,9 +248,9 @@ def negate(builder: Builder, value: Value) -> Value:
     if isinstance(operand.dtype, pointer_type):
         raise SemanticError(f"'-' does not exist for {operand.describe()}")
     if operand.dtype.is_floating():
-        return Tensor(builder.insert(xarith.NegfOp(operand.ssa)).result, operand.dtype, operand.shape)
+        return builder.tensor(xarith.NegfOp, operand.dtype, operand.shape, operand)
     zero = constant(builder, 0, operand.dtype, operand.shape)
-    return Tensor(builder.insert(xarith.SubiOp(zero.ssa, operand.ssa)).result, operand.dtype, operand.shape)
+    return builder.tensor(xarith.SubiOp, operand.dtype, operand.shape, zero, operand)
 
 
 def invert(builder: Builder, value: Value) -> Value:
@@ -299,7 +264,7 @@ def invert(builder: Builder, value: Value) -> Value:
     if isinstance(operand.dtype, pointer_type) or not operand.dtype.is_int():
         raise SemanticError(f"'~' exists for integers only, found {operand.describe()}")
     ones = builder.constant(True if operand.dtype == int1 else -1, ir_type(operand.dtype, operand.shape))
-    return Tensor(builder.insert(xarith.XOrIOp(operand.ssa, ones)).result, operand.dtype, operand.shape)
+    return builder.tensor(xarith.XOrIOp, operand.dtype, operand.shape, operand, ones)
 
 
 def as_condition(builder: Builder, value: Value) -> Tensor:
@@ -320,7 +285,7 @@ def where(builder: Builder, condition: Value, lhs: Value, rhs: Value) -> Tensor:
     shape = common_shape(test.shape, left.shape)
     left, right = broadcast_to(builder, left, shape), broadcast_to(builder, right, shape)
     test = broadcast_to(builder, test, shape)
-    return Tensor(builder.insert(arith.SelectOp(test.ssa, left.ssa, right.ssa)).result, element, shape)
+    return builder.value(arith.SelectOp(test.ssa, left.ssa, right.ssa), element, shape)
 
 
 def promote_all(builder: Builder, *values: Value, division: bool = False) -> tuple[Tensor, ...]:

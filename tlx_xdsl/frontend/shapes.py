@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i32
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.types import SemanticError, ir_type
+from tlx_xdsl.frontend.types import SemanticError
 from tlx_xdsl.frontend.values import Tensor
 
 
@@ -14,8 +12,7 @@ def splat(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A block of `shape` with the scalar `value` everywhere."""
     if not shape:
         return value
-    op = tt.SplatOp(operands=[value.ssa], result_types=[ir_type(value.dtype, shape)])
-    return Tensor(builder.insert(op).result, value.dtype, shape)
+    return builder.tensor(tt.SplatOp, value.dtype, shape, value)
 
 
 def expand_dims(builder: Builder, value: Tensor, axis: int) -> Tensor:
@@ -23,12 +20,7 @@ def expand_dims(builder: Builder, value: Tensor, axis: int) -> Tensor:
     if not value.shape:
         return splat(builder, value, (1,))
     shape = (*value.shape[:axis], 1, *value.shape[axis:])
-    op = tt.ExpandDimsOp(
-        operands=[value.ssa],
-        properties={"axis": IntegerAttr(axis, i32)},
-        result_types=[ir_type(value.dtype, shape)],
-    )
-    return Tensor(builder.insert(op).result, value.dtype, shape)
+    return builder.tensor(tt.ExpandDimsOp, value.dtype, shape, value, axis=axis)
 
 
 def broadcast_to(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -47,8 +39,7 @@ def broadcast_to(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Ten
         value = expand_dims(builder, value, 0)
     if value.shape == shape:
         return value
-    op = tt.BroadcastOp(operands=[value.ssa], result_types=[ir_type(value.dtype, shape)])
-    return Tensor(builder.insert(op).result, value.dtype, shape)
+    return builder.tensor(tt.BroadcastOp, value.dtype, shape, value)
 
 
 def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -206,7 +206,7 @@ def _emit(
     with builder.at_end_of(default_block):
         _in_task(visitor, default, 0)
         visitor.locate(default.node)
-        builder.insert(ttg.WarpYieldOp(operands=[[]]))
+        builder.emit(ttg.WarpYieldOp, [])
     # Copies of the default task are partitions like any other.
     copies = [(default, replica) for replica in range(1, default.replicate)]
     copies += [(task, replica) for task in others for replica in range(task.replicate)]

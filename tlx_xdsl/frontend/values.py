@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields
 from types import ModuleType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from xdsl.ir import SSAValue
 
@@ -43,8 +43,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+class _Base:
+    CLASS_NAME: ClassVar[str] = ""
+    """The name of the class of the language whose instances these are; empty when there is none."""
+
+
 @dataclass(frozen=True, eq=False)
-class Constexpr:
+class Constexpr(_Base):
     """A Python object known at compile time: a number, a type, a function, a module."""
 
     value: Any
@@ -55,9 +60,10 @@ class Constexpr:
 
 
 @dataclass(frozen=True, eq=False)
-class Tensor:
+class Tensor(_Base):
     """A runtime value: a scalar (shape `()`) or a block."""
 
+    CLASS_NAME: ClassVar = "tensor"
     ssa: SSAValue
     dtype: dtype | pointer_type
     shape: tuple[int, ...] = ()
@@ -70,9 +76,10 @@ class Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class BufferedTensor:
+class BufferedTensor(_Base):
     """Buffers in shared or tensor memory: `num` of them, or one view when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "buffered_tensor"
     ssa: SSAValue
     dtype: dtype
     shape: tuple[int, ...]
@@ -86,9 +93,10 @@ class BufferedTensor:
 
 
 @dataclass(frozen=True, eq=False)
-class MBarriers:
+class MBarriers(_Base):
     """mbarriers: `num` of them, or one when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "mbarrier"
     ssa: SSAValue
     num: int
     per_thread: bool = False
@@ -100,9 +108,10 @@ class MBarriers:
 
 
 @dataclass(frozen=True, eq=False)
-class ClcResponses:
+class ClcResponses(_Base):
     """Responses of the cluster launch control: `num` of them, or one when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "clc_response"
     ssa: SSAValue
     num: int
 
@@ -112,9 +121,10 @@ class ClcResponses:
 
 
 @dataclass(frozen=True, eq=False)
-class ClcContext:
+class ClcContext(_Base):
     """What the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
 
+    CLASS_NAME: ClassVar = "CLCPipelineContext"
     empty: MBarriers
     full: MBarriers
     responses: ClcResponses
@@ -125,9 +135,10 @@ class ClcContext:
 
 
 @dataclass(frozen=True, eq=False)
-class DescriptorRoom:
+class DescriptorRoom(_Base):
     """Room for TMA descriptors of 128 bytes in global memory: for `num` of them, or one when `num` is 0."""
 
+    CLASS_NAME: ClassVar = "tensor_descriptor_ptr"
     ssa: SSAValue
     num: int
 
@@ -137,9 +148,10 @@ class DescriptorRoom:
 
 
 @dataclass(frozen=True, eq=False)
-class AsyncToken:
+class AsyncToken(_Base):
     """A handle on an asynchronous copy."""
 
+    CLASS_NAME: ClassVar = "async_token"
     ssa: SSAValue
 
     def describe(self) -> str:
@@ -148,9 +160,10 @@ class AsyncToken:
 
 
 @dataclass(frozen=True, eq=False)
-class TensorDescriptor:
+class TensorDescriptor(_Base):
     """A TMA descriptor with the tensor's shape (int32, elements) and strides (int64, elements)."""
 
+    CLASS_NAME: ClassVar = "tensor_descriptor"
     ssa: SSAValue
     dtype: dtype
     block_shape: tuple[int, ...]
@@ -163,7 +176,7 @@ class TensorDescriptor:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockPointer:
+class BlockPointer(_Base):
     """A block of a tensor in global memory at a place that moves (`tl.make_block_ptr`)."""
 
     base: Tensor
@@ -182,9 +195,10 @@ class BlockPointer:
 
 
 @dataclass(frozen=True, eq=False)
-class StorageAliasSpec:
+class StorageAliasSpec(_Base):
     """A region that allocations share."""
 
+    CLASS_NAME: ClassVar = "storage_alias_spec_type_class"
     ssa: SSAValue
 
     def describe(self) -> str:
@@ -193,9 +207,10 @@ class StorageAliasSpec:
 
 
 @dataclass(frozen=True, eq=False)
-class ReuseGroup:
+class ReuseGroup(_Base):
     """A node of an overlap tree."""
 
+    CLASS_NAME: ClassVar = "reuse_group"
     ssa: SSAValue
 
     def describe(self) -> str:
@@ -204,9 +219,10 @@ class ReuseGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class TupleValue:
+class TupleValue(_Base):
     """A tuple or list of values; a named one has its class."""
 
+    CLASS_NAME: ClassVar = "tuple"
     items: tuple[Value, ...]
     cls: Any = None
     """The class that `collections.namedtuple` or `typing.NamedTuple` made; None for a plain tuple."""
@@ -224,7 +240,7 @@ class TupleValue:
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregate:
+class Aggregate(_Base):
     """An instance of an aggregate class: its declared fields, in order."""
 
     cls: Any
@@ -237,7 +253,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, eq=False)
-class NewAggregate:
+class NewAggregate(_Base):
     """The `self` of an aggregate's `__init__`: fields appear as they are assigned."""
 
     cls: Any
@@ -250,7 +266,7 @@ class NewAggregate:
 
 
 @dataclass(frozen=True, eq=False)
-class Method:
+class Method(_Base):
     """A method of a value, not called yet."""
 
     receiver: Value

@@ -11,8 +11,7 @@ from tlx_xdsl.text.parser import parse_module
 class Reaching(ForwardWalk[frozenset[int]]):
     """The constants that may have been the last `arith.constant` before each operation."""
 
-    def __init__(self, root: Operation):
-        super().__init__(root)
+    def __init__(self):
         self.visits: dict[str, int] = {}
         self.at: dict[str, frozenset[int]] = {}
 
@@ -43,8 +42,8 @@ def function(body: str) -> Operation:
 
 def reaching(body: str) -> Reaching:
     func = function(body + "\ntt.return")
-    walk = Reaching(func)
-    walk.after(func, frozenset([0]))
+    walk = Reaching()
+    walk.run(func, frozenset([0]))
     return walk
 
 
@@ -98,16 +97,17 @@ def test_nesting_does_not_multiply_visits(depth: int):
 
 def test_a_loop_without_an_exit_has_no_state_after_it():
     func = function("cf.br ^bb1\n^bb1:\ncf.br ^bb1")
-    assert Reaching(func).after(func, frozenset()) is None
+    assert Reaching().run(func, frozenset()) is None
 
 
 def test_unknown_control_flow_is_refused():
-    body = '"scf.index_switch"(%i) <{cases = array<i64>}> ({\n"scf.yield"() : () -> ()\n}) : (index) -> ()\n'
-    with pytest.raises(CompilationError, match=r"the control flow of 'scf\.index_switch' is not known"):
+    segments = "<{operandSegmentSizes = array<i32: 1, 1, 1, 0>}>"
+    body = f'"scf.parallel"(%i, %i, %i) {segments} ({{\n^bb0(%n: index):\n}}) : (index, index, index) -> ()\n'
+    with pytest.raises(CompilationError, match=r"the control flow of 'scf\.parallel' is not known"):
         reaching("%i = arith.constant 0 : index\n" + body)
 
 
 def test_an_analysis_without_an_end_is_stopped():
     func = function(LOOP.format("i", constant(1)) + "tt.return")
     with pytest.raises(CompilationError, match="does not come to an end at"):
-        Endless(func).after(func, 1)
+        Endless().run(func, 1)

@@ -21,7 +21,7 @@ FLOW = """
 tt.func private @g(%x: i32) -> i32 {
   tt.return %x : i32
 }
-tt.func public @k(%c: i1, %lo: i32, %a: i32, %b: i32) {
+tt.func public @k(%c: i1, %n: index, %lo: i32, %a: i32, %b: i32) {
   %for = scf.for %i = %lo to %a step %b iter_args(%s = %a) -> (i32) : i32 {
     scf.yield %s : i32
   }
@@ -38,6 +38,11 @@ tt.func public @k(%c: i1, %lo: i32, %a: i32, %b: i32) {
   }
   scf.if %c {
   }
+  %switch = "scf.index_switch"(%n) <{cases = array<i64: 4>}> ({
+    "scf.yield"(%a) : (i32) -> ()
+  }, {
+    "scf.yield"(%b) : (i32) -> ()
+  }) : (index) -> i32
   %run = "scf.execute_region"() ({
     "scf.yield"(%b) : (i32) -> ()
   }) : () -> i32
@@ -112,6 +117,12 @@ EXPECTED = {
         ("scf.yield", "past", "a->if"),
         ("scf.yield", "past", "b->if"),
     ],
+    "scf.index_switch": [
+        ("scf.index_switch", "into"),
+        ("scf.index_switch", "into"),
+        ("scf.yield", "past", "a->switch"),
+        ("scf.yield", "past", "b->switch"),
+    ],
     "scf.execute_region": [("scf.execute_region", "into"), ("scf.yield", "past", "b->run")],
     "ttg.warp_specialize": [
         ("ttg.warp_specialize", "into"),
@@ -163,9 +174,10 @@ def test_operands_and_inputs_by_each_other(kernel):
 
 UNKNOWN = """
 tt.func public @k(%i: index, %f: i32) {
-  %v = "scf.index_switch"(%i) <{cases = array<i64>}> ({
-    "scf.yield"(%f) : (i32) -> ()
-  }) : (index) -> i32
+  "scf.parallel"(%i, %i, %i) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
+  ^bb0(%n: index):
+    "scf.yield"() : () -> ()
+  }) : (index, index, index) -> ()
   "cf.switch"(%f) [^bb1] <{case_operand_segments = array<i32>, operandSegmentSizes = array<i32: 1, 0, 0>}> : (i32) -> ()
 ^bb1:
   tt.return
@@ -173,7 +185,7 @@ tt.func public @k(%i: index, %f: i32) {
 """
 
 
-@pytest.mark.parametrize("name", ["scf.index_switch", "scf.yield", "cf.switch", "builtin.module"])
+@pytest.mark.parametrize("name", ["scf.parallel", "scf.yield", "cf.switch", "builtin.module"])
 def test_what_is_not_listed_is_unknown(name: str):
     op = one(parse_module(UNKNOWN), name)
     assert edges(op) is None

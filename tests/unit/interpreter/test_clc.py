@@ -112,7 +112,7 @@ def test_clusters_take_over_clusters(size, schedule):
     ("consumers", "drop", "kind", "message"),
     [
         (5, "", Deadlock, "waits at 'clc_empty.* lacks 1 of 5 arrivals"),
-        (4, "barrier", Fault, "nothing tells it that CTA . has started"),
+        (4, "barrier", Fault, "nothing orders that after the start of CTA ."),
     ],
 )
 def test_mistake_in_a_cluster(consumers, drop, kind, message, schedule):

@@ -241,8 +241,8 @@ def test_the_cluster_sees_initialised_barriers(enough, less):
 @pytest.mark.parametrize(
     ("sync", "message"),
     [
-        ("", "nothing tells it that CTA . has started"),
-        (FENCE, "nothing tells it that CTA . has started"),
+        ("", "nothing orders that after the start of CTA ."),
+        (FENCE, "nothing orders that after the start of CTA ."),
         ('nvvm.inline_ptx "barrier.cluster.arrive.relaxed;" nvvm.cluster.wait', "nothing orders its initialisation"),
         (RELAXED, "is used, but nothing orders its initialisation before that"),
         (f"{RELAXED} {FENCE}", "is used, but nothing orders its initialisation before that"),

@@ -9,7 +9,7 @@ from tlx_xdsl.interpreter.scheduler import POLICIES
 UNORDERED = "nothing orders it after"
 IN_FLIGHT = "while an earlier one may still be in flight"
 UNWRITTEN = "is read before it is written"
-UNSTARTED = "nothing tells it that CTA . has started"
+UNSTARTED = "nothing orders that after the start of CTA ."
 
 MISTAKES = [
     # A CTA counts too few bytes; the copies for the neighbour do not come; nobody says that the neighbour has read.

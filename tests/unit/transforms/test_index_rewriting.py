@@ -96,6 +96,9 @@ class Run:
                     carried = self.blocks(op.after_region.block, carried)
                     go_on, *carried = self.blocks(op.before_region.block, carried)
                 return carried
+            case "scf.index_switch":
+                assert len(op.cases) == 0
+                return self.blocks(op.default_region.blocks[0], [])
             case "scf.execute_region":
                 return self.blocks(op.region.blocks[0], [])
             case "tt.call":
@@ -228,6 +231,10 @@ PATHS = {
     "scf.if": Path("%r = scf.if %t -> (!a) {\nscf.yield %a : !a\n} else {\nscf.yield %a : !a\n}\n" + at("%r")),
     "scf.execute_region": Path(
         '%r = "scf.execute_region"() ({\n"scf.yield"(%a) : (!a) -> ()\n}) : () -> !a\n' + at("%r")
+    ),
+    "scf.index_switch": Path(
+        '%o = arith.constant 0 : index\n%r = "scf.index_switch"(%o) <{cases = array<i64>}> ({\n'
+        '"scf.yield"(%a) : (!a) -> ()\n}) : (index) -> !a\n' + at("%r")
     ),
     "scf.while": Path(
         "%n, %r = scf.while (%k = %c0, %x = %a) : (i32, !a) -> (i1, !a) {\n"
@@ -492,9 +499,11 @@ REFUSED_USES = {
         f"%v = tlx.memdesc_dynamic_subslice %a[%i, %c0, %c0] : !a -> !part {LINE}",
         NEEDS_ALL,
     ),
-    "scf.index_switch": (
-        '%o = arith.constant 0 : index\n%v = "scf.index_switch"(%o) <{cases = array<i64>}> ({\n'
-        '"scf.yield"(%a) : (!a) -> ()\n}) : (index) -> !a ' + LINE,
+    "scf.parallel": (
+        '%o = arith.constant 0 : index\n%v = "scf.parallel"(%o, %o, %o, %a) '
+        '<{operandSegmentSizes = array<i32: 1, 1, 1, 1>}> ({\n^bb0(%n: index):\n"scf.reduce"(%a) ({\n'
+        '^bb0(%l: !a, %r: !a):\n"scf.reduce.return"(%l) : (!a) -> ()\n}) : (!a) -> ()\n'
+        "}) : (index, index, index, !a) -> !a " + LINE,
         NEEDS_ALL,
     ),
     "ttg.memdesc_trans": (

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.addresses.coverage.launch import Launch, argument_names, argument_values
 from tlx_xdsl.addresses.coverage.runs import Meeting, Runs, meeting, program_at, runs_of
-from tlx_xdsl.addresses.coverage.touches import ACCESSES, Kind, Touch, Untold
+from tlx_xdsl.addresses.coverage.touches import Kind, Touch, Untold, access_kind
 from tlx_xdsl.addresses.coverage.vector_domain import Programs
 from tlx_xdsl.addresses.coverage.walk import LIMIT, TooLong, Walk
 from tlx_xdsl.dialects import tt
@@ -188,7 +188,9 @@ class Coverage:
             walk = Walk(module, programs, lambda touch, at=first: self._note(touch, at), limit)
             walk.run(self.function, dict(argument_values(self.function, self.names, self.launch)))
         for (op, array), (runs, maybe, element) in self._found.items():
-            self.touched.append(Touched(op, ACCESSES[type(op)], array, element, runs.all(), maybe.all()))
+            kind = access_kind(op)
+            assert kind is not None, "only accesses are found"
+            self.touched.append(Touched(op, kind, array, element, runs.all(), maybe.all()))
         order = {op: index for index, op in enumerate(module.walk())}
         self.touched.sort(key=lambda each: order[each.op])
 
@@ -236,9 +238,8 @@ class _Pile:
 def _leaving(touched: Touched, outside: Runs, elements: int, certain: bool) -> Leaving:
     programs = np.unique(outside.program)
     first = outside.where(outside.program == programs[0])
-    start, end = int(first.start[0]), int(first.end[0])
+    start = int(first.start[0])
     byte = start if start < 0 else max(start, elements * touched.element)
-    del end
     return Leaving(
         touched.op, touched.array, len(programs), int(programs[0]), byte // touched.element, elements, certain
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -26,46 +26,21 @@ from tlx_xdsl.addresses.coverage.values import (
     times,
 )
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
-from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import nvvm, tt
+from tlx_xdsl.dialects.base.effects import BULK_COPY, effects_of, global_access
+from tlx_xdsl.dialects.base.effects import Kind as MemoryKind
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
+from tlx_xdsl.dialects.tt.types import DescriptorType
 
 Kind: TypeAlias = Literal["load", "store", "atomic"]
 
-POINTERS: Mapping[type[Operation], Kind] = {
-    tt.LoadOp: "load",
-    tt.StoreOp: "store",
-    tt.AtomicLoadOp: "load",
-    tt.AtomicPollOp: "load",
-    tt.AtomicStoreOp: "atomic",
-    tt.AtomicRMWOp: "atomic",
-    tt.AtomicCASOp: "atomic",
-    ttg.AsyncCopyGlobalToLocalOp: "load",
-}
-"""Accesses through pointers, under a mask where there is one."""
 
-BLOCKS: Mapping[type[Operation], Kind] = {
-    tt.DescriptorLoadOp: "load",
-    tt.DescriptorStoreOp: "store",
-    tt.DescriptorReduceOp: "atomic",
-    ttng.AsyncTMACopyGlobalToLocalOp: "load",
-    ttng.AsyncTMACopyLocalToGlobalOp: "store",
-    ttng.AsyncTMAReduceOp: "atomic",
-    tlx.AsyncTMALoadOp: "load",
-}
-"""Copies of blocks through descriptors: what lies outside of the tensor is not touched."""
+def access_kind(op: Operation) -> Kind | None:
+    """How an operation accesses global memory; None where it does not, or nothing is known of it."""
+    if (access := global_access(op)) is None:
+        return None
+    return "load" if MemoryKind.WRITE not in access.kind else "atomic" if MemoryKind.ATOMIC in access.kind else "store"
 
-ROWS: Mapping[type[Operation], Kind] = {
-    tt.DescriptorGatherOp: "load",
-    tt.DescriptorScatterOp: "store",
-    ttng.AsyncTMAGatherOp: "load",
-    ttng.AsyncTMAScatterOp: "store",
-}
-"""Copies of rows through descriptors."""
-
-BULK: Mapping[type[Operation], Kind] = {tlx.AsyncBulkLoadOp: "load", tlx.AsyncBulkStoreOp: "store"}
-"""Copies of bytes that follow each other."""
-
-ACCESSES: Mapping[type[Operation], Kind] = {**POINTERS, **BLOCKS, **ROWS, **BULK}
 
 FARTHEST = 1 << 56
 """Bytes from the start of an array beyond which no address means anything: so far sums of addresses fit 64 bits."""
@@ -105,7 +80,8 @@ def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans
 
     `value` says what is known about an operand.
     """
-    kind = ACCESSES[type(op)]
+    kind, access = access_kind(op), global_access(op)
+    assert kind is not None and access is not None
     masks: list[Truth] = []
     exact = sure
 
@@ -116,7 +92,7 @@ def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans
             masks.append(known)
         exact = exact and (known is None or (isinstance(known, Truth) and known.exact))
 
-    place = _place(op, value, masked)
+    place = _place(op, access.value, value, masked)
     if isinstance(place, Unknown):
         return Untold(op, kind, place.base, place.reason)
     pointer, size, inside = place
@@ -136,18 +112,19 @@ _Place: TypeAlias = tuple[Pointer, int, list[Booleans]]
 
 
 def _place(
-    op: Operation, value: Callable[[SSAValue], Value], masked: Callable[[SSAValue | None], None]
+    op: Operation,
+    accessed: SSAValue,
+    value: Callable[[SSAValue], Value],
+    masked: Callable[[SSAValue | None], None],
 ) -> _Place | Unknown:
-    if type(op) in POINTERS:
-        access: Any = op
-        pointers = access.src if isinstance(op, ttg.AsyncCopyGlobalToLocalOp) else access.ptr
-        masked(getattr(op, "mask", None))
-        known = value(pointers)
-        size = pointee_bytes(pointers)
-        return (known, size, []) if isinstance(known, Pointer) else _unknown(known)
-    if type(op) in BULK:
-        return _bulk(op, value)
-    return _through_descriptor(op, value, masked)
+    if isinstance(accessed.type, DescriptorType):
+        return _through_descriptor(op, value, masked)
+    if effects_of(op).by is BULK_COPY:
+        return _bulk(op, accessed, value)
+    masked(getattr(op, "mask", None))
+    known = value(accessed)
+    size = pointee_bytes(accessed)
+    return (known, size, []) if isinstance(known, Pointer) else _unknown(known)
 
 
 _PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|atom|multimem|cp)(?P<rest>\.[.\w:]*)")
@@ -179,8 +156,8 @@ def _unknown(known: Value) -> Unknown:
     return known if isinstance(known, Unknown) else Unknown("it is no pointer", base_of(known))
 
 
-def _bulk(op: Any, value: Callable[[SSAValue], Value]) -> _Place | Unknown:
-    pointer = value(op.src if isinstance(op, tlx.AsyncBulkLoadOp) else op.dst)
+def _bulk(op: Any, accessed: SSAValue, value: Callable[[SSAValue], Value]) -> _Place | Unknown:
+    pointer = value(accessed)
     length = value(op.size)
     if not isinstance(pointer, Pointer):
         return _unknown(pointer)
@@ -206,7 +183,7 @@ def _through_descriptor(
         return _unknown(descriptor)
     base = descriptor.pointer.base
     block: tuple[int, ...] = op.desc.type.shape
-    if type(op) in ROWS:
+    if hasattr(op, "x_offsets"):
         places: Sequence[SSAValue] = (op.x_offsets, op.y_offset)
     else:
         places = op.indices if hasattr(op, "indices") else op.coord

@@ -169,9 +169,11 @@ def mapped(value: Value, function: Callable[[Any], Any]) -> Value:
 
 
 def merged(mask: Booleans, new: Value, old: Value) -> Value:
-    """`new` in the programs where `mask` holds, `old` in the others."""
+    """`new` where `mask` of programs, or of their elements, holds; else `old`."""
     if new is old:
         return new
+    if all(size == 1 for size in mask.shape[1:]):
+        mask = mask.reshape(-1)
     match new, old:
         case Number(), Number() if new.bits == old.bits:
             return _merged_numbers(mask, new, old)
@@ -207,6 +209,8 @@ def _merged_numbers(mask: Booleans, new: Number, old: Number) -> Number | Unknow
     parts = {axes_of(part): part for part in old.parts}
     ours = {axes_of(part): part for part in new.parts}
     zero = np.zeros((1,) * new.parts[0].ndim, np.int64)
+    if mask.ndim > 1:
+        return fitted((np.where(mask, new.total, old.total),), new.bits)
     chosen = [
         np.where(_along(mask, zero), ours.get(axes, zero), parts.get(axes, zero))
         for axes in dict.fromkeys((*ours, *parts))
@@ -215,5 +219,5 @@ def _merged_numbers(mask: Booleans, new: Number, old: Number) -> Number | Unknow
 
 
 def _along(mask: Booleans, like: NDArray[Any]) -> Booleans:
-    """A mask of programs, to be used with arrays of the rank of `like`."""
-    return mask.reshape((-1,) + (1,) * (like.ndim - 1))
+    """A mask of programs, to be used with arrays of the rank of `like`; one of elements as it is."""
+    return mask.reshape((-1,) + (1,) * (like.ndim - 1)) if mask.ndim == 1 else mask

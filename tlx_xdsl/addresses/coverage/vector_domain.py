@@ -132,21 +132,7 @@ class VectorDomain(Domain[Value]):
 
     def select(self, op: arith.SelectOp, condition: Value, left: Value, right: Value) -> Value:
         """A choice between programs leaves sums apart; one between elements does not."""
-        if not isinstance(condition, Truth) or not condition.exact:
-            return _INEXACT
-        choice = condition.total
-        if all(size == 1 for size in choice.shape[1:]):
-            return merged(choice.reshape(-1), left, right)
-        match left, right:
-            case Number(), Number():
-                return fitted((np.where(choice, left.total, right.total),), left.bits)
-            case Truth(), Truth():
-                return Truth((np.where(choice, left.total, right.total),), left.exact and right.exact)
-            case Pointer(), Pointer() if left.base is right.base:
-                offset = fitted((np.where(choice, left.offset.total, right.offset.total),), 64)
-                return offset if isinstance(offset, Unknown) else Pointer(left.base, offset)
-            case _:
-                return Unknown("it points into one array or another")
+        return merged(condition.total, left, right) if isinstance(condition, Truth) and condition.exact else _INEXACT
 
     def extend(self, op: Operation, value: Value, *, signed: bool) -> Value | None:
         """The number itself; as a signed number, the bit 1 is -1."""

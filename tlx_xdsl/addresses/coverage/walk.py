@@ -20,7 +20,7 @@ from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.addresses.coverage.touches import ACCESSES, Touch, Untold, touch_of, written_by_ptx
+from tlx_xdsl.addresses.coverage.touches import Touch, Untold, access_kind, touch_of, written_by_ptx
 from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
 from tlx_xdsl.addresses.coverage.vector_domain import Programs, VectorDomain
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, bits_of, is_pointer, transfer
@@ -162,10 +162,10 @@ class Walk:
                 for region in op.partitions.partition_regions:
                     captures = edge_to(op.partitions, region.blocks[0]).operands
                     self._graph(region, self._all(captures), active, sure=sure)
-            case _ if type(op) in ACCESSES:
+            case _ if access_kind(op) is not None:
                 self._emit(touch_of(op, self._value, active, sure=sure))
                 self._lose(op.results, f"it is loaded{_at(op)}")
-            case _ if op.regions and any(type(inner) in ACCESSES for inner in op.walk()):
+            case _ if op.regions and any(access_kind(inner) is not None for inner in op.walk()):
                 self._unfollowed_regions(op, active)
             case _:
                 self._compute(op, active)

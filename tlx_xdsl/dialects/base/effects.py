@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -88,6 +87,7 @@ THREADS = Engine("threads")
 TMA = Engine("TMA", Proxy.ASYNC)
 BULK_COPY = Engine("a bulk copy", Proxy.ASYNC)
 LAUNCH_CONTROL = Engine("cluster launch control", Proxy.ASYNC)
+TENSORMAP = Engine("the encoder of tensormaps")
 WGMMA = Engine("wgmma", Proxy.TENSOR_CORE)
 TCGEN05 = Engine("tcgen05", Proxy.TENSOR_CORE)
 TCGEN05_COPY = Engine("tcgen05.cp", Proxy.TENSOR_CORE)
@@ -277,12 +277,32 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     return tuple(found)
 
 
+def global_access(op: Operation) -> OperandAccess | None:
+    """The read or write of global memory that an operation makes; the bytes of descriptors do not count."""
+    if effects_of(op).by is TENSORMAP:
+        return None
+    for access in accesses_of(op) or ():
+        if access.space is Space.GLOBAL and access.kind & (Kind.READ | Kind.WRITE):
+            return access
+    return None
+
+
+def pointers_of(op: Operation) -> SSAValue | None:
+    """The pointer, or tensor of pointers, through which threads access global memory; None for other operations."""
+    access = global_access(op)
+    return None if access is None or access.is_async else access.value
+
+
 def kind_of(use: Use) -> Kind | None:
     """What an operation does to the memory of one of its operands; None for anything."""
     accesses, value = accesses_of(use.operation), use.operation.operands[use.index]
     if accesses is None:
         return None
-    return reduce(or_, (access.kind for access in accesses if access.value is value), Kind(0))
+    kind = Kind(0)
+    for access in accesses:
+        if access.value is value:
+            kind |= access.kind
+    return kind
 
 
 def _addresses(op: Operation, name: str) -> Iterator[tuple[SSAValue, Space]]:

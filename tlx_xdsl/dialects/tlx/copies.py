@@ -24,6 +24,8 @@ from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, POINTER, POINTER_LIKE
 from tlx_xdsl.dialects.base.effects import (
     BULK_COPY,
     LAUNCH_CONTROL,
+    ORDERED,
+    TENSORMAP,
     TMA,
     Effects,
     Group,
@@ -233,7 +235,7 @@ class PrefetchTensormapOp(TritonOp):
 
     name = "tlx.prefetch_tensormap"
     NEEDS: ClassVar = Needs("tlx.prefetch with tensormap=True", Feature.TMA)
-    EFFECTS: ClassVar = Effects(prefetches("desc"))
+    EFFECTS: ClassVar = ORDERED
 
     desc = operand_def(TensorDescType)
 
@@ -250,7 +252,7 @@ class MakeTensorDescOp(TritonOp):
 
     name = "tlx.make_tensor_descriptor"
     NEEDS: ClassVar = Needs("tlx.make_tensor_descriptor", Feature.TMA)
-    EFFECTS: ClassVar = Effects(writes("desc_ptr"), sync=Sync.ORDERED)
+    EFFECTS: ClassVar = Effects(writes("desc_ptr"), by=TENSORMAP, sync=Sync.ORDERED)
 
     desc_ptr = operand_def(POINTER)
     base = operand_def(POINTER)

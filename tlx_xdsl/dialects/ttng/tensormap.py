@@ -32,6 +32,7 @@ from tlx_xdsl.dialects.base.capability import Needs
 from tlx_xdsl.dialects.base.constraints import POINTER
 from tlx_xdsl.dialects.base.effects import (
     ORDERED,
+    TENSORMAP,
     Effects,
     Sync,
     writes,
@@ -75,7 +76,7 @@ class TensormapCreateOp(TritonOp):
 
     name = "ttng.tensormap_create"
     NEEDS: ClassVar = Needs("ttng.tensormap_create", Feature.TMA)
-    EFFECTS: ClassVar = Effects(writes("desc_ptr"), sync=Sync.ORDERED)
+    EFFECTS: ClassVar = Effects(writes("desc_ptr"), by=TENSORMAP, sync=Sync.ORDERED)
 
     desc_ptr = operand_def(POINTER)
     global_address = operand_def(POINTER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.dialects import tt
@@ -47,17 +47,15 @@ def _inline_asm_elementwise(call: Call) -> Value:
     asm, constraints, is_pure = call.text("asm"), call.text("constraints"), call.flag("is_pure")
     values, shape = _broadcast(call, "args")
     types, is_tuple = _result_types(call)
-    op = tt.ElementwiseInlineAsmOp(
-        operands=[[value.ssa for value in values]],
-        properties={
-            "asm_string": StringAttr(asm),
-            "constraints": StringAttr(constraints),
-            "pure": BoolAttr.from_bool(is_pure),
-            "packed_element": IntegerAttr(_pack(call, shape), i32),
-        },
-        result_types=[[ir_type(element, shape) for element in types]],
+    op = call.builder.emit(
+        tt.ElementwiseInlineAsmOp,
+        values,
+        results=[[ir_type(element, shape) for element in types]],
+        asm_string=asm,
+        constraints=constraints,
+        pure=is_pure,
+        packed_element=_pack(call, shape),
     )
-    call.builder.insert(op)
     results = tuple(Tensor(ssa, element, shape) for ssa, element in zip(op.results, types, strict=True))
     return TupleValue(results) if is_tuple else results[0]
 
@@ -91,7 +89,7 @@ def _map_elementwise(call: Call) -> Value:
         call.visitor.locate(call.node)
         items = call.visitor.items_of(returned)
         results = [_scalar(call, item) for item in ((returned,) if items is None else items)]
-        call.builder.insert(tt.MapElementwiseReturnOp(operands=[[result.ssa for result in results]]))
+        call.builder.emit(tt.MapElementwiseReturnOp, results)
     if len(results) % pack:
         call.fail("scalar_fn", f"the function must return a multiple of 'pack', {pack}, found {len(results)} values")
     groups = [results[start : start + pack] for start in range(0, len(results), pack)]

@@ -94,12 +94,9 @@ def _rmw(
     call: Call, kind: RMWOp, pointer: Tensor, value: Tensor, mask: Tensor, ordering: tuple[MemSemantic, MemSyncScope]
 ) -> Tensor:
     sem, scope = ordering
-    op = tt.AtomicRMWOp(
-        operands=[pointer.ssa, value.ssa, mask.ssa],
-        properties={"atomic_rmw_op": kind.attr, "sem": sem.attr, "scope": scope.attr},
-        result_types=[value.ssa.type],
+    return call.builder.tensor(
+        tt.AtomicRMWOp, value.dtype, value.shape, pointer, value, mask, atomic_rmw_op=kind, sem=sem, scope=scope
     )
-    return Tensor(call.builder.insert(op).result, value.dtype, value.shape)
 
 
 def _lower_rmw(name: str, kind: RMWOp, types: tuple[dtype, ...]) -> None:
@@ -143,10 +140,9 @@ def _float_extremum(
     assert isinstance(floats, dtype)
     bits = int32 if floats == float32 else int64
     bits_type = ir_type(bits, shape)
-    as_bits = Tensor(builder.insert(tt.BitcastOp(operands=[value.ssa], result_types=[bits_type])).result, bits, shape)
+    as_bits = builder.tensor(tt.BitcastOp, bits, shape, value)
     target = pointer_type(bits)
-    pointer_bits = tt.BitcastOp(operands=[pointer.ssa], result_types=[ir_type(target, shape)])
-    target_pointer = Tensor(builder.insert(pointer_bits).result, target, shape)
+    target_pointer = builder.tensor(tt.BitcastOp, target, shape, pointer)
     last_bit = builder.constant(bits.primitive_bitwidth - 1, bits_type)
     sign = builder.insert(ShRUIOp(as_bits.ssa, last_bit)).result
     negative = builder.insert(arith.CmpiOp("ne", sign, builder.constant(0, bits_type))).result
@@ -154,15 +150,14 @@ def _float_extremum(
     positive = builder.insert(XOrIOp(negative, true)).result
 
     def part(of: RMWOp, where: Tensor) -> Tensor:
-        masked = Tensor(builder.insert(AndIOp(mask.ssa, where.ssa)).result, int1, shape)
+        masked = builder.value(AndIOp(mask.ssa, where.ssa), int1, shape)
         return _rmw(call, of, target_pointer, as_bits, masked, ordering)
 
     opposite = RMWOp.UMIN if kind is RMWOp.MAX else RMWOp.UMAX
     old_positive = part(kind, Tensor(positive, int1, shape))
     old_negative = part(opposite, Tensor(negative, int1, shape))
     old = builder.insert(arith.SelectOp(positive, old_positive.ssa, old_negative.ssa)).result
-    result = tt.BitcastOp(operands=[old], result_types=[ir_type(floats, shape)])
-    return Tensor(builder.insert(result).result, floats, shape)
+    return builder.tensor(tt.BitcastOp, floats, shape, old)
 
 
 _lower_rmw("atomic_add", RMWOp.ADD, (*_INTEGERS, float16, bfloat16, *_WIDE_FLOATS))
@@ -179,12 +174,7 @@ def _atomic_cas(call: Call) -> Value:
     pointer, element = _target(call, (int16, uint16, *_INTEGERS, float16, bfloat16, *_WIDE_FLOATS))
     sem, scope = _ordering(call, MemSemantic.ACQUIRE_RELEASE)
     expected, value = _value(call, "cmp", element, pointer), _value(call, "val", element, pointer)
-    op = tt.AtomicCASOp(
-        operands=[pointer.ssa, expected.ssa, value.ssa],
-        properties={"sem": sem.attr, "scope": scope.attr},
-        result_types=[value.ssa.type],
-    )
-    return Tensor(call.builder.insert(op).result, element, pointer.shape)
+    return call.builder.tensor(tt.AtomicCASOp, element, pointer.shape, pointer, expected, value, sem=sem, scope=scope)
 
 
 # --- load, store, poll ----------------------------------------------------------------------------------------------
@@ -195,26 +185,18 @@ def _atomic_load(call: Call) -> Value:
     pointer, element = pointer_of(call)
     sem, scope = _ordering(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
     mask, memory = _mask(call, pointer), in_memory(call, pointer, element)
-    op = tt.AtomicLoadOp(
-        operands=[memory.ssa, mask.ssa],
-        properties={"sem": sem.attr, "scope": scope.attr},
-        result_types=[ir_type(stored_as(element), pointer.shape)],
-    )
-    loaded = Tensor(call.builder.insert(op).result, stored_as(element), pointer.shape)
+    loaded = call.builder.tensor(tt.AtomicLoadOp, stored_as(element), pointer.shape, memory, mask, sem=sem, scope=scope)
     return semantic.cast(call.builder, loaded, element)
 
 
 @lowers("tl.atomic_store")
-def _atomic_store(call: Call) -> Value | None:
+def _atomic_store(call: Call) -> None:
     pointer, element = pointer_of(call)
     must_be_writable(call, pointer)
     sem, scope = _ordering(call, MemSemantic.RELEASE, MemSemantic.RELEASE, MemSemantic.RELAXED)
     value = semantic.cast(call.builder, _value(call, "val", element, pointer), stored_as(element))
     mask, memory = _mask(call, pointer), in_memory(call, pointer, element)
-    call.builder.insert(
-        tt.AtomicStoreOp(operands=[memory.ssa, value.ssa, mask.ssa], properties={"sem": sem.attr, "scope": scope.attr})
-    )
-    return None
+    call.builder.emit(tt.AtomicStoreOp, memory, value, mask, sem=sem, scope=scope)
 
 
 @lowers("tl.atomic_poll")
@@ -223,12 +205,7 @@ def _atomic_poll(call: Call) -> Value:
     _check_type(call, pointer, element, (int16, uint16, *_INTEGERS))
     sem, scope = _ordering(call, MemSemantic.ACQUIRE, MemSemantic.ACQUIRE, MemSemantic.RELAXED)
     expected, timeout = _value(call, "expected_value", element, pointer), _timeout(call)
-    op = tt.AtomicPollOp(
-        operands=[pointer.ssa, expected.ssa, None if timeout is None else timeout.ssa],
-        properties={"sem": sem.attr, "scope": scope.attr},
-        result_types=[ir_type(int1, pointer.shape)],
-    )
-    return Tensor(call.builder.insert(op).result, int1, pointer.shape)
+    return call.builder.tensor(tt.AtomicPollOp, int1, pointer.shape, pointer, expected, timeout, sem=sem, scope=scope)
 
 
 def _timeout(call: Call) -> Tensor | None:

@@ -6,7 +6,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.func import AXES
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.values import Tensor, Value
+from tlx_xdsl.frontend.values import Value
 from tlx_xdsl.language.core import int32
 
 
@@ -19,12 +19,12 @@ def _axis(call: Call) -> int:
 
 @lowers("tl.program_id")
 def _program_id(call: Call) -> Value:
-    return Tensor(call.builder.insert(tt.GetProgramIdOp(_axis(call))).result, int32)
+    return call.builder.value(tt.GetProgramIdOp(_axis(call)), int32)
 
 
 @lowers("tl.num_programs")
 def _num_programs(call: Call) -> Value:
-    return Tensor(call.builder.insert(tt.GetNumProgramsOp(_axis(call))).result, int32)
+    return call.builder.value(tt.GetNumProgramsOp(_axis(call)), int32)
 
 
 @lowers("tl.to_tensor")

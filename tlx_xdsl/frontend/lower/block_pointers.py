@@ -10,13 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerAttr, i32
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.calls import Call, lowers, lowers_method
-from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BlockPointer, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, int32, int64, pointer_type
 
@@ -34,9 +31,7 @@ def _scalars(call: Call, parameter: str, rank: int | None, element: dtype) -> tu
 
 @lowers("tl.make_block_ptr")
 def _make_block_ptr(call: Call) -> Value:
-    base = call.of("base", Tensor, "a pointer")
-    if not isinstance(base.dtype, pointer_type) or base.shape:
-        call.expected("base", "a pointer")
+    base, _ = call.pointer("base", scalar=True)
     block = call.shape("block_shape")
     rank = len(block)
     if sorted(call.integers("order")) != list(range(rank)):
@@ -117,8 +112,4 @@ def _plus(builder: Builder, lhs: Tensor, rhs: Tensor) -> Tensor:
 
 def _range(builder: Builder, size: int) -> Tensor:
     """0 to `size` - 1, as int64."""
-    op = tt.MakeRangeOp(
-        properties={"start": IntegerAttr(0, i32), "end": IntegerAttr(size, i32)},
-        result_types=[ir_type(int32, (size,))],
-    )
-    return semantic.cast(builder, Tensor(builder.insert(op).result, int32, (size,)), int64)
+    return semantic.cast(builder, builder.tensor(tt.MakeRangeOp, int32, (size,), start=0, end=size), int64)

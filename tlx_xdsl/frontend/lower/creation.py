@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, i32
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.shape import join, permute, reshape
-from tlx_xdsl.frontend.types import ir_type
-from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.frontend.values import Constexpr, Value
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, int32, pointer_type
 
 
@@ -21,11 +18,7 @@ def _arange(call: Call) -> Value:
         call.fail(None, f"the range {start} to {end} must have a power of two of elements, found {length}")
     if length > TRITON_MAX_TENSOR_NUMEL or end > int32.get_int_max_value():
         call.fail(None, f"the range {start} to {end} must have {TRITON_MAX_TENSOR_NUMEL} elements at most, below 2**31")
-    op = tt.MakeRangeOp(
-        properties={"start": IntegerAttr(start, i32), "end": IntegerAttr(end, i32)},
-        result_types=[ir_type(int32, (length,))],
-    )
-    return Tensor(call.builder.insert(op).result, int32, (length,))
+    return call.builder.tensor(tt.MakeRangeOp, int32, (length,), start=start, end=end)
 
 
 @lowers("tl.full")
@@ -58,9 +51,7 @@ def _cat(call: Call) -> Value:
     if call.flag("can_reorder"):
         if rank != 1:
             call.fail("input", f"blocks have one dimension when elements may be reordered, found {first.describe()}")
-        result = ir_type(first.dtype, (2 * first.shape[0],))
-        op = tt.CatOp(operands=[first.ssa, second.ssa], result_types=[result])
-        return Tensor(call.builder.insert(op).result, first.dtype, (2 * first.shape[0],))
+        return call.builder.tensor(tt.CatOp, first.dtype, (2 * first.shape[0],), first, second)
     dim %= rank
     # The halves lie side by side in a new last dimension, which moves before `dim` and merges with it.
     order = (*range(dim), rank, *range(dim, rank))

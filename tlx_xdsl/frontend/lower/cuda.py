@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, i32
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.types import ir_type
@@ -27,17 +25,18 @@ class _Target:
 
 def _register(call: Call, asm: str, constraint: str, element: dtype, *, pure: bool) -> Value:
     """A special register of PTX ("Special Registers" of the PTX ISA)."""
-    op = tt.ElementwiseInlineAsmOp(
-        operands=[[]],
-        properties={
-            "asm_string": StringAttr(asm),
-            "constraints": StringAttr(constraint),
-            "packed_element": IntegerAttr(1, i32),
-            "pure": IntegerAttr.from_bool(pure),
-        },
-        result_types=[[ir_type(element)]],
+    return Tensor(
+        call.builder.emit(
+            tt.ElementwiseInlineAsmOp,
+            [],
+            results=[[ir_type(element)]],
+            asm_string=asm,
+            constraints=constraint,
+            packed_element=1,
+            pure=pure,
+        ).results[0],
+        element,
     )
-    return Tensor(call.builder.insert(op).results[0], element)
 
 
 @lowers("tl.extra.cuda.globaltimer")
@@ -62,12 +61,12 @@ def _num_threads(call: Call) -> Value:
 
 
 @lowers("tl.extra.cuda.gdc_wait")
-def _gdc_wait(call: Call) -> Value | None:
+def _gdc_wait(call: Call) -> None:
     call.builder.insert(tt.GridDependencyWaitOp())
 
 
 @lowers("tl.extra.cuda.gdc_launch_dependents")
-def _gdc_launch_dependents(call: Call) -> Value | None:
+def _gdc_launch_dependents(call: Call) -> None:
     call.builder.insert(tt.GridDependencyLaunchDependentsOp())
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.arith import OrIOp, XOrIOp
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, StringAttr, i32
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
@@ -19,28 +18,24 @@ from tlx_xdsl.language.core import constexpr, dtype, int1
 
 
 @lowers("tl.debug_barrier")
-def _debug_barrier(call: Call) -> Value | None:
-    call.builder.insert(ttg.BarrierOp(properties={"addrSpace": IntegerAttr(AddrSpace.All.value, i32)}))
-    return None
+def _debug_barrier(call: Call) -> None:
+    call.builder.emit(ttg.BarrierOp, addrSpace=AddrSpace.All.value)
 
 
 @lowers("tl.device_print")
-def _device_print(call: Call) -> Value | None:
+def _device_print(call: Call) -> None:
     prefix, in_hex = call.text("prefix"), call.flag("hex")
     if not prefix.isascii():
         call.fail("prefix", f"'prefix' must be ASCII text, found {prefix!r}")
     values = [semantic.to_tensor(call.builder, value) for value in call.items("args", "numbers and blocks")]
     signed = [int(isinstance(value.dtype, dtype) and _is_signed(value.dtype)) for value in values]
-    op = tt.PrintOp(
-        operands=[[value.ssa for value in values]],
-        properties={
-            "prefix": StringAttr(_spaced(prefix, before_values=bool(values))),
-            "hex": BoolAttr.from_bool(in_hex),
-            "isSigned": DenseArrayBase.from_list(i32, signed),
-        },
+    call.builder.emit(
+        tt.PrintOp,
+        values,
+        prefix=_spaced(prefix, before_values=bool(values)),
+        hex=in_hex,
+        isSigned=signed,
     )
-    call.builder.insert(op)
-    return None
 
 
 def _is_signed(element: dtype) -> bool:
@@ -55,13 +50,12 @@ def _spaced(prefix: str, *, before_values: bool) -> str:
 
 
 @lowers("tl.device_assert")
-def _device_assert(call: Call) -> Value | None:
+def _device_assert(call: Call) -> None:
     message = call.text("msg")
     condition = _condition(call, "cond")
     mask = _condition(call, "mask") if call.given("mask") else None
     if call.visitor.unit.debug:
         assert_where(call, condition, mask, message)
-    return None
 
 
 def _condition(call: Call, parameter: str) -> Tensor:
@@ -76,11 +70,11 @@ def assert_where(call: Call, condition: Tensor, mask: Tensor | None, message: st
     builder = call.builder
     if mask is not None:
         true = builder.constant(True, ir_type(int1, mask.shape))
-        unmasked = Tensor(builder.insert(XOrIOp(mask.ssa, true)).result, int1, mask.shape)
+        unmasked = builder.value(XOrIOp(mask.ssa, true), int1, mask.shape)
         shape = semantic.common_shape(condition.shape, mask.shape)
         lhs, rhs = (semantic.broadcast_to(builder, value, shape) for value in (condition, unmasked))
-        condition = Tensor(builder.insert(OrIOp(lhs.ssa, rhs.ssa)).result, int1, shape)
-    builder.insert(tt.AssertOp(operands=[condition.ssa], properties={"message": StringAttr(message)}))
+        condition = builder.value(OrIOp(lhs.ssa, rhs.ssa), int1, shape)
+    builder.emit(tt.AssertOp, condition, message=message)
 
 
 @lowers("tl.expect_zero")
@@ -96,16 +90,15 @@ def _expect_zero(call: Call) -> Value:
 
 
 @lowers("tl.static_assert")
-def _static_assert(call: Call) -> Value | None:
+def _static_assert(call: Call) -> None:
     condition = call.python("cond", "known at compile time")
     if not condition:
         message = call.python("msg", "a constexpr string")
         call.fail(None, f"the condition is false: {message}" if message else "the condition is false")
-    return None
 
 
 @lowers("tl.static_print")
-def _static_print(call: Call) -> Value | None:
+def _static_print(call: Call) -> None:
     options: dict[str, Any] = {name: call.python(name, "known at compile time") for name in ("sep", "end", "file")}
     for name in ("sep", "end"):
         if options[name] is not None and not isinstance(options[name], str):
@@ -114,7 +107,6 @@ def _static_print(call: Call) -> Value | None:
         call.expected("file", "None or an open file")
     texts = [_shown(value) for value in call.items("values", "values")]
     print(*texts, **options, flush=call.flag("flush"))
-    return None
 
 
 def _shown(value: Value) -> str:

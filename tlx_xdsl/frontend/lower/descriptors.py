@@ -11,7 +11,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, Handler, lowers, lowers_method
-from tlx_xdsl.frontend.types import descriptor_ir_type, ir_type
+from tlx_xdsl.frontend.types import descriptor_ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
@@ -41,10 +41,7 @@ _PADDING = {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN}
 
 @lowers("tl.make_tensor_descriptor")
 def _make_tensor_descriptor(call: Call) -> Value:
-    base = call.of("base", Tensor, "a pointer")
-    if base.shape or not isinstance(base.dtype, pointer_type):
-        call.expected("base", "a scalar pointer")
-    element = base.dtype.element_ty
+    base, element = call.pointer("base", "a scalar pointer", scalar=True)
     block_shape = _block_shape(call, element)
     sizes = call.items("shape", "a tuple of sizes")
     strides = call.items("strides", "a tuple of strides")
@@ -58,12 +55,15 @@ def _make_tensor_descriptor(call: Call) -> Value:
         call.fail("strides", f"the last stride must be the constexpr 1, found {strides[-1].describe()}")
     shape = tuple(_scalar(call, "shape", size, int32) for size in sizes)
     steps = tuple(_scalar(call, "strides", stride, int64) for stride in strides)
-    op = tt.MakeTensorDescOp(
-        operands=[base.ssa, [size.ssa for size in shape], [step.ssa for step in steps]],
-        properties={"padding": padding.attr},
-        result_types=[descriptor_ir_type(element, block_shape)],
+    return TensorDescriptor(
+        call.builder.emit(
+            tt.MakeTensorDescOp, base, shape, steps, results=[descriptor_ir_type(element, block_shape)], padding=padding
+        ).result,
+        element,
+        block_shape,
+        shape,
+        steps,
     )
-    return TensorDescriptor(call.builder.insert(op).result, element, block_shape, shape, steps)
 
 
 def _block_shape(call: Call, element: dtype) -> tuple[int, ...]:
@@ -134,11 +134,9 @@ def _stored_block(call: Call, descriptor: TensorDescriptor, shape: tuple[int, ..
 @lowers_method(TensorDescriptor, "load", "self", "offsets")
 def _load(call: Call) -> Value:
     descriptor = _descriptor(call)
-    op = tt.DescriptorLoadOp(
-        operands=[descriptor.ssa, _offsets(call, descriptor)],
-        result_types=[ir_type(descriptor.dtype, descriptor.block_shape)],
+    return call.builder.tensor(
+        tt.DescriptorLoadOp, descriptor.dtype, descriptor.block_shape, descriptor, _offsets(call, descriptor)
     )
-    return Tensor(call.builder.insert(op).result, descriptor.dtype, descriptor.block_shape)
 
 
 @lowers("tl.store_tensor_descriptor")
@@ -146,7 +144,7 @@ def _load(call: Call) -> Value:
 def _store(call: Call) -> None:
     descriptor = _descriptor(call)
     value = _stored_block(call, descriptor, descriptor.block_shape, convert=True)
-    call.builder.insert(tt.DescriptorStoreOp(operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)]))
+    call.builder.emit(tt.DescriptorStoreOp, descriptor, value, _offsets(call, descriptor))
 
 
 _REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
@@ -169,10 +167,7 @@ def _reduction(name: str) -> Handler:
             expected = ", ".join(map(str, types))
             call.fail(None, f"the elements must be one of {expected}, found {descriptor.describe()}")
         value = _stored_block(call, descriptor, descriptor.block_shape, convert=False)
-        op = tt.DescriptorReduceOp(
-            operands=[descriptor.ssa, value.ssa, _offsets(call, descriptor)], properties={"kind": kind.attr}
-        )
-        call.builder.insert(op)
+        call.builder.emit(tt.DescriptorReduceOp, descriptor, value, _offsets(call, descriptor), kind=kind)
 
     return lower
 
@@ -202,10 +197,7 @@ def _gather(call: Call) -> Value:
     descriptor = _descriptor(call)
     rows, column = _rows(call, descriptor)
     shape = (rows.shape[0], descriptor.block_shape[1])
-    op = tt.DescriptorGatherOp(
-        operands=[descriptor.ssa, rows.ssa, column], result_types=[ir_type(descriptor.dtype, shape)]
-    )
-    return Tensor(call.builder.insert(op).result, descriptor.dtype, shape)
+    return call.builder.tensor(tt.DescriptorGatherOp, descriptor.dtype, shape, descriptor, rows, column)
 
 
 @lowers_method(TensorDescriptor, "scatter", "self", "value", "x_offsets", "y_offset")
@@ -213,4 +205,4 @@ def _scatter(call: Call) -> None:
     descriptor = _descriptor(call)
     rows, column = _rows(call, descriptor)
     value = _stored_block(call, descriptor, (rows.shape[0], descriptor.block_shape[1]), convert=False)
-    call.builder.insert(tt.DescriptorScatterOp(operands=[descriptor.ssa, rows.ssa, column, value.ssa]))
+    call.builder.emit(tt.DescriptorScatterOp, descriptor, rows, column, value)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import BoolAttr
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import bfloat16, dtype, float8e4nv, float8e5, float16, float32, int8, pointer_type, uint8
 
@@ -51,18 +48,20 @@ def _dot_scaled(call: Call) -> Value:
     batch = lhs.shape[:-2]
     scales = _scale(call, "lhs_scale", (*batch, m), k), _scale(call, "rhs_scale", (*batch, n), k)
     acc = _accumulator(call, (*batch, m, n))
-    op = tt.DotScaledOp(
-        operands=[lhs.ssa, rhs.ssa, acc.ssa, *(None if scale is None else scale.ssa for scale in scales)],
-        properties={
-            "a_elem_type": formats[0].kind.attr,
-            "b_elem_type": formats[1].kind.attr,
-            "fastMath": BoolAttr.from_bool(call.flag("fast_math")),
-            "lhs_k_pack": BoolAttr.from_bool(packed[0]),
-            "rhs_k_pack": BoolAttr.from_bool(packed[1]),
-        },
-        result_types=[acc.ssa.type],
+    return call.builder.tensor(
+        tt.DotScaledOp,
+        float32,
+        acc.shape,
+        lhs,
+        rhs,
+        acc,
+        *scales,
+        a_elem_type=formats[0].kind,
+        b_elem_type=formats[1].kind,
+        fastMath=call.flag("fast_math"),
+        lhs_k_pack=packed[0],
+        rhs_k_pack=packed[1],
     )
-    return Tensor(call.builder.insert(op).d, float32, acc.shape)
 
 
 def _both(lhs: Tensor, rhs: Tensor) -> str:
@@ -81,8 +80,7 @@ def _operand(call: Call, parameter: str, form: _Format) -> Tensor:
         return value
     if value.dtype != uint8 or form.element.primitive_bitwidth != 8:
         call.expected(parameter, what)
-    op = tt.BitcastOp(operands=[value.ssa], result_types=[ir_type(form.element, value.shape)])
-    return Tensor(call.builder.insert(op).result, form.element, value.shape)
+    return call.builder.tensor(tt.BitcastOp, form.element, value.shape, value)
 
 
 def _numbers(shape: tuple[int, ...], form: _Format, packed_dim: int) -> tuple[int, int]:

@@ -13,12 +13,11 @@ from tlx_xdsl.language.core import int1
 
 
 @lowers("tl.assume")
-def _assume(call: Call) -> Value | None:
+def _assume(call: Call) -> None:
     condition = call.tensor("cond")
     if condition.shape or condition.dtype != int1:
         call.expected("cond", "a scalar int1, such as a comparison")
     call.builder.insert(AssumeOp(condition.ssa))
-    return None
 
 
 def _lower_hint(name: str, attribute: str) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, Handler, lowers
 from tlx_xdsl.frontend.conversions import not_zero
-from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Tensor, Value
 from tlx_xdsl.language.core import dtype
 from tlx_xdsl.language.extra.libdevice_table import FUNCTIONS, Function
@@ -20,17 +17,16 @@ def _emit(
     call: Call, arguments: list[Tensor], symbol: str, result: dtype, *, library: tuple[str, str], pure: bool
 ) -> Tensor:
     """Call `symbol` of the library (name, path) for each element of the arguments, which have one shape."""
-    op = tt.ExternElementwiseOp(
-        operands=[[argument.ssa for argument in arguments]],
-        properties={
-            "libname": StringAttr(library[0]),
-            "libpath": StringAttr(library[1]),
-            "symbol": StringAttr(symbol),
-            "pure": IntegerAttr.from_bool(pure),
-        },
-        result_types=[ir_type(result, arguments[0].shape)],
+    return call.builder.tensor(
+        tt.ExternElementwiseOp,
+        result,
+        arguments[0].shape,
+        arguments,
+        libname=library[0],
+        libpath=library[1],
+        symbol=symbol,
+        pure=pure,
     )
-    return Tensor(call.builder.insert(op).result, result, arguments[0].shape)
 
 
 def _libdevice(function: Function) -> Handler:

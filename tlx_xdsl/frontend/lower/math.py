@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
-from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt import enums
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, Handler, lowers
+from tlx_xdsl.frontend.elementwise import FUNCTIONS, Function
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
-from tlx_xdsl.language.core import PropagateNan, dtype, float32, float64, int32, int64, uint32, uint64
+from tlx_xdsl.language.core import PropagateNan, dtype, float32
 
 # --- operators as functions -----------------------------------------------------------------------------------------
 
@@ -55,10 +55,7 @@ def _clamp(call: Call) -> Value:
         above = semantic.arithmetic(call.builder, "max", x, low)
         return semantic.arithmetic(call.builder, "min", above, high)
     mode = enums.PropagateNan.ALL if nan else enums.PropagateNan.NONE
-    op = tt.ClampFOp(
-        operands=[x.ssa, low.ssa, high.ssa], properties={"propagateNan": mode.attr}, result_types=[x.ssa.type]
-    )
-    return Tensor(call.builder.insert(op).result, x.dtype, x.shape)
+    return call.builder.tensor(tt.ClampFOp, x.dtype, x.shape, x, low, high, propagateNan=mode)
 
 
 @lowers("tl.where")
@@ -88,45 +85,29 @@ lowers("tl.logical_or")(_logical("|"))
 # --- functions ------------------------------------------------------------------------------------------------------
 
 
-def _operand(call: Call, parameter: str, allowed: Sequence[dtype]) -> Tensor:
+def _check_operand(call: Call, parameter: str, allowed: Sequence[dtype]) -> None:
     value = call.tensor(parameter)
     if value.dtype not in allowed:
         call.fail(parameter, f"'{parameter}' must be {' or '.join(map(str, allowed))}, found {value.describe()}")
-    return value
 
 
-def _made(call: Call, op: Operation, like: Tensor) -> Value:
-    return Tensor(call.builder.insert(op).results[0], like.dtype, like.shape)
+def _made(call: Call, op: type[IRDLOperation], *operands: Tensor) -> Tensor:
+    """An operation whose result is like its operands."""
+    return call.builder.tensor(op, operands[0].dtype, operands[0].shape, *operands)
 
 
-def _function(op: Callable[[Any], Operation]) -> Handler:
+def _function(function: Function) -> Handler:
     def handle(call: Call) -> Value:
-        x = _operand(call, "x", (float32, float64))
-        return _made(call, op(x.ssa), x)
+        for name, value in call.args.items():
+            if len(call.args) == 1 or not semantic.is_number(value):
+                _check_operand(call, name, function.elements)
+        return _made(call, function.op, *semantic.promote_all(call.builder, *call.args.values()))
 
     return handle
 
 
-for _name, _op in {
-    "exp": math.ExpOp,
-    "exp2": math.Exp2Op,
-    "log": math.LogOp,
-    "log2": math.Log2Op,
-    "cos": math.CosOp,
-    "sin": math.SinOp,
-    "sqrt": math.SqrtOp,
-    "rsqrt": math.RsqrtOp,
-    "erf": math.ErfOp,
-    "floor": math.FloorOp,
-    "ceil": math.CeilOp,
-}.items():
-    lowers(f"tl.{_name}")(_function(_op))
-
-
-@lowers("tl.sqrt_rn")
-def _sqrt_rn(call: Call) -> Value:
-    x = _operand(call, "x", (float32,))
-    return _made(call, tt.PreciseSqrtOp(operands=[x.ssa], result_types=[x.ssa.type]), x)
+for _name, _row in FUNCTIONS.items():
+    lowers(f"tl.{_name}")(_function(_row))
 
 
 @lowers("tl.abs")
@@ -135,8 +116,8 @@ def _abs(call: Call) -> Value:
     if not isinstance(x.dtype, dtype):
         call.expected("x", "an integer or a float")
     if x.dtype.is_floating():
-        return _made(call, math.AbsFOp(x.ssa), x)
-    return _made(call, math.AbsIOp(x.ssa), x) if x.dtype.is_int_signed() else x
+        return _made(call, math.AbsFOp, x)
+    return _made(call, math.AbsIOp, x) if x.dtype.is_int_signed() else x
 
 
 @lowers("tl.fdiv")
@@ -150,27 +131,8 @@ def _fdiv(call: Call) -> Value:
     if fast and x.dtype != float32:
         call.fail("x", f"an approximate division takes float32, found {x.describe()}")
     if not exact and not fast:
-        return _made(call, arith.DivfOp(x.ssa, y.ssa), x)
-    op = tt.PreciseDivFOp if exact else tt.ApproxDivFOp
-    return _made(call, op(x.ssa, y.ssa), x)
-
-
-@lowers("tl.div_rn")
-def _div_rn(call: Call) -> Value:
-    for name in ("x", "y"):
-        if not semantic.is_number(call.args[name]):
-            _operand(call, name, (float32,))
-    x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"])
-    return _made(call, tt.PreciseDivFOp(x.ssa, y.ssa), x)
-
-
-@lowers("tl.umulhi")
-def _umulhi(call: Call) -> Value:
-    for name in ("x", "y"):
-        if not semantic.is_number(call.args[name]):
-            _operand(call, name, (int32, int64, uint32, uint64))
-    x, y = semantic.promote_all(call.builder, call.args["x"], call.args["y"])
-    return _made(call, tt.MulhiUIOp(x.ssa, y.ssa), x)
+        return _made(call, arith.DivfOp, x, y)
+    return _made(call, tt.PreciseDivFOp if exact else tt.ApproxDivFOp, x, y)
 
 
 @lowers("tl.fma")
@@ -178,4 +140,4 @@ def _fma(call: Call) -> Value:
     x, y, z = semantic.promote_all(call.builder, call.args["x"], call.args["y"], call.args["z"])
     if not isinstance(x.dtype, dtype) or not x.dtype.is_floating():
         call.fail("x", f"fma takes floats, found {x.describe()}")
-    return _made(call, math.FmaOp(x.ssa, y.ssa, z.ssa), x)
+    return _made(call, math.FmaOp, x, y, z)

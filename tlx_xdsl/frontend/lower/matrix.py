@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import IntegerAttr, i32
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import InputPrecision
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.lower.shape import reshape
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
@@ -49,13 +47,10 @@ def _dot(call: Call) -> Value:
     precision, imprecise_k = _precision(call), _imprecise_k(call, lhs, rhs)
     # The operation takes one batch dimension at most.
     a, b, c = (_one_batch(call, value) for value in (lhs, rhs, acc))
-    op = tt.DotOp(
-        operands=[a.ssa, b.ssa, c.ssa],
-        properties={"inputPrecision": precision.attr, "maxNumImpreciseAcc": IntegerAttr(imprecise_k, i32)},
-        result_types=[c.ssa.type],
+    product = call.builder.tensor(
+        tt.DotOp, acc.dtype, c.shape, a, b, c, inputPrecision=precision, maxNumImpreciseAcc=imprecise_k
     )
-    product = Tensor(call.builder.insert(op).d, acc.dtype, c.shape)
-    return product if product.shape == shape else _reshape(call, product, shape)
+    return product if product.shape == shape else reshape(call.builder, product, shape)
 
 
 def _operand(call: Call, parameter: str) -> Tensor:
@@ -143,12 +138,7 @@ def _imprecise_k(call: Call, lhs: Tensor, rhs: Tensor) -> int:
 def _one_batch(call: Call, value: Tensor) -> Tensor:
     if len(value.shape) <= 3:
         return value
-    return _reshape(call, value, (prod(value.shape[:-2]), *value.shape[-2:]))
-
-
-def _reshape(call: Call, value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    op = tt.ReshapeOp(operands=[value.ssa], result_types=[ir_type(value.dtype, shape)])
-    return Tensor(call.builder.insert(op).result, value.dtype, shape)
+    return reshape(call.builder, value, (prod(value.shape[:-2]), *value.shape[-2:]))
 
 
 # --- gather and histogram -------------------------------------------------------------------------------------------
@@ -169,12 +159,7 @@ def _gather(call: Call) -> Value:
     for dim, (have, want) in enumerate(zip(index.shape, source.shape, strict=True)):
         if dim != axis and have != want:
             call.fail("index", f"dimension {dim} of 'index' must have size {want}, as in 'src', found {have}")
-    op = tt.GatherOp(
-        operands=[source.ssa, index.ssa],
-        properties={"axis": IntegerAttr(axis, i32)},
-        result_types=[ir_type(source.dtype, index.shape)],
-    )
-    return Tensor(call.builder.insert(op).result, source.dtype, index.shape)
+    return call.builder.tensor(tt.GatherOp, source.dtype, index.shape, source, index, axis=axis)
 
 
 @lowers("tl.histogram")
@@ -192,7 +177,5 @@ def _histogram(call: Call) -> Value:
         if mask.dtype != int1:
             call.expected("mask", "an int1, such as a comparison")
         mask = semantic.broadcast_to(call.builder, mask, source.shape)
-    op = tt.HistogramOp(
-        operands=[source.ssa, None if mask is None else mask.ssa], result_types=[ir_type(int32, (bins,))]
-    )
-    return Tensor(call.builder.insert(op).result, int32, (bins,))
+
+    return call.builder.tensor(tt.HistogramOp, int32, (bins,), source, mask)

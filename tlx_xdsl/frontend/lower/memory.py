@@ -40,10 +40,7 @@ def pointer_of(call: Call) -> tuple[Tensor, dtype]:
     value = call.args["pointer"]
     if isinstance(value, TensorDescriptor):
         call.fail("pointer", f"'pointer' must be {what}, found {value.describe()}: use its methods load and store")
-    pointer = call.of("pointer", Tensor, what)
-    if not isinstance(pointer.dtype, pointer_type):
-        call.expected("pointer", what)
-    return pointer, pointer.dtype.element_ty
+    return call.pointer("pointer", what)
 
 
 def stored_as(element: dtype) -> dtype:
@@ -57,8 +54,7 @@ def in_memory(call: Call, pointer: Tensor, element: dtype) -> Tensor:
         return pointer
     assert isinstance(pointer.dtype, pointer_type)
     target = replace(pointer.dtype, element_ty=stored_as(element))
-    op = tt.BitcastOp(operands=[pointer.ssa], result_types=[ir_type(target, pointer.shape)])
-    return Tensor(call.builder.insert(op).result, target, pointer.shape)
+    return call.builder.tensor(tt.BitcastOp, target, pointer.shape, pointer)
 
 
 def element_value(call: Call, parameter: str, element: dtype, pointer: Tensor) -> Tensor:
@@ -174,12 +170,12 @@ def _load(call: Call) -> Value:
         cache_policy=policy,
         is_volatile=volatile,
     )
-    loaded = Tensor(builder.insert(op).result, stored_as(element), shape)
+    loaded = builder.value(op, stored_as(element), shape)
     return semantic.cast(builder, loaded, element)
 
 
 @lowers("tl.store")
-def _store(call: Call) -> Value | None:
+def _store(call: Call) -> None:
     call = resolved(call)
     pointer, element = pointer_of(call)
     must_be_writable(call, pointer)
@@ -191,4 +187,3 @@ def _store(call: Call) -> Value | None:
     value = semantic.cast(call.builder, value, stored_as(element))
     pointer = in_memory(call, pointer, element)
     call.builder.insert(tt.StoreOp(pointer.ssa, value.ssa, None if mask is None else mask.ssa, cache_policy=policy))
-    return None

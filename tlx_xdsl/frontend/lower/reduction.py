@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i32
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Region
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
@@ -78,7 +79,7 @@ def _combine_source(call: Call, count: int) -> KernelSource:
     return source
 
 
-def _combination(call: Call, operands: _Operands, end: Callable[..., Operation]) -> Region:
+def _combination(call: Call, operands: _Operands, end: type[IRDLOperation]) -> Region:
     """The region that calls `combine_fn` on two elements of each block and returns one of each by the op `end`."""
     visitor, builder = call.visitor, call.builder
     source = _combine_source(call, len(operands.blocks))
@@ -98,7 +99,7 @@ def _combination(call: Call, operands: _Operands, end: Callable[..., Operation])
             expected = ", ".join(str(block.dtype) for block in operands.blocks)
             shown = ", ".join(value.describe() for value in values)
             call.fail("combine_fn", f"'{source.name}' must return {expected}, found {shown}")
-        builder.insert(end(operands=[[value.ssa for value in values if isinstance(value, Tensor)]]))
+        builder.emit(end, [value.ssa for value in values if isinstance(value, Tensor)])
     return Region(body)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, i32
-
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.builder import Builder
+from tlx_xdsl.frontend.builder import Builder, unit
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Tensor, TupleValue, Value
@@ -19,35 +17,23 @@ from tlx_xdsl.frontend.values import Tensor, TupleValue, Value
 def join(builder: Builder, first: Tensor, second: Tensor) -> Tensor:
     """Two blocks of one type and shape side by side in a new last dimension."""
     shape = (*first.shape, 2)
-    op = tt.JoinOp(operands=[first.ssa, second.ssa], result_types=[ir_type(first.dtype, shape)])
-    return Tensor(builder.insert(op).result, first.dtype, shape)
+    return builder.tensor(tt.JoinOp, first.dtype, shape, first, second)
 
 
 def permute(builder: Builder, value: Tensor, order: tuple[int, ...]) -> Tensor:
     """The dimensions in another order."""
     shape = tuple(value.shape[dim] for dim in order)
-    op = tt.TransOp(
-        operands=[value.ssa],
-        properties={"order": DenseArrayBase.from_list(i32, order)},
-        result_types=[ir_type(value.dtype, shape)],
-    )
-    return Tensor(builder.insert(op).result, value.dtype, shape)
+    return builder.tensor(tt.TransOp, value.dtype, shape, value, order=order)
 
 
 def reshape(builder: Builder, value: Tensor, shape: tuple[int, ...], *, can_reorder: bool = False) -> Tensor:
     """The elements under another shape of the same size."""
-    op = tt.ReshapeOp(
-        operands=[value.ssa],
-        properties={"allow_reorder": UnitAttr() if can_reorder else None},
-        result_types=[ir_type(value.dtype, shape)],
-    )
-    return Tensor(builder.insert(op).result, value.dtype, shape)
+    return builder.tensor(tt.ReshapeOp, value.dtype, shape, value, allow_reorder=unit(can_reorder))
 
 
 def unsplat(builder: Builder, value: Tensor) -> Tensor:
     """The only element of a block."""
-    op = tt.UnsplatOp(operands=[value.ssa], result_types=[ir_type(value.dtype)])
-    return Tensor(builder.insert(op).result, value.dtype)
+    return builder.tensor(tt.UnsplatOp, value.dtype, (), value)
 
 
 # --- arguments ------------------------------------------------------------------------------------------------------
@@ -216,7 +202,7 @@ def _split(call: Call) -> Value:
     if is_pair:
         value = semantic.expand_dims(builder, value, 0)
     half = value.shape[:-1]
-    op = builder.insert(tt.SplitOp(operands=[value.ssa], result_types=[ir_type(value.dtype, half)] * 2))
+    op = builder.emit(tt.SplitOp, value, results=[ir_type(value.dtype, half)] * 2)
     halves = tuple(Tensor(result, value.dtype, half) for result in op.results)
     return TupleValue(tuple(unsplat(builder, part) for part in halves) if is_pair else halves)
 

@@ -7,17 +7,17 @@ operation stays free of layouts.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.builder import unit
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
     elements_like,
     in_tensor_memory,
-    number,
     one_buffer,
     shared_buffer,
     tensor_memory_buffer,
@@ -31,15 +31,12 @@ from tlx_xdsl.targets import Feature
 
 def required(call: Call, value: Tensor, type_: TensorType, *, pin: bool) -> SSAValue:
     """`value` in the layout of `type_`."""
-    properties = {"pin": UnitAttr()} if pin else {}
-    return call.emit(dialect.RequireLayoutOp(operands=[value.ssa], properties=properties, result_types=[type_])).result
+    return call.emit(dialect.RequireLayoutOp, value, results=[type_], pin=unit(pin)).result
 
 
 def released(call: Call, ssa: SSAValue, element: dtype, shape: tuple[int, ...], *, pin: bool) -> Tensor:
     """A block with a layout as a value of the frontend; with `pin`, what computes with it keeps to that layout."""
-    properties = {"pin": UnitAttr()} if pin else {}
-    op = dialect.ReleaseLayoutOp(operands=[ssa], properties=properties, result_types=[ir_type(element, shape)])
-    return Tensor(call.emit(op).result, element, shape)
+    return call.emit_tensor(dialect.ReleaseLayoutOp, element, shape, ssa, pin=unit(pin))
 
 
 def in_layout(call: Call, value: Tensor, *, pin: bool = True) -> Tensor:
@@ -64,8 +61,7 @@ def _local_load(call: Call) -> Value:
         if token is not None:
             call.fail("token", "a load from tensor memory waits for no copy group: wait for an mbarrier instead")
         return in_layout(call, _tmem_load(call, buffer))
-    op = ttg.LocalLoadOp(operands=[buffer.ssa, token], result_types=[ir_type(buffer.dtype, buffer.shape)])
-    return in_layout(call, Tensor(call.emit(op).result, buffer.dtype, buffer.shape))
+    return in_layout(call, call.emit_tensor(ttg.LocalLoadOp, buffer.dtype, buffer.shape, buffer, token))
 
 
 def _tmem_type(buffer: BufferedTensor) -> TensorType:
@@ -75,21 +71,20 @@ def _tmem_type(buffer: BufferedTensor) -> TensorType:
 
 
 def _tmem_load(call: Call, buffer: BufferedTensor) -> Tensor:
-    op = call.emit(ttng.TMEMLoadOp(operands=[buffer.ssa, None], result_types=[_tmem_type(buffer), None, None]))
+    op = call.emit(ttng.TMEMLoadOp, buffer, None, results=[_tmem_type(buffer), None, None])
     return released(call, op.result, buffer.dtype, buffer.shape, pin=False)
 
 
 @lowers("tlx.local_store")
-def _local_store(call: Call) -> Value | None:
+def _local_store(call: Call) -> None:
     buffer = one_buffer(call, "dst")
     source = elements_like(call, "src", buffer)
     if in_tensor_memory(buffer):
         block = required(call, source, _tmem_type(buffer), pin=False)
         always = call.as_scalar("dst", Constexpr(True), int1)
-        call.emit(ttng.TMEMStoreOp(operands=[buffer.ssa, None, block, always.ssa], result_types=[None]))
-        return None
-    call.emit(ttg.LocalStoreOp(operands=[source.ssa, buffer.ssa]))
-    return None
+        call.emit(ttng.TMEMStoreOp, buffer, None, block, always, results=[None])
+        return
+    call.emit(ttg.LocalStoreOp, source, buffer)
 
 
 def _indices(call: Call) -> Tensor:
@@ -102,34 +97,31 @@ def _indices(call: Call) -> Tensor:
 @lowers("tlx.local_gather")
 def _local_gather(call: Call) -> Value:
     buffer, indices = shared_buffer(call, "src"), _indices(call)
-    op = ttg.LocalGatherOp(
-        operands=[buffer.ssa, indices.ssa, _token(call)],
-        properties={"axis": number(call.integer("axis", minimum=0))},
-        result_types=[ir_type(buffer.dtype, indices.shape)],
+    return call.emit_tensor(
+        ttg.LocalGatherOp,
+        buffer.dtype,
+        indices.shape,
+        buffer,
+        indices,
+        _token(call),
+        axis=call.integer("axis", minimum=0),
     )
-    return Tensor(call.emit(op).result, buffer.dtype, indices.shape)
 
 
 @lowers("tlx.local_scatter")
-def _local_scatter(call: Call) -> Value | None:
+def _local_scatter(call: Call) -> None:
     buffer, indices = shared_buffer(call, "dst"), _indices(call)
     source = call.block("src")
-    op = ttg.LocalScatterOp(
-        operands=[buffer.ssa, source.ssa, indices.ssa, _token(call)],
-        properties={"axis": number(call.integer("axis", minimum=0))},
-    )
-    call.emit(op)
-    return None
+    call.emit(ttg.LocalScatterOp, buffer, source, indices, _token(call), axis=call.integer("axis", minimum=0))
 
 
 @lowers("tlx.tmem_copy")
-def _tmem_copy(call: Call) -> Value | None:
+def _tmem_copy(call: Call) -> None:
     call.require(Feature.TENSOR_MEMORY)
     source, target = shared_buffer(call, "src"), tensor_memory_buffer(call, "dst")
     if source.dtype != target.dtype:
         call.fail("dst", f"'dst' must hold elements of type {source.dtype}, found {target.describe()}")
-    call.emit(ttng.TMEMCopyOp(operands=[source.ssa, target.ssa]))
-    return None
+    call.emit(ttng.TMEMCopyOp, source, target)
 
 
 @lowers("tlx.zeros")

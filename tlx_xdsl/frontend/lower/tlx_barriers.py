@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, i64
+from xdsl.dialects.builtin import i64
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
@@ -13,7 +13,7 @@ from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import SMEM, is_remote, number, one_barrier, remote_view
+from tlx_xdsl.frontend.lower.tlx_common import SMEM, is_remote, one_barrier, remote_view
 from tlx_xdsl.frontend.values import Constexpr, MBarriers, Tensor, Value
 from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.distributed import WARP_SIZE
@@ -34,12 +34,12 @@ def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = Fa
         call.fail(None, f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
     # Stock Triton wants a rank-2 array, whose first dimension may be any number.
     type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
-    array = call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+    array = call.emit(ttg.LocalAllocOp, None, results=[type_]).result
     barriers = MBarriers(array, num, per_thread)
     for index in range(num):
         one = view(call.visitor, call.node, barriers, Constexpr(index))
         assert isinstance(one, MBarriers)
-        call.emit(ttng.InitBarrierOp(operands=[one.ssa], properties={"count": number(count)}))
+        call.emit(ttng.InitBarrierOp, one, count=count)
     return barriers
 
 
@@ -58,18 +58,17 @@ def _alloc_warp_barrier(call: Call) -> Value:
 
 def expect(call: Call, barrier: MBarriers, size: int, pred: Tensor) -> None:
     """Let a barrier expect `size` bytes."""
-    call.emit(ttng.BarrierExpectOp(operands=[barrier.ssa, pred.ssa], properties={"size": number(size)}))
+    call.emit(ttng.BarrierExpectOp, barrier, pred, size=size)
 
 
 @lowers("tlx.barrier_expect_bytes")
-def _barrier_expect_bytes(call: Call) -> Value | None:
+def _barrier_expect_bytes(call: Call) -> None:
     expect(call, one_barrier(call), call.integer("size", minimum=0), call.predicate())
-    return None
 
 
 def wait(call: Call, barrier: MBarriers, phase: Tensor, pred: Tensor) -> None:
     """Wait for a phase of a barrier."""
-    call.emit(ttng.WaitBarrierOp(operands=[barrier.ssa, phase.ssa, pred.ssa, []]))
+    call.emit(ttng.WaitBarrierOp, barrier, phase, pred, [])
 
 
 def parity(call: Call, parameter: str) -> Tensor:
@@ -81,13 +80,12 @@ def parity(call: Call, parameter: str) -> Tensor:
 
 
 @lowers("tlx.barrier_wait")
-def _barrier_wait(call: Call) -> Value | None:
+def _barrier_wait(call: Call) -> None:
     wait(call, one_barrier(call), parity(call, "phase"), call.predicate())
-    return None
 
 
 @lowers("tlx.barrier_arrive")
-def _barrier_arrive(call: Call) -> Value | None:
+def _barrier_arrive(call: Call) -> None:
     barrier, count = one_barrier(call, remote=True), call.integer("arrive_count", minimum=1)
     pred = call.scalar("pred", int1) if call.given("pred") else None
     if call.given("remote_cta_rank"):
@@ -96,22 +94,20 @@ def _barrier_arrive(call: Call) -> Value | None:
         rank = call.scalar("remote_cta_rank", int32)
         barrier = MBarriers(remote_view(call, barrier.ssa, rank), 0, barrier.per_thread)
     arrive(call, barrier, count, pred)
-    return None
 
 
 def arrive(call: Call, barrier: MBarriers, count: int, pred: Tensor | None) -> None:
     """Arrive at a barrier of this CTA or of another one."""
-    condition = None if pred is None else pred.ssa
     if barrier.per_thread:
         if is_remote(barrier):
             call.fail("bar", "a warp barrier of another CTA can't be arrived at")
         if count != 1:
             call.fail("arrive_count", f"each thread arrives once at a warp barrier, found {count}")
-        call.emit(dialect.ArrivePerThreadOp(operands=[barrier.ssa, condition]))
+        call.emit(dialect.ArrivePerThreadOp, barrier, pred)
     elif is_remote(barrier):
-        call.emit(dialect.ArriveRemoteOp(operands=[barrier.ssa, condition], properties={"count": number(count)}))
+        call.emit(dialect.ArriveRemoteOp, barrier, pred, count=count)
     else:
-        call.emit(ttng.ArriveBarrierOp(operands=[barrier.ssa, condition], properties={"count": number(count)}))
+        call.emit(ttng.ArriveBarrierOp, barrier, pred, count=count)
 
 
 # --- named barriers -------------------------------------------------------------------------------------------------
@@ -126,17 +122,15 @@ def _named(call: Call) -> tuple[Tensor, int]:
 
 
 @lowers("tlx.named_barrier_wait")
-def _named_barrier_wait(call: Call) -> Value | None:
+def _named_barrier_wait(call: Call) -> None:
     barrier, threads = _named(call)
-    call.emit(dialect.NamedBarrierWaitOp(operands=[barrier.ssa], properties={"threads": number(threads)}))
-    return None
+    call.emit(dialect.NamedBarrierWaitOp, barrier, threads=threads)
 
 
 @lowers("tlx.named_barrier_arrive")
-def _named_barrier_arrive(call: Call) -> Value | None:
+def _named_barrier_arrive(call: Call) -> None:
     barrier, threads = _named(call)
-    call.emit(dialect.NamedBarrierArriveOp(operands=[barrier.ssa], properties={"threads": number(threads)}))
-    return None
+    call.emit(dialect.NamedBarrierArriveOp, barrier, threads=threads)
 
 
 # --- fences ---------------------------------------------------------------------------------------------------------
@@ -144,30 +138,27 @@ def _named_barrier_arrive(call: Call) -> Value | None:
 
 def fence_async(call: Call) -> None:
     """Order accesses of the threads with those of TMA and the tensor cores."""
-    call.emit(ttng.FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
+    call.emit(ttng.FenceAsyncSharedOp, bCluster=False)
 
 
 @lowers("tlx.fence")
-def _fence(call: Call) -> Value | None:
+def _fence(call: Call) -> None:
     scope = call.choice("scope", {"gpu": FenceScope.GPU, "sys": FenceScope.SYS, "async_shared": None})
     if scope is None:
         fence_async(call)
     else:
-        call.emit(dialect.FenceOp(properties={"scope": scope.attr}))
-    return None
+        call.emit(dialect.FenceOp, scope=scope)
 
 
 @lowers("tlx.fence_async_shared")
-def _fence_async_shared(call: Call) -> Value | None:
+def _fence_async_shared(call: Call) -> None:
     fence_async(call)
-    return None
 
 
 @lowers("tlx.fence_mbarrier_init_cluster")
-def _fence_mbarrier_init_cluster(call: Call) -> Value | None:
+def _fence_mbarrier_init_cluster(call: Call) -> None:
     if call.visitor.unit.num_ctas > 1:
-        call.emit(ttng.FenceMBarrierInitReleaseClusterOp())
+        call.emit(ttng.FenceMBarrierInitReleaseClusterOp)
     else:
         # Stock Triton refuses its operation where each CTA has tensors of its own.
-        call.emit(dialect.FenceMBarrierInitClusterOp())
-    return None
+        call.emit(dialect.FenceMBarrierInitClusterOp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerType, i1, i64
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
@@ -26,7 +26,7 @@ RESPONSE_BYTES = 16
 
 def _allocate_responses(call: Call, num: int) -> ClcResponses:
     type_ = MemDescType.get((num, 2), i64, layout_attr(unswizzled_layout(1)), SMEM)
-    return ClcResponses(call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result, num)
+    return ClcResponses(call.emit(ttg.LocalAllocOp, None, results=[type_]).result, num)
 
 
 @lowers("tlx.clc_create_context")
@@ -62,21 +62,20 @@ def _several_ctas(call: Call) -> bool:
 
 
 @lowers("tlx.clc_producer")
-def _clc_producer(call: Call) -> Value | None:
+def _clc_producer(call: Call) -> None:
     call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     empty, full, response = _stage(call)
     phase = parity(call, "p_producer")
     if not _several_ctas(call):
         wait(call, empty, phase, _always(call))
         expect(call, full, RESPONSE_BYTES, _always(call))
-        call.emit(ttng.CLCTryCancelOp(operands=[response.ssa, full.ssa]))
-        return None
+        call.emit(ttng.CLCTryCancelOp, response, full)
+        return
     # The consumers of all CTAs report to the CTA of rank 0, which asks for all of them.
     first = semantic.compare(call.builder, "==", cta_rank(call), Constexpr(0))
     wait(call, empty, phase, first)
     expect(call, full, RESPONSE_BYTES, _always(call))
-    call.emit(dialect.CLCTryCancelOp(operands=[response.ssa, full.ssa, first.ssa]))
-    return None
+    call.emit(dialect.CLCTryCancelOp, response, full, first)
 
 
 @lowers("tlx.clc_consumer")
@@ -98,12 +97,11 @@ def _clc_consumer(call: Call) -> Value:
 
 def _query(call: Call, response: ClcResponses, *, several: bool, dims: int) -> list[Tensor]:
     """The first coordinates of the cluster in a response, or -1 when there is none."""
-    loaded = call.emit(ttng.CLCLoadResultOp(operands=[response.ssa], result_types=[IntegerType(128)])).clc_result
-    found = call.emit(ttng.CLCIsCanceledOp(operands=[loaded], result_types=[i1])).is_canceled
+    loaded = call.emit(ttng.CLCLoadResultOp, response, results=[IntegerType(128)]).clc_result
+    found = call.emit(ttng.CLCIsCanceledOp, loaded, results=[i1]).is_canceled
     coordinates: list[Tensor] = []
     for dim in list(ProgramIDDim)[:dims]:
-        op = ttng.CLCGetProgramIdOp(operands=[loaded], properties={"dim": dim.attr}, result_types=[i32])
-        place: Value = Tensor(call.emit(op).result, int32)
+        place: Value = call.emit_tensor(ttng.CLCGetProgramIdOp, int32, (), loaded, dim=dim)
         if several and dim is ProgramIDDim.X:
             # The response names the first CTA of the cluster.
             place = semantic.binary(call.builder, "+", place, cta_rank(call))
@@ -125,11 +123,10 @@ def _response(call: Call) -> ClcResponses:
 
 
 @lowers("tlx._clc_issue")
-def _clc_issue(call: Call) -> Value | None:
+def _clc_issue(call: Call) -> None:
     call.require(Feature.CLUSTER_LAUNCH_CONTROL)
     response, barrier = _response(call), one_barrier(call, "barrier")
-    call.emit(ttng.CLCTryCancelOp(operands=[response.ssa, barrier.ssa]))
-    return None
+    call.emit(ttng.CLCTryCancelOp, response, barrier)
 
 
 @lowers("tlx._clc_query")

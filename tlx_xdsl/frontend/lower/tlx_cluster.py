@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, i32
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
@@ -20,15 +19,14 @@ def _cluster_cta_rank(call: Call) -> Value:
 
 @lowers("tlx.cluster_size_1d")
 def _cluster_size(call: Call) -> Value:
-    return Tensor(call.emit(dialect.ClusterSizeOp(result_types=[i32])).result, int32)
+    return call.emit_tensor(dialect.ClusterSizeOp, int32, ())
 
 
 @lowers("tlx.cluster_barrier")
-def _cluster_barrier(call: Call) -> Value | None:
+def _cluster_barrier(call: Call) -> None:
     # `ttng.cluster_barrier` of newer versions needs CTAs that share tensors; these two do not.
-    call.emit(ttng.ClusterArriveOp(properties={"relaxed": BoolAttr.from_bool(False)}))
-    call.emit(ttng.ClusterWaitOp())
-    return None
+    call.emit(ttng.ClusterArriveOp, relaxed=False)
+    call.emit(ttng.ClusterWaitOp)
 
 
 @lowers("tlx.remote_view")
@@ -47,26 +45,23 @@ def _destination(call: Call) -> tuple[BufferedTensor, Tensor, SSAValue]:
 
 
 @lowers("tlx.remote_shmem_store")
-def _remote_shmem_store(call: Call) -> Value | None:
+def _remote_shmem_store(call: Call) -> None:
     buffer, _, remote = _destination(call)
-    call.emit(dialect.RemoteStoreOp(operands=[elements_like(call, "src", buffer).ssa, remote]))
-    return None
+    call.emit(dialect.RemoteStoreOp, elements_like(call, "src", buffer), remote)
 
 
 @lowers("tlx.async_remote_shmem_store")
-def _async_remote_shmem_store(call: Call) -> Value | None:
+def _async_remote_shmem_store(call: Call) -> None:
     buffer, rank, remote = _destination(call)
     barrier = remote_view(call, one_barrier(call, "barrier").ssa, rank)
-    call.emit(dialect.AsyncRemoteStoreOp(operands=[elements_like(call, "src", buffer).ssa, remote, barrier]))
-    return None
+    call.emit(dialect.AsyncRemoteStoreOp, elements_like(call, "src", buffer), remote, barrier)
 
 
 @lowers("tlx.async_remote_shmem_copy")
-def _async_remote_shmem_copy(call: Call) -> Value | None:
+def _async_remote_shmem_copy(call: Call) -> None:
     buffer, rank, remote = _destination(call)
     source = shared_buffer(call, "src")
     if (source.dtype, source.shape) != (buffer.dtype, buffer.shape):
         call.fail("src", f"'src' must be like {buffer.describe()}, found {source.describe()}")
     barrier = remote_view(call, one_barrier(call, "barrier").ssa, rank)
-    call.emit(dialect.AsyncRemoteCopyOp(operands=[source.ssa, remote, barrier]))
-    return None
+    call.emit(dialect.AsyncRemoteCopyOp, source, remote, barrier)

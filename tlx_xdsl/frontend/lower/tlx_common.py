@@ -146,7 +146,7 @@ def cache_policy(call: Call) -> tt.CachePolicyAttr | None:
 
 def cta_rank(call: Call) -> Tensor:
     """The rank of this CTA in its cluster."""
-    return Tensor(call.emit(tlx.ClusterCTARankOp(result_types=[i32])).result, int32)
+    return call.emit_tensor(tlx.ClusterCTARankOp, int32, ())
 
 
 def is_even_cta(call: Call) -> Tensor:
@@ -158,4 +158,4 @@ def is_even_cta(call: Call) -> Tensor:
 def remote_view(call: Call, local: SSAValue, rank: Tensor) -> SSAValue:
     """The view of the copy of a buffer or barrier in the CTA `rank`."""
     type_ = tlx.MapToRemoteOp.remote_type(memdesc_type(local.type))
-    return call.emit(tlx.MapToRemoteOp(operands=[local, rank.ssa], result_types=[type_])).result
+    return call.emit(tlx.MapToRemoteOp, local, rank, results=[type_]).result

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.dialects.builtin import BoolAttr
-from xdsl.ir import Attribute
-
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import cache_policy, number, one_barrier, shared_buffer
+from tlx_xdsl.frontend.lower.tlx_common import cache_policy, one_barrier, shared_buffer
 from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, TensorDescriptor, Value
-from tlx_xdsl.language.core import int1, int32, pointer_type
+from tlx_xdsl.language.core import int1, int32
 from tlx_xdsl.layouts.shared import bytes_of
 
 
-def _pointer(call: Call, parameter: str, what: str) -> Tensor:
-    pointer = call.of(parameter, Tensor, what)
-    if not isinstance(pointer.dtype, pointer_type):
-        call.expected(parameter, what)
-    return pointer
-
-
 def _scalar_pointer(call: Call, parameter: str) -> Tensor:
-    pointer = _pointer(call, parameter, "a pointer")
+    pointer, _ = call.pointer(parameter)
     if pointer.shape:
         call.expected(parameter, "one pointer")
     return pointer
@@ -49,9 +39,8 @@ def _async_load(call: Call) -> Value | None:
     for parameter in ("bulk_size", "barrier"):
         if call.given(parameter):
             call.fail(parameter, f"'{parameter}' is for bulk copies, which need bulk=True")
-    source, buffer = _pointer(call, "src", "a block of pointers"), shared_buffer(call, "result")
-    assert isinstance(source.dtype, pointer_type)
-    if (source.dtype.element_ty, source.shape) != (buffer.dtype, buffer.shape):
+    (source, element), buffer = call.pointer("src", "a block of pointers"), shared_buffer(call, "result")
+    if (element, source.shape) != (buffer.dtype, buffer.shape):
         call.fail("result", f"'result' must take the elements of {source.describe()}, found {buffer.describe()}")
     mask, other = _mask(call, source.shape), None
     if call.given("other") and mask is None:
@@ -61,18 +50,22 @@ def _async_load(call: Call) -> Value | None:
         value = call.args["other"] if call.given("other") else Constexpr(0)
         if isinstance(value, Tensor):
             value = semantic.cast(call.builder, value, buffer.dtype)
-            other = semantic.broadcast_to(call.builder, value, source.shape).ssa
+            other = semantic.broadcast_to(call.builder, value, source.shape)
         else:
-            other = semantic.full(call.builder, source.shape, value, buffer.dtype).ssa
-    properties: dict[str, Attribute] = {"isVolatile": BoolAttr.from_bool(call.flag("is_volatile"))}
-    if (policy := cache_policy(call)) is not None:
-        properties["cachePolicy"] = policy
-    op = ttg.AsyncCopyGlobalToLocalOp(
-        operands=[source.ssa, buffer.ssa, None if mask is None else mask.ssa, other],
-        properties=properties,
-        result_types=[AsyncTokenType()],
+            other = semantic.full(call.builder, source.shape, value, buffer.dtype)
+    volatile, policy = call.flag("is_volatile"), cache_policy(call)
+    return AsyncToken(
+        call.emit(
+            ttg.AsyncCopyGlobalToLocalOp,
+            source,
+            buffer,
+            mask,
+            other,
+            results=[AsyncTokenType()],
+            isVolatile=volatile,
+            cachePolicy=policy,
+        ).token
     )
-    return AsyncToken(call.emit(op).token)
 
 
 def _bulk_load(call: Call) -> Value | None:
@@ -81,7 +74,7 @@ def _bulk_load(call: Call) -> Value | None:
             call.fail(parameter, f"a bulk copy takes no '{parameter}'")
     source, buffer = _scalar_pointer(call, "src"), shared_buffer(call, "result")
     size = _size(call, "bulk_size", buffer)
-    call.emit(dialect.AsyncBulkLoadOp(operands=[source.ssa, buffer.ssa, size.ssa, one_barrier(call, "barrier").ssa]))
+    call.emit(dialect.AsyncBulkLoadOp, source, buffer, size, one_barrier(call, "barrier"))
     return None
 
 
@@ -98,11 +91,10 @@ def _size(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
 
 
 @lowers("tlx.async_store")
-def _async_store(call: Call) -> Value | None:
+def _async_store(call: Call) -> None:
     pointer, buffer = _scalar_pointer(call, "dst_global_ptr"), shared_buffer(call, "src_smem")
     size = _size(call, "size", buffer)
-    call.emit(dialect.AsyncBulkStoreOp(operands=[buffer.ssa, pointer.ssa, size.ssa]))
-    return None
+    call.emit(dialect.AsyncBulkStoreOp, buffer, pointer, size)
 
 
 def _tokens(call: Call) -> list[AsyncToken]:
@@ -116,35 +108,29 @@ def _tokens(call: Call) -> list[AsyncToken]:
 
 @lowers("tlx.async_load_commit_group")
 def _async_load_commit_group(call: Call) -> Value:
-    tokens = [token.ssa for token in _tokens(call)]
-    op = ttg.AsyncCommitGroupOp(operands=[tokens], result_types=[AsyncTokenType()])
-    return AsyncToken(call.emit(op).async_token)
+    tokens = _tokens(call)
+    return AsyncToken(call.emit(ttg.AsyncCommitGroupOp, tokens, results=[AsyncTokenType()]).async_token)
 
 
 @lowers("tlx.async_load_wait_group")
 def _async_load_wait_group(call: Call) -> Value:
-    tokens = [token.ssa for token in _tokens(call)]
-    op = ttg.AsyncWaitOp(
-        operands=[tokens],
-        properties={"num": number(call.integer("pendings", minimum=0))},
-        result_types=[AsyncTokenType()],
+    tokens = _tokens(call)
+    return AsyncToken(
+        call.emit(
+            ttg.AsyncWaitOp, tokens, results=[AsyncTokenType()], num=call.integer("pendings", minimum=0)
+        ).ret_token
     )
-    return AsyncToken(call.emit(op).ret_token)
 
 
 @lowers("tlx.prefetch")
-def _prefetch(call: Call) -> Value | None:
+def _prefetch(call: Call) -> None:
     level = call.choice("level", {"L1": CacheLevel.L1, "L2": CacheLevel.L2})
     if call.flag("tensormap"):
         if call.given("mask"):
             call.fail("mask", "the prefetch of a descriptor takes no mask")
         descriptor = call.of("pointer", TensorDescriptor, "a tensor descriptor")
-        call.emit(dialect.PrefetchTensormapOp(operands=[descriptor.ssa]))
-        return None
-    pointer = _pointer(call, "pointer", "a pointer or a block of pointers")
+        call.emit(dialect.PrefetchTensormapOp, descriptor)
+        return
+    pointer, _ = call.pointer("pointer", "a pointer or a block of pointers")
     mask = _mask(call, pointer.shape)
-    op = dialect.PrefetchOp(
-        operands=[pointer.ssa, None if mask is None else mask.ssa], properties={"level": level.attr}
-    )
-    call.emit(op)
-    return None
+    call.emit(dialect.PrefetchOp, pointer, mask, level=level)

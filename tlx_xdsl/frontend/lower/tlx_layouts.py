@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import TensorType, UnitAttr
+from dataclasses import replace
+
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.frontend.builder import unit
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_access import in_layout, released, required
 from tlx_xdsl.frontend.lower.tlx_common import in_tensor_memory, one_buffer
@@ -40,9 +43,7 @@ def _require_layout(call: Call) -> Value:
     buffer = one_buffer(call, "x")
     encoding = _buffer_encoding(call, "layout", buffer)
     type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
-    properties: dict[str, Attribute] = {"pin": UnitAttr()} if pin else {}
-    op = dialect.RequireLayoutOp(operands=[buffer.ssa], properties=properties, result_types=[type_])
-    return BufferedTensor(call.emit(op).result, buffer.dtype, buffer.shape, 0)
+    return replace(buffer, ssa=call.emit(dialect.RequireLayoutOp, buffer, results=[type_], pin=unit(pin)).result)
 
 
 def _buffer_encoding(call: Call, parameter: str, buffer: BufferedTensor) -> Attribute:
@@ -80,17 +81,16 @@ def _with_layout(call: Call, parameter: str) -> SSAValue:
 
 
 @lowers("tlx.dump_layout")
-def _dump_layout(call: Call) -> Value | None:
-    call.emit(dialect.DumpLayoutOp(operands=[_with_layout(call, "x")]))
-    return None
+def _dump_layout(call: Call) -> None:
+    call.emit(dialect.DumpLayoutOp, _with_layout(call, "x"))
 
 
 @lowers("tlx.assert_same_layout")
-def _assert_same_layout(call: Call) -> Value | None:
+def _assert_same_layout(call: Call) -> None:
     value, source = call.args["lhs"], _with_layout(call, "lhs")
     if isinstance(call.args["rhs"], Tensor | BufferedTensor):
-        call.emit(dialect.AssertSameLayoutOp(operands=[source, _with_layout(call, "rhs")]))
-        return None
+        call.emit(dialect.AssertSameLayoutOp, source, _with_layout(call, "rhs"))
+        return
     asked = python_layout(call, "rhs")
     if asked is None:
         call.expected("rhs", "a block, a buffer or a layout")
@@ -100,5 +100,4 @@ def _assert_same_layout(call: Call) -> Value | None:
         block = _block(call, "lhs")
         assert isinstance(block.dtype, dtype)
         expected = register_type(call, asked, block.shape, block.dtype).encoding
-    call.emit(dialect.AssertSameLayoutExpectedOp(operands=[source], properties={"expected": expected}))
-    return None
+    call.emit(dialect.AssertSameLayoutExpectedOp, source, expected=expected)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import BoolAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
@@ -25,7 +25,6 @@ from tlx_xdsl.frontend.lower.tlx_common import (
     in_tensor_memory,
     is_blackwell,
     is_even_cta,
-    number,
     one_barrier,
     one_buffer,
     shared_buffer,
@@ -75,17 +74,12 @@ def _wgmma(call: Call) -> Value:
         use_acc = call.as_scalar("use_acc", Constexpr(False), int1)
     precisions = {"tf32": InputPrecision.TF32, "tf32x3": InputPrecision.TF32x3, "ieee": InputPrecision.IEEE}
     precision = call.choice("input_precision", precisions) if call.given("input_precision") else InputPrecision.TF32
-    properties: dict[str, Attribute] = {"inputPrecision": precision.attr, "isAsync": BoolAttr.from_bool(True)}
-    if b.dtype.is_fp8() and accumulator.dtype == float32:
-        # The tensor cores sum products of 8-bit floats with fewer bits than f32 has: the whole dot in one sum, as in
-        # `tl.dot`, where Triton would otherwise refuse the f32 accumulator.
-        properties["maxNumImpreciseAcc"] = number(HOPPER_IMPRECISE_K)
-    op = ttng.WarpGroupDotOp(
-        operands=[a.ssa, b.ssa, accumulator.ssa, None if use_acc is None else use_acc.ssa],
-        properties=properties,
-        result_types=[ir_type(accumulator.dtype, shape)],
-    )
-    return Tensor(call.emit(op).d, accumulator.dtype, shape)
+    # The tensor cores sum products of 8-bit floats with fewer bits than f32 has: the whole dot in one sum, as in
+    # `tl.dot`, where Triton would otherwise refuse the f32 accumulator.
+    imprecise_k = HOPPER_IMPRECISE_K if b.dtype.is_fp8() and accumulator.dtype == float32 else None
+    operands = (a, b, accumulator, use_acc)
+    properties = {"inputPrecision": precision, "isAsync": True, "maxNumImpreciseAcc": imprecise_k}
+    return call.emit_tensor(ttng.WarpGroupDotOp, accumulator.dtype, shape, *operands, **properties)
 
 
 def _product_shape(call: Call, a: Tensor | BufferedTensor, b: BufferedTensor) -> tuple[int, int]:
@@ -118,12 +112,11 @@ def _async_dot_wait(call: Call) -> Value:
     value = call.of("inp", Tensor, "the result of an async_dot")
     if not value.shape:
         call.expected("inp", "the result of an async_dot")
-    op = ttng.WarpGroupDotWaitOp(
-        operands=[[value.ssa]],
-        properties={"pendings": number(pendings)},
-        result_types=[[value.ssa.type]],
+    return Tensor(
+        call.emit(ttng.WarpGroupDotWaitOp, [value], results=[[value.ssa.type]], pendings=pendings).results[0],
+        value.dtype,
+        value.shape,
     )
-    return Tensor(call.emit(op).results[0], value.dtype, value.shape)
 
 
 # --- Blackwell ------------------------------------------------------------------------------------------------------
@@ -146,12 +139,7 @@ def _tcgen05(call: Call) -> None:
         call.fail("acc", f"'acc' must have the shape [{rows}, {columns}]{halves}, found {accumulator.describe()}")
     operands = [a.ssa, b.ssa, _accumulator_for(call, accumulator), None]
     use, pred, arrivals, properties = _issue(call)
-    op = ttng.TCGen5MMAOp(
-        operands=[*operands, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
-        properties=properties,
-        result_types=[None],
-    )
-    call.emit(op)
+    call.emit(ttng.TCGen5MMAOp, *operands, use, pred, arrivals, _always(call, arrivals), results=[None], **properties)
 
 
 def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, Attribute]]:
@@ -189,7 +177,7 @@ def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
 
 def _required(call: Call, buffer: BufferedTensor, encoding: Attribute) -> SSAValue:
     type_ = memdesc_type(buffer.ssa.type).with_encoding(encoding)
-    return call.emit(dialect.RequireLayoutOp(operands=[buffer.ssa], result_types=[type_])).result
+    return call.emit(dialect.RequireLayoutOp, buffer, results=[type_]).result
 
 
 @lowers("tlx.dot_scaled")
@@ -203,7 +191,7 @@ FORMATS = {"e2m1": ScaleDotElemType.E2M1, "e4m3": ScaleDotElemType.E4M3, "e5m2":
 
 
 @lowers("tlx.async_dot_scaled")
-def _async_dot_scaled(call: Call) -> Value | None:
+def _async_dot_scaled(call: Call) -> None:
     call.require(Feature.TCGEN05)
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
@@ -222,13 +210,19 @@ def _async_dot_scaled(call: Call) -> Value | None:
     target = _accumulator_for(call, accumulator)
     use, pred, arrivals, properties = _issue(call)
     properties |= {"a_type": formats[0].attr, "b_type": formats[1].attr}
-    op = ttng.TCGen5MMAScaledOp(
-        operands=[*operands, target, None, *scales, use.ssa, pred.ssa, arrivals, _always(call, arrivals)],
-        properties=properties,
-        result_types=[None],
+    call.emit(
+        ttng.TCGen5MMAScaledOp,
+        *operands,
+        target,
+        None,
+        *scales,
+        use,
+        pred,
+        arrivals,
+        _always(call, arrivals),
+        results=[None],
+        **properties,
     )
-    call.emit(op)
-    return None
 
 
 def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
@@ -248,7 +242,7 @@ def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
         (rows, columns), ir_type(buffer.dtype), layout_attr(TensorMemoryScalesLayout()), TMEM, mutable=True
     )
     room = call.builder.insert_at_entry(ttng.TMEMAllocOp(operands=[None], result_types=[scales, None]))
-    call.emit(ttng.TMEMCopyOp(operands=[buffer.ssa, room.result]))
+    call.emit(ttng.TMEMCopyOp, buffer, room.result)
     return room.result
 
 
@@ -263,9 +257,8 @@ def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
 
 
 @lowers("tlx.tcgen05_commit")
-def _tcgen05_commit(call: Call) -> Value | None:
+def _tcgen05_commit(call: Call) -> None:
     call.require(Feature.TCGEN05)
     barrier = one_barrier(call, "mBarrier")
     pred = is_even_cta(call).ssa if call.flag("two_ctas") else None
-    call.emit(ttng.TCGen5CommitOp(operands=[barrier.ssa, pred, []]))
-    return None
+    call.emit(ttng.TCGen5CommitOp, barrier, pred, [])

@@ -16,13 +16,9 @@ from tlx_xdsl.frontend.lower.tlx_encodings import chosen, shared_encoding, tmem_
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import (
     BufferedTensor,
-    ClcResponses,
     Constexpr,
-    MBarriers,
     ReuseGroup,
     StorageAliasSpec,
-    Tensor,
-    TensorDescriptor,
     TupleValue,
     Value,
 )
@@ -32,29 +28,9 @@ from tlx_xdsl.targets import Feature
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 
 
-def class_name(value: Value) -> str:
+def _class_name(value: Value) -> str:
     """The name of the class that a value has in the language."""
-    match value:
-        case Constexpr():
-            return type(value.value).__name__
-        case Tensor():
-            return "tensor"
-        case BufferedTensor():
-            return "buffered_tensor"
-        case MBarriers():
-            return "mbarrier"
-        case ClcResponses():
-            return "clc_response"
-        case TensorDescriptor():
-            return "tensor_descriptor"
-        case StorageAliasSpec():
-            return "storage_alias_spec"
-        case ReuseGroup():
-            return "reuse_group"
-        case TupleValue():
-            return "tuple"
-        case _:
-            return type(value).__name__
+    return type(value.value).__name__ if isinstance(value, Constexpr) else value.CLASS_NAME or type(value).__name__
 
 
 @lowers("tlx.storage_alias_spec")
@@ -72,7 +48,7 @@ def _storage_alias_spec(call: Call) -> Value:
     if explicit is not None:
         call.integer("buffer_size_bytes")
     op = dialect.StorageAliasSpecOp(StorageKind(storage.value), explicit)
-    return StorageAliasSpec(call.emit(op).result)
+    return StorageAliasSpec(call.checked(op).result)
 
 
 @lowers("tlx.local_alloc")
@@ -94,14 +70,14 @@ def _local_alloc(call: Call) -> Value:
 
 def _allocate(call: Call, type_: MemDescType, reuse: BufferedTensor | StorageAliasSpec | None) -> SSAValue:
     if isinstance(reuse, StorageAliasSpec):
-        return call.emit(dialect.StorageAliasLocalAllocOp(operands=[reuse.ssa], result_types=[type_])).result
+        return call.emit(dialect.StorageAliasLocalAllocOp, reuse, results=[type_]).result
     if reuse is not None:
-        alias = call.emit(dialect.LocalAliasOp(operands=[reuse.ssa], result_types=[type_]))
+        alias = call.emit(dialect.LocalAliasOp, reuse, results=[type_])
         _advise_a_spec(alias, reuse.ssa, "tmem" if type_.memory_space == TMEM else "smem")
         return alias.result
     if type_.memory_space == TMEM:
-        return call.emit(ttng.TMEMAllocOp(operands=[None], result_types=[type_, None])).result
-    return call.emit(ttg.LocalAllocOp(operands=[None], result_types=[type_])).result
+        return call.emit(ttng.TMEMAllocOp, None, results=[type_, None]).result
+    return call.emit(ttg.LocalAllocOp, None, results=[type_]).result
 
 
 def _advise_a_spec(alias: dialect.LocalAliasOp, reused: SSAValue, storage: str) -> None:
@@ -131,7 +107,7 @@ def _checked_reuse(call: Call, storage: tlx.storage_kind) -> BufferedTensor | St
             _value_error(call, "reuse tensor has different storage")
         return reuse
     if not isinstance(reuse, StorageAliasSpec):
-        _value_error(call, f"reuse must be a buffered_tensor or storage_alias_spec, got {class_name(reuse)}")
+        _value_error(call, f"reuse must be a buffered_tensor or storage_alias_spec, got {_class_name(reuse)}")
     spec_type = reuse.ssa.type
     assert isinstance(spec_type, StorageAliasSpecType)
     if spec_type.storage.data.value != storage.value:
@@ -160,10 +136,10 @@ def _reuse_group(call: Call) -> Value:
     operands: list[SSAValue] = []
     for member in members:
         if not isinstance(member, BufferedTensor | ReuseGroup):
-            error = not_a_member(class_name(member))
+            error = not_a_member(_class_name(member))
             call.fail(None, str(error), error)
         operands.append(member.ssa)
-    return ReuseGroup(call.emit(dialect.ReuseGroupOp(operands, ReuseGroupKind(kind.value), size)).result)
+    return ReuseGroup(call.checked(dialect.ReuseGroupOp(operands, ReuseGroupKind(kind.value), size)).result)
 
 
 @lowers_method(StorageAliasSpec, "set_buffer_overlap", "self", "overlap_def")
@@ -172,10 +148,10 @@ def _set_buffer_overlap(call: Call) -> Value:
     spec = call.of("self", StorageAliasSpec, "a storage_alias_spec")
     group = call.args["overlap_def"]
     if not isinstance(group, ReuseGroup):
-        message = f"overlap_def must be a reuse_group, got {class_name(group)}"
+        message = f"overlap_def must be a reuse_group, got {_class_name(group)}"
         call.fail("overlap_def", message, TypeError(message))
     _check_members(call, spec, group.ssa)
-    call.emit(dialect.SetBufferOverlapOp(operands=[spec.ssa, group.ssa]))
+    call.emit(dialect.SetBufferOverlapOp, spec, group)
     return Constexpr(None)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import tt, ttg, ttng
@@ -11,8 +10,9 @@ from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import DESCRIPTOR_BYTES
+from tlx_xdsl.frontend.builder import unit
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.lower.tlx_common import block_of, cache_policy, number, one_barrier
+from tlx_xdsl.frontend.lower.tlx_common import block_of, cache_policy, one_barrier
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, DescriptorRoom, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int8, int32, int64, pointer_type
@@ -25,27 +25,22 @@ INNER_BYTES = 16
 
 
 @lowers("tlx.async_descriptor_load")
-def _async_descriptor_load(call: Call) -> Value | None:
+def _async_descriptor_load(call: Call) -> None:
     descriptor, buffer = block_of(call, "result")
-    coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
+    coordinates = call.coordinates("offsets", len(descriptor.block_shape))
     two_ctas = call.flag("two_ctas")
     barrier, pred = one_barrier(call, "barrier", remote=two_ctas), call.predicate()
     targets = call.items("multicast_targets", "a list of CTA ranks")
     policy = cache_policy(call)
-    properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
+    operands = (barrier, buffer, pred)
     if not targets and not two_ctas:
-        operands: list[SSAValue | list[SSAValue]] = [descriptor.ssa, coordinates, barrier.ssa, buffer.ssa, pred.ssa]
-        call.emit(ttng.AsyncTMACopyGlobalToLocalOp(operands=operands, properties=properties))
-        return None
+        call.emit(ttng.AsyncTMACopyGlobalToLocalOp, descriptor, coordinates, [], *operands, cachePolicy=policy)
+        return
     if two_ctas:
         call.require(Feature.CTA_PAIRS, what="with 'two_ctas'")
-        properties["two_ctas"] = UnitAttr()
-    mask = _multicast_mask(call, targets).ssa if targets else None
-    op = dialect.AsyncTMALoadOp(
-        operands=[descriptor.ssa, coordinates, barrier.ssa, buffer.ssa, pred.ssa, mask], properties=properties
-    )
-    call.emit(op)
-    return None
+    mask = _multicast_mask(call, targets) if targets else None
+    op = dialect.AsyncTMALoadOp
+    call.emit(op, descriptor, coordinates, *operands, mask, cachePolicy=policy, two_ctas=unit(two_ctas))
 
 
 def _multicast_mask(call: Call, targets: tuple[Value, ...]) -> Tensor:
@@ -79,41 +74,30 @@ REDUCTIONS: dict[str, DescriptorReduceKind | None] = {
 
 
 @lowers("tlx.async_descriptor_store")
-def _async_descriptor_store(call: Call) -> Value | None:
+def _async_descriptor_store(call: Call) -> None:
     descriptor, buffer = block_of(call, "source")
-    coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
+    coordinates = call.coordinates("offsets", len(descriptor.block_shape))
     reduction = call.choice("store_reduce", REDUCTIONS)
     policy = cache_policy(call)
     if reduction is not None:
         # Stock Triton's reduction has no cache policy; a hint may be dropped.
-        op = ttng.AsyncTMAReduceOp(
-            operands=[descriptor.ssa, coordinates, buffer.ssa], properties={"kind": reduction.attr}
-        )
-        call.emit(op)
-        return None
-    properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
-    call.emit(
-        ttng.AsyncTMACopyLocalToGlobalOp(operands=[descriptor.ssa, coordinates, buffer.ssa], properties=properties)
-    )
-    return None
+        call.emit(ttng.AsyncTMAReduceOp, descriptor, coordinates, buffer, kind=reduction)
+        return
+    call.emit(ttng.AsyncTMACopyLocalToGlobalOp, descriptor, coordinates, buffer, cachePolicy=policy)
 
 
 @lowers("tlx.async_descriptor_store_wait")
-def _async_descriptor_store_wait(call: Call) -> Value | None:
+def _async_descriptor_store_wait(call: Call) -> None:
     pendings = call.integer("pendings", minimum=0)
-    call.emit(ttng.AsyncTMAStoreWaitOp(properties={"pendings": number(pendings)}))
-    return None
+    call.emit(ttng.AsyncTMAStoreWaitOp, pendings=pendings)
 
 
 @lowers("tlx.async_descriptor_prefetch_tensor")
-def _async_descriptor_prefetch_tensor(call: Call) -> Value | None:
+def _async_descriptor_prefetch_tensor(call: Call) -> None:
     descriptor = call.of("desc", TensorDescriptor, "a tensor descriptor")
-    coordinates = [c.ssa for c in call.coordinates("offsets", len(descriptor.block_shape))]
+    coordinates = call.coordinates("offsets", len(descriptor.block_shape))
     policy = cache_policy(call)
-    properties: dict[str, Attribute] = {} if policy is None else {"cachePolicy": policy}
-    op = dialect.AsyncTMAPrefetchOp(operands=[descriptor.ssa, coordinates, call.predicate().ssa], properties=properties)
-    call.emit(op)
-    return None
+    call.emit(dialect.AsyncTMAPrefetchOp, descriptor, coordinates, call.predicate(), cachePolicy=policy)
 
 
 # --- descriptors ----------------------------------------------------------------------------------------------------
@@ -122,11 +106,15 @@ def _async_descriptor_prefetch_tensor(call: Call) -> Value | None:
 @lowers("tlx.allocate_tensor_descriptor")
 def _allocate_tensor_descriptor(call: Call) -> Value:
     num = call.integer("num", minimum=1)
-    op = ttg.GlobalScratchAllocOp(
-        properties={"nbytes": number(num * DESCRIPTOR_BYTES), "alignment": number(DESCRIPTOR_BYTES)},
-        result_types=[PointerType.get(ir_type(int8))],
+    return DescriptorRoom(
+        call.emit(
+            ttg.GlobalScratchAllocOp,
+            results=[PointerType.get(ir_type(int8))],
+            nbytes=num * DESCRIPTOR_BYTES,
+            alignment=DESCRIPTOR_BYTES,
+        ).result,
+        num,
     )
-    return DescriptorRoom(call.emit(op).result, num)
 
 
 def _room(call: Call) -> SSAValue:
@@ -143,10 +131,7 @@ def _room(call: Call) -> SSAValue:
 
 @lowers("tlx.make_tensor_descriptor")
 def _make_tensor_descriptor(call: Call) -> Value:
-    base = call.of("base", Tensor, "a pointer")
-    if not isinstance(base.dtype, pointer_type) or base.shape:
-        call.expected("base", "a pointer")
-    element = base.dtype.element_ty
+    base, element = call.pointer("base", scalar=True)
     block = call.shape("block_shape")
     rank = len(block)
     if block[-1] * element.primitive_bitwidth < 8 * INNER_BYTES:
@@ -159,19 +144,9 @@ def _make_tensor_descriptor(call: Call) -> Value:
     padding = call.choice("padding_option", {"zero": PaddingOption.PAD_ZERO, "nan": PaddingOption.PAD_NAN})
     if padding is PaddingOption.PAD_NAN and not element.is_floating():
         call.fail("padding_option", f"only a tensor of floats is padded with nan, found {element}")
-    sizes, steps = [size.ssa for size in shape], [step.ssa for step in strides]
     type_ = TensorDescType.get(block, ir_type(element))
-    properties: dict[str, Attribute] = {"padding": padding.attr}
-    if call.given("desc_ptr"):
-        made = call.emit(
-            dialect.MakeTensorDescOp(
-                operands=[_room(call), base.ssa, sizes, steps], properties=properties, result_types=[type_]
-            )
-        ).result
-    else:
-        made = call.emit(
-            tt.MakeTensorDescOp(operands=[base.ssa, sizes, steps], properties=properties, result_types=[type_])
-        ).result
+    op, place = (dialect.MakeTensorDescOp, [_room(call)]) if call.given("desc_ptr") else (tt.MakeTensorDescOp, [])
+    made = call.emit(op, *place, base, shape, strides, results=[type_], padding=padding).result
     return TensorDescriptor(made, element, block, tuple(shape), tuple(strides))
 
 
@@ -188,8 +163,13 @@ def _strides(call: Call, rank: int) -> list[Tensor]:
 @lowers("tlx.reinterpret_tensor_descriptor")
 def _reinterpret_tensor_descriptor(call: Call) -> Value:
     block, element = call.shape("block_shape"), call.dtype()
-    op = ttng.ReinterpretTensorDescOp(
-        operands=[_room(call)], result_types=[TensorDescType.get(block, ir_type(element))]
-    )
     # The descriptor holds shape and strides of the tensor; the program does not know them.
-    return TensorDescriptor(call.emit(op).result, element, block, (), ())
+    return TensorDescriptor(
+        call.emit(
+            ttng.ReinterpretTensorDescOp, _room(call), results=[TensorDescType.get(block, ir_type(element))]
+        ).result,
+        element,
+        block,
+        (),
+        (),
+    )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 
 from xdsl.dialects.arith import IndexCastOp
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i32
 from xdsl.dialects.gpu import DimensionEnum
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects.gpu import ThreadIdOp
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
-from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 from tlx_xdsl.language.core import (
     bfloat16,
@@ -37,13 +36,13 @@ def _thread_id(call: Call) -> Value:
     axis = call.integer("axis", minimum=0)
     if axis >= len(AXES):
         call.fail("axis", f"a block of threads has axes 0, 1 and 2, found {axis}")
-    index = call.emit(ThreadIdOp(AXES[axis])).result
-    return Tensor(call.emit(IndexCastOp(index, i32)).result, int32)
+    index = call.checked(ThreadIdOp(AXES[axis])).result
+    return Tensor(call.checked(IndexCastOp(index, i32)).result, int32)
 
 
 @lowers("tlx.clock64")
 def _clock64(call: Call) -> Value:
-    return Tensor(call.emit(dialect.Clock64Op(result_types=[i64])).result, int64)
+    return call.emit_tensor(dialect.Clock64Op, int64, ())
 
 
 @lowers("tlx.stoch_round")
@@ -57,8 +56,7 @@ def _stoch_round(call: Call) -> Value:
         call.expected("rand_bits", "a block of 32-bit integers")
     if target not in (float16, bfloat16, float8e4nv, float8e5):
         call.expected("dst_ty", "tl.float16, tl.bfloat16, tl.float8e4nv or tl.float8e5")
-    op = dialect.StochRoundOp(operands=[source.ssa, bits.ssa], result_types=[ir_type(target, source.shape)])
-    return Tensor(call.emit(op).result, target, source.shape)
+    return call.emit_tensor(dialect.StochRoundOp, target, source.shape, source, bits)
 
 
 @lowers("tlx.vote_ballot_sync")
@@ -68,8 +66,7 @@ def _vote_ballot_sync(call: Call) -> Value:
         pred = call.scalar("pred", int1)
     if pred.dtype != int1:
         call.expected("pred", "an int1 or a block of int1")
-    op = dialect.VoteBallotOp(operands=[mask.ssa, pred.ssa], result_types=[ir_type(int32, pred.shape)])
-    return Tensor(call.emit(op).result, int32, pred.shape)
+    return call.emit_tensor(dialect.VoteBallotOp, int32, pred.shape, mask, pred)
 
 
 @lowers("tlx.dtype_of")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
@@ -13,10 +14,10 @@ from tlx_xdsl.dialects.base.layouts import like
 from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.attributes import view
+from tlx_xdsl.frontend.builder import Operand
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
     in_tensor_memory,
-    number,
     one_buffer,
     shared_buffer,
     tensor_memory_buffer,
@@ -67,10 +68,21 @@ def _tmem_part(call: Call, buffer: BufferedTensor, dim: int, offset: int, size: 
     source = memdesc_type(buffer.ssa.type)
     shape = (*buffer.shape[:dim], size, *buffer.shape[dim + 1 :])
     result = _part_type(source, shape)
-    op = ttng.TMEMSubSliceOp(
-        operands=[buffer.ssa], properties={"offset": number(offset), "dim": number(dim)}, result_types=[result]
-    )
-    return replace(buffer, ssa=call.emit(op).result, shape=shape)
+    return _viewed(call, buffer, shape, result, ttng.TMEMSubSliceOp, offset=offset, dim=dim)
+
+
+def _viewed(
+    call: Call,
+    buffer: BufferedTensor,
+    shape: tuple[int, ...],
+    result: MemDescType,
+    op: type[IRDLOperation],
+    *operands: Operand,
+    **properties: Any,
+) -> BufferedTensor:
+    """The view of `buffer` that `op` makes, of another shape and type."""
+    made = call.emit(op, buffer, *operands, results=[result], **properties)
+    return replace(buffer, ssa=made.results[0], shape=shape)
 
 
 def _part_type(source: MemDescType, shape: tuple[int, ...]) -> MemDescType:
@@ -102,12 +114,10 @@ def _local_slice(call: Call) -> Value:
         return buffer
     result = _part_type(memdesc_type(buffer.ssa.type), shape)
     if len(known) == len(shape):
-        properties = {"offsets": DenseArrayBase.from_list(i32, known)}
-        static = ttg.MemDescSubsliceOp(operands=[buffer.ssa], properties=properties, result_types=[result])
-        return replace(buffer, ssa=call.emit(static).result, shape=shape)
-    places = [place.ssa for place in call.coordinates("offset", len(shape))]
-    dynamic = dialect.MemDescDynamicSubsliceOp(operands=[buffer.ssa, places], result_types=[result])
-    return replace(buffer, ssa=call.emit(dynamic).result, shape=shape)
+        return _viewed(call, buffer, shape, result, ttg.MemDescSubsliceOp, offsets=known)
+    return _viewed(
+        call, buffer, shape, result, dialect.MemDescDynamicSubsliceOp, call.coordinates("offset", len(shape))
+    )
 
 
 # --- other shapes ---------------------------------------------------------------------------------------------------
@@ -126,12 +136,7 @@ def _local_trans(call: Call) -> Value:
     except ValueError as error:
         call.fail("dims", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
-    op = ttg.MemDescTransOp(
-        operands=[buffer.ssa],
-        properties={"order": DenseArrayBase.from_list(i32, list(order))},
-        result_types=[result],
-    )
-    return replace(buffer, ssa=call.emit(op).result, shape=shape)
+    return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
 
 
 def _shared_layout(buffer: MemDescType) -> SharedLayout:
@@ -153,8 +158,7 @@ def _local_reshape(call: Call) -> Value:
     except ValueError as error:
         call.fail("src", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
-    op = ttg.MemDescReshapeOp(operands=[buffer.ssa], result_types=[result])
-    return replace(buffer, ssa=call.emit(op).result, shape=shape)
+    return _viewed(call, buffer, shape, result, ttg.MemDescReshapeOp)
 
 
 @lowers("tlx.local_reinterpret")
@@ -181,5 +185,5 @@ def _local_reinterpret(call: Call) -> Value:
         source.memory_space,
         mutable=source.is_mutable,
     )
-    op = ttg.MemDescReinterpretOp(operands=[buffer.ssa], result_types=[result])
-    return BufferedTensor(call.emit(op).result, element, shape, 0)
+
+    return BufferedTensor(call.emit(ttg.MemDescReinterpretOp, buffer, results=[result]).result, element, shape, 0)

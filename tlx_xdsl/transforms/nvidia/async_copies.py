@@ -73,7 +73,7 @@ def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
 
 def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
     """What one instruction can copy, as stock Triton sees it: elements that lie side by side here and there."""
-    layout = coalesced_layout(copy, infos[copy.src], warps)
+    layout = coalesced_layout(copy.src, infos[copy.src], warps)
     assert isinstance(layout, BlockedLayout)
     fastest = layout.order[0]
     elements = layout.size_per_thread[fastest]

@@ -23,7 +23,6 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.module_target import TARGET, module_target
-from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.capability import needs_of, spoken_name
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.errors import CompilationError
@@ -31,15 +30,9 @@ from tlx_xdsl.targets import Feature, Target, refusal
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS
 
-_BY_POINTERS = (
-    tt.DescriptorGatherOp,
-    tt.DescriptorLoadOp,
-    tt.DescriptorReduceOp,
-    tt.DescriptorScatterOp,
-    tt.DescriptorStoreOp,
-    tt.MakeTensorDescOp,
-)
-"""What stock Triton's own passes make loads and stores through pointers of, where there is no TMA at all."""
+_DESCRIPTORS = {Feature.TMA, Feature.TMA_GATHER, Feature.TMA_SCATTER}
+"""The features of operations of `tt` on descriptors. Without TMA stock Triton's own passes turn them into loads and
+stores through pointers."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +63,7 @@ class CheckTargetPass(ModulePass):
 
     def _fault(self, op: Operation, target: Target) -> CompilationError | None:
         lacks = [feature for feature in needs_of(op) if not target.has(feature)]
-        if not lacks or (self.plain and isinstance(op, _BY_POINTERS) and not target.has(Feature.TMA)):
+        by_pointers = self.plain and op.dialect_name() == "tt" and _DESCRIPTORS.issuperset(lacks)
+        if not lacks or (by_pointers and not target.has(Feature.TMA)):
             return None
         return error_at(op, refusal(spoken_name(op), lacks[:1], target))

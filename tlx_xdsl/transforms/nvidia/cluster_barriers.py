@@ -46,6 +46,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.effects import TCGEN05, accesses_of, effects_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before
@@ -56,8 +57,6 @@ NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
 
 _FILL = 4
 """The warps of partitions that stock Triton launches are a multiple of this, a warp group."""
-_REACHING = (tlx.MapToRemoteOp, tlx.AsyncTMALoadOp, tlx.CLCTryCancelOp)
-"""What uses the memory of other CTAs."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
     if not func.body.blocks:
         return
     ops = list(func.walk())
-    reaches = any(isinstance(op, _REACHING) or _is_for_pairs(op) for op in ops)
+    reaches = any(_reaches(op) or _is_for_cluster(op) for op in ops)
     tasks = [op for op in ops if isinstance(op, ttg.WarpSpecializeOp)]
     if reaches:
         _complete_start(func)
@@ -113,15 +112,20 @@ def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
                 _put_barrier(exit_, before=exit_)
 
 
-def _is_for_pairs(op: Operation) -> bool:
-    return isinstance(op, ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp) and "two_ctas" in op.properties
+def _reaches(op: Operation) -> bool:
+    """Whether it uses the memory of other CTAs; the end of an MMA of a pair both CTAs learn from its commit."""
+    return isinstance(op, tlx.MapToRemoteOp) or (effects_of(op).by is not TCGEN05 and _is_for_cluster(op))
+
+
+def _is_for_cluster(op: Operation) -> bool:
+    return any(access.cluster for access in accesses_of(op) or ())
 
 
 def _complete_start(func: tt.FuncOp) -> None:
     """Fence and barrier behind the last initialisation in the entry block, where the user has none."""
     entry = list(func.body.blocks[0].ops)
     inits = [number for number, op in enumerate(entry) if isinstance(op, ttng.InitBarrierOp)]
-    users = [number for number, op in enumerate(entry) if any(isinstance(inner, _REACHING) for inner in op.walk())]
+    users = [number for number, op in enumerate(entry) if any(map(_reaches, op.walk()))]
     first_use = users[0] if users else len(entry) - 1
     last_init = inits[-1] if inits else -1
     between = entry[last_init + 1 : first_use]
@@ -165,7 +169,7 @@ def _waits_at_end(block: Block) -> bool:
     while op is not None:
         if isinstance(op, ttng.ClusterWaitOp):
             return True
-        if any(isinstance(inner, _REACHING) for inner in op.walk()) or isinstance(op, ttg.WarpSpecializeOp):
+        if any(map(_reaches, op.walk())) or isinstance(op, ttg.WarpSpecializeOp):
             return False
         op = op.prev_op
     return False

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import TypeAlias, cast
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -25,7 +25,8 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
-from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects.base.effects import TCGEN05, WGMMA, effects_of, pointers_of
 from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
@@ -35,20 +36,13 @@ from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memor
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 
-_MATRIX_INSTRUCTIONS = (ttng.WarpGroupDotOp, ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
-
 _BITS_PER_ACCESS = 128
 """The most that a thread loads or stores by one instruction (PTX ISA, "ld", `.v4.b32`)."""
-
-_Access: TypeAlias = (
-    tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | tt.AtomicCASOp | tt.AtomicLoadOp | tt.AtomicStoreOp
-    | ttg.AsyncCopyGlobalToLocalOp
-)  # fmt: skip
 
 
 def has_matrix_instructions(module: ModuleOp) -> bool:
     """Whether the accesses of `module` are coalesced here, and not by stock Triton."""
-    return any(isinstance(op, _MATRIX_INSTRUCTIONS) for op in module.walk())
+    return any(effects_of(op).by in (WGMMA, TCGEN05) for op in module.walk())
 
 
 def access_layouts(
@@ -62,26 +56,27 @@ def access_layouts(
     infos, warps = axis_infos(func), dict(warps_of_ops(func, num_warps))
     meeting = _Meeting(func, accumulators, warps)
     for op, its_warps in warps.items():
-        if not isinstance(op, _Access) or (type_ := as_tensor(_pointers(op).type)) is None:
+        pointers = pointers_of(op)
+        if pointers is None or (type_ := as_tensor(pointers.type)) is None:
             continue
         if isinstance(type_.encoding, NoneAttr):
             near = meeting.layout_of(op.result) if isinstance(op, tt.LoadOp) else None
-            layouts[op] = near or coalesced_layout(op, infos[_pointers(op)], its_warps)
+            layouts[op] = near or coalesced_layout(pointers, infos[pointers], its_warps)
     return layouts
 
 
-def coalesced_layout(access: _Access, pointers: AxisInfo, num_warps: int) -> DistributedLayout:
-    """The layout of an access through pointers of which `pointers` is known, by `num_warps` warps."""
-    type_ = as_tensor(_pointers(access).type)
+def coalesced_layout(pointers: SSAValue, info: AxisInfo, num_warps: int) -> DistributedLayout:
+    """The layout of an access through a tensor of pointers of which `info` is known, by `num_warps` warps."""
+    type_ = as_tensor(pointers.type)
     assert type_ is not None
     shape = type_.get_shape()
     # Of equally contiguous axes the last one is the fastest, as in memory.
-    order = tuple(sorted(reversed(range(len(shape))), key=lambda d: -pointers.contiguity[d]))
+    order = tuple(sorted(reversed(range(len(shape))), key=lambda d: -info.contiguity[d]))
     fastest = order[0]
     bits = max(8, element_bits(cast(PointerType, type_.element_type).pointee))
-    aligned = max(1, pointers.divisibility[fastest] * 8 // bits)
+    aligned = max(1, info.divisibility[fastest] * 8 // bits)
     most = (
-        min(pointers.contiguity[fastest], shape[fastest]),
+        min(info.contiguity[fastest], shape[fastest]),
         aligned,
         _BITS_PER_ACCESS // bits,
         # All threads have something to do before one has more.
@@ -89,10 +84,6 @@ def coalesced_layout(access: _Access, pointers: AxisInfo, num_warps: int) -> Dis
     )
     sizes = tuple(min(most) if d == fastest else 1 for d in range(len(shape)))
     return blocked_layout(shape, sizes, order, num_warps)
-
-
-def _pointers(access: _Access) -> SSAValue:
-    return access.src if isinstance(access, ttg.AsyncCopyGlobalToLocalOp) else access.ptr
 
 
 class _Meeting:

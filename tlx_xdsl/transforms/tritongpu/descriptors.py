@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import FunctionType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
-from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
@@ -46,22 +47,16 @@ def _assign(names: Sequence[SSAValue], type_: TensorDescType) -> None:
         retype(name, TensorDescType(type_.shape_param, type_.element_type, encoding))
 
 
-_TO_BUFFERS = ttng.AsyncTMACopyGlobalToLocalOp | ttng.AsyncTMAGatherOp | tlx.AsyncTMALoadOp
-_FROM_BUFFERS = ttng.AsyncTMACopyLocalToGlobalOp | ttng.AsyncTMAReduceOp | ttng.AsyncTMAScatterOp
-
-
 def _encoding_of_copies(names: Sequence[SSAValue]) -> Attribute | None:
     found: Attribute | None = None
     for name in names:
         for use in name.uses:
             op = use.operation
-            if isinstance(op, _TO_BUFFERS):
-                encoding = memdesc_type(op.result.type).encoding
-            elif isinstance(op, _FROM_BUFFERS):
-                encoding = memdesc_type(op.src.type).encoding
-            else:
-                continue
-            if found is not None and found != encoding:
-                raise error_at(op, f"the descriptor is used with buffers of two layouts: {found} and {encoding}")
-            found = encoding
+            for access in accesses_of(op) or ():
+                if access.space is not Space.SHARED or not access.kind & (Kind.READ | Kind.WRITE):
+                    continue
+                encoding = memdesc_type(access.value.type).encoding
+                if found is not None and found != encoding:
+                    raise error_at(op, f"the descriptor is used with buffers of two layouts: {found} and {encoding}")
+                found = encoding
     return found

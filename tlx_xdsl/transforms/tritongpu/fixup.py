@@ -27,12 +27,10 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects.base.effects import Space, accesses_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS, NUM_WARPS, TARGET, THREADS_PER_WARP
-
-_LOCAL_MEMORY = (ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.LocalStoreOp, ttng.TMEMAllocOp, tlx.StorageAliasLocalAllocOp)
-"""Operations that are there because somebody allocates buffers."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class _Found:
             [op for op in ops if isinstance(op, ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp)],
             [op for op in ops if isinstance(op, tlx.MapToRemoteOp)],
             any(op.name.startswith("tlx.") for op in ops),
-            any(isinstance(op, _LOCAL_MEMORY) for op in ops),
+            any(access.space is not Space.GLOBAL for op in ops for access in accesses_of(op) or ()),
         )
 
     @property

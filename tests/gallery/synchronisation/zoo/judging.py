@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.users import task_of, users
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
-STARVING = ("nothing orders this wait", "nothing tells it that CTA")
+STARVING = ("nothing orders this wait", "nothing orders that after the start of CTA")
 """Reports that are located at what starves: a wait that may be overtaken, the use of a CTA that may not live yet."""
 
 
