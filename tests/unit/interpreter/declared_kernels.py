@@ -104,7 +104,9 @@ KERNELS: dict[str, Callable[[str], None]] = {
 
 def _text(arguments: str, body: str, *values: Any, **options: Any) -> Callable[[], None]:
     """What runs a text; arrays are copied, so that it can run again."""
-    return lambda: run(arguments, body, [value.copy() if isinstance(value, np.ndarray) else value for value in values], **options)
+    return lambda: run(
+        arguments, body, [value.copy() if isinstance(value, np.ndarray) else value for value in values], **options
+    )
 
 
 BAR, TILE = "!ttg.memdesc<1xi64, #s, #smem, mutable>", "!ttg.memdesc<64xf32, #s, #smem, mutable>"

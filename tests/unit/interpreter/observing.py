@@ -504,6 +504,7 @@ def _watch_memory(recorder: Recorder, patch: pytest.MonkeyPatch, before: Callabl
         before(View, name, lambda view, *_: touch(Kind.READ, view))
     for name in ("write", "write_raw"):
         before(View, name, lambda view, *_: touch(Kind.WRITE, view))
+
     def allocate(*_: Any, **__: Any) -> None:
         # Arguments of a launch are placed, and buffers seen as others, outside of any operation with effects.
         if recorder.is_running:

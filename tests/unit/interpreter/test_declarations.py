@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,14 @@ from tests.unit.interpreter.oracle import checking, running, test_oracle_by_valu
 from tests.unit.kernels import test_attention, test_gemm
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import (
-    TMA, Effects, Group, Proxy, Sync, allocates, arrives, reads, updates, writes,
+    TMA,
+    Effects,
+    Group,
+    Sync,
+    arrives,
+    reads,
+    updates,
+    writes,
 )  # fmt: skip
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
@@ -36,22 +41,29 @@ from tlx_xdsl.kernels.softmax import softmax
 STAGES = ("frontend", "ttgir")
 MUTANTS = 2
 """Of each kernel of the zoo, where not all are run."""
-KEPT = 4
-"""Of what is run at both stages, one in so many is also run as TTGIR where not all are."""
+FRONTEND_RUNS = (
+    "multicast", "layer-norm-pair", "ring-store-f32", "ring-async-i8", "ring-copy", "hand-over-total",
+    "hand-over-relayed", "launch-control", "pair", "pair-persistent", "mxfp8", "mxfp4", "softmax",
+    "portable-gemm", "pipelined-gemm",
+)  # fmt: skip
+TTGIR_RUNS = ("multicast", "layer-norm-pair", "ring-async-i8", "ring-copy", "hand-over-total", "pair", "mxfp4")
+"""The kernels of the galleries that are run as they are, and as TTGIR, where not all are."""
 
 # What differs, and why -----------------------------------------------------------------------------------------------
 
 NO_RACE = "no other task has a turn in between: the interpreter has nothing to exclude"
+ONE_PROGRAM = "CTAs that hold one tensor together run as one program"
 A_HINT = "a prefetch changes nothing that a program sees: the interpreter does nothing"
 
 UNMADE = {
     ("tlx.async_tma_prefetch", "PREFETCH 'desc' GLOBAL"): A_HINT,
     ("tlx.prefetch", "PREFETCH 'src' GLOBAL"): A_HINT,
-    ("tlx.prefetch_tensormap", "PREFETCH 'desc' GLOBAL"): A_HINT,
     ("tt.atomic_load", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
     ("tt.atomic_poll", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
     ("tt.atomic_store", "ATOMIC 'ptr' GLOBAL"): NO_RACE,
     ("ttg.local_atomic_scatter_rmw", "ATOMIC 'dst' SHARED"): NO_RACE,
+    ("ttng.async_shared_store", "SHARED of other CTAs"): ONE_PROGRAM,
+    ("ttng.async_shared_store", "until mbarrier of other CTAs"): ONE_PROGRAM,
     ("tlx.fence", "ACQUIRE"): "a wait acquires by itself here, so that a fence after it has nothing to add",
     ("ttng.async_copy_mbarrier_arrive", "RELEASE"): "releases the copies, which is declared as a release of all",
 }
@@ -91,11 +103,6 @@ def _reasons(finding: Finding) -> list[tuple[str, str]]:
 # The kernels ---------------------------------------------------------------------------------------------------------
 
 
-def sample(names: Any, part: int) -> list[Any]:
-    """All of some names, or one in `part`, the same each time."""
-    return [name for name in names if volume.is_full() or zlib.crc32(str(name).encode()) % part == 0]
-
-
 def run_small() -> None:
     """The kernels of `declared_kernels.py`."""
     for text in TEXTS.values():
@@ -108,9 +115,9 @@ def run_small() -> None:
 def run_galleries() -> None:
     """Kernels for clusters and for Blackwell, and those of `examples/`."""
     makers = {**cluster_runs.CASES, **example_runs.CASES}
-    for name in sample(makers, KEPT):
+    for name in makers if volume.is_full() else FRONTEND_RUNS:
         makers[name]().run(stage="frontend", jobs=1)
-    for name in sample(makers, KEPT):
+    for name in makers if volume.is_full() else TTGIR_RUNS:
         # Not all can be compiled.
         with contextlib.suppress(CompilationError):
             makers[name]().run(stage="ttgir", jobs=1)
@@ -124,7 +131,8 @@ def run_zoo() -> None:
         every = sites(module)
         random.Random(case.name).shuffle(every)
         mutants = (site.mutant(module) for site in (every if volume.is_full() else every[:MUTANTS]))
-        for each in (module, case.module(TTGIR), *mutants):
+        later = [case.module(TTGIR)] if volume.is_full() or case in CASES[::3] else []
+        for each in (module, *later, *mutants):
             run_plan(make_plan(each), problem, "round-robin")
 
 
@@ -175,3 +183,97 @@ OURS += [gpu.BarrierOp, llvm.AssumeOp]
 def test_each_declared_operation_runs(recorded: Recorder) -> None:
     missing = {op.name for op in OURS if declares(op) and op not in recorded.ran}
     assert missing == NOT_RUN.keys()
+
+
+# Stock's kernels -----------------------------------------------------------------------------------------------------
+
+STOCK_RUNS = ("vector_add", "atomics", "matmul_fp16")
+
+
+@pytest.mark.backend
+def test_stocks_kernels_make_no_access_that_is_not_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    from tests.unit.interpreter.stock import running as stock
+    from tests.unit.interpreter.stock import test_stock_ttgir as texts
+
+    monkeypatch.setattr(stock, "stock_plan", stock.stock_plan.__wrapped__)
+    with recording() as recorder:
+        for name, arch in texts.TEXTS:
+            if volume.is_full() or name in STOCK_RUNS:
+                with contextlib.suppress(CompilationError, pytest.skip.Exception):
+                    stock.check(name, arch, "round-robin", 0)
+    assert recorder.ran
+    assert not recorder.stray
+    found = [finding for finding in recorder.findings() if not finding.is_declared and not _reasons(finding)]
+    assert not found, "\n".join(map(str, found))
+
+
+# Declarations that are broken ----------------------------------------------------------------------------------------
+
+
+def _gemm() -> None:
+    case = CASES[0]
+    assert run_plan(make_plan(case.module(FRONTEND)), case.make(), "round-robin").kind == "right"
+
+
+def _bulk() -> None:
+    KERNELS["bulk copies"]("frontend")
+
+
+_STORE = "ttng.async_tma_copy_local_to_global"
+BROKEN: dict[str, tuple[Callable[[], None], type, Effects, str]] = {
+    "a read is left out": (
+        _gemm, ttng.AsyncTMACopyLocalToGlobalOp, Effects(writes("desc"), by=TMA, completes_on=Group.BULK),
+        f"{_STORE} makes, and does not declare: READ 'src' SHARED ASYNC until Group.BULK",
+    ),
+    "another proxy": (
+        _gemm, ttng.AsyncTMACopyLocalToGlobalOp, Effects(reads("src"), writes("desc"), completes_on=Group.BULK),
+        f"{_STORE} makes, and does not declare: READ 'src' SHARED ASYNC until Group.BULK",
+    ),
+    "no end": (
+        _gemm, ttng.AsyncTMACopyLocalToGlobalOp, Effects(reads("src"), writes("desc"), by=TMA),
+        f"{_STORE} makes, and does not declare: WRITE 'desc' GLOBAL ASYNC until Group.BULK",
+    ),
+    "a group for a barrier": (
+        _bulk, tlx.AsyncBulkLoadOp, Effects(reads("src"), writes("result"), by=TMA, completes_on=Group.BULK),
+        "tlx.async_bulk_load makes, and does not declare: COMPLETE 'barrier' SHARED",
+    ),
+    "another group": (
+        _bulk, tlx.AsyncBulkStoreOp, Effects(reads("src"), writes("dst"), by=TMA, completes_on=Group.CP_ASYNC),
+        "tlx.async_bulk_store makes, and does not declare: READ 'src' SHARED ASYNC until Group.BULK",
+    ),
+    "an operand for another": (
+        _bulk, tlx.AsyncBulkStoreOp, Effects(reads("dst"), writes("src"), by=TMA, completes_on=Group.BULK),
+        "tlx.async_bulk_store declares, and never makes: WRITE 'src' SHARED ASYNC until Group.BULK",
+    ),
+    "a write too many": (
+        _gemm, ttg.LocalStoreOp, Effects(updates("dst")),
+        "ttg.local_store declares, and never makes: READ 'dst' SHARED GENERIC until None",
+    ),
+    "no arrival": (
+        _gemm, ttng.BarrierExpectOp, Effects(),
+        "ttng.barrier_expect makes, and does not declare: ARRIVE 'alloc' SHARED",
+    ),
+    "an arrival for a wait": (
+        _gemm, ttng.WaitBarrierOp, Effects(arrives("alloc")),
+        "ttng.wait_barrier makes, and does not declare: ACQUIRE",
+    ),
+    "no fence": (
+        _bulk, ttng.FenceAsyncSharedOp, Effects(sync=Sync.FENCE),
+        "ttng.fence_async_shared makes, and does not declare: FENCE_PROXY",
+    ),
+}  # fmt: skip
+"""Kernels, an operation that is declared wrongly, and what is found."""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_declaration_that_is_broken_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, op, effects, message = BROKEN[name]
+    monkeypatch.setattr(op, "EFFECTS", effects)
+    with recording() as recorder:
+        kernel()
+    assert message in set(map(str, recorder.findings()))
+    monkeypatch.undo()
+    with recording() as recorder:
+        kernel()
+    assert message not in set(map(str, recorder.findings()))
