@@ -204,9 +204,12 @@ module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 }
 """
 
-HALVES = "!ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>, #smem>"
-MMA = "tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>"
-TMEM = "!ttg.memdesc<64x64xf32, #ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1>, #ttng.tensor_memory, mutable>"
+SWIZZLED = "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>"
+ACCUMULATOR = "{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}"
+COLUMNS = "#ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1>"
+HALVES = f"!ttg.memdesc<64x64xf16, {SWIZZLED}, #smem>"
+MMA = f"tensor<64x64xf32, #ttg.nvidia_mma<{ACCUMULATOR}>>"
+TMEM = f"!ttg.memdesc<64x64xf32, {COLUMNS}, #ttng.tensor_memory, mutable>"
 SYNCHRONOUS = f"""
     %true = arith.constant true
     %false = arith.constant false

@@ -1,13 +1,11 @@
-"""What operations really do while the interpreter runs them, next to what they declare (`dialects/base/effects.py`).
+"""What operations really do while the interpreter runs them.
 
-A `Recorder` looks on at the few functions by which operations reach memory, barriers and other tasks: it wraps them
-while it is active, so that the interpreter needs nothing for it. It attributes an access to the operation that runs, or
-to that whose asynchronous part takes effect, and to the operands that refer to the bytes.
+A `Recorder` attributes an access to the operation that runs, or to that whose asynchronous part takes effect, and to
+the operands that refer to the bytes. `watching.py` has it see all accesses.
 """
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,18 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pytest
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects.base.effects import Group, Kind, Proxy, Space, Sync, accesses_of, effects_of, space_of, sync_of
-from tlx_xdsl.interpreter.clocks import Clock
+from tests.unit.interpreter.declared_accesses import DATA, Declaration, Finding, Item, declared, declares, names_of
+from tlx_xdsl.dialects.base.effects import Group, Kind, Proxy, Space, Sync, space_of
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.global_memory import GlobalMemory
-from tlx_xdsl.interpreter.machine import Cluster, Task
-from tlx_xdsl.interpreter.mbarrier import Mbarrier, NamedBarrier
-from tlx_xdsl.interpreter.memory import Memory, View
-from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.machine import Task
+from tlx_xdsl.interpreter.mbarrier import Mbarrier
+from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.races import Actor
 from tlx_xdsl.interpreter.registry import Kind as RunKind
 
@@ -36,91 +31,6 @@ GROUPS = {
 """The group that reports the end of asynchronous operations, by the kind of their queue."""
 TENSOR_CORES = ("wgmma", "tcgen05 operation")
 """The queues of tensor cores."""
-DATA = Kind.READ | Kind.WRITE
-"""Accesses to data, which have a proxy and an end."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """An access of one kind to the memory of an operand: one that is declared, or one that was made."""
-
-    operand: str
-    kind: Kind
-    """One flag."""
-    space: Space | None = None
-    proxy: Proxy | None = None
-    """None where it is not observed; of data only."""
-    end: str | Group | None = None
-    """The mbarrier operand or the group that reports its end; of data only."""
-    cluster: bool = False
-    has_end: bool = True
-    """Whether the end is observed."""
-
-    def __str__(self) -> str:
-        parts = [str(self.kind.name), f"'{self.operand}'", "" if self.space is None else self.space.name]
-        parts += ["" if self.proxy is None else self.proxy.name, f"until {self.end}" if self.has_end else ""]
-        return " ".join(part for part in (*parts, "of other CTAs" if self.cluster else "") if part)
-
-    def allows(self, made: Item) -> bool:
-        """Whether this declaration covers what was made."""
-        return (
-            self.operand == made.operand
-            and self.kind == made.kind
-            and (self.space == made.space or (self.space, made.space) == (Space.CLUSTER, Space.SHARED))
-            and made.proxy in (None, self.proxy)
-            and (self.end == made.end or not made.has_end)
-            and self.cluster >= made.cluster
-        )
-
-    def is_made_by(self, made: Item) -> bool:
-        """Whether an access is just what is declared, where that promises less."""
-        is_whole = made.has_end or made.kind not in DATA
-        return self.allows(made) and is_whole and self.space == made.space and self.cluster == made.cluster
-
-
-def declares(class_: type[Operation]) -> bool:
-    """Whether operations of a class declare effects."""
-    return hasattr(class_, "EFFECTS") or hasattr(class_, "effects")
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What an operation declares, with one item for each flag."""
-
-    items: frozenset[Item] | None
-    """None where it may access anything."""
-    sync: Sync
-
-
-def declared(op: Operation) -> Declaration:
-    """The declaration of an operation."""
-    accesses, sync = accesses_of(op), sync_of(op) & ~Sync.ORDERED
-    if accesses is None:
-        return Declaration(None, sync)
-    items: set[Item] = set()
-    for access in effects_of(op).accesses or ():
-        if Kind.ALLOC in access.kind:
-            items.add(Item(access.operand, Kind.ALLOC, has_end=False))
-    for access in accesses:
-        for flag in access.kind:
-            if flag is Kind.ALLOC:
-                continue
-            is_data = flag in DATA
-            proxy, end = (access.proxy, access.completes_on) if is_data else (None, None)
-            items.add(Item(access.operand, flag, access.space, proxy, end, access.cluster, is_data))
-    return Declaration(frozenset(items), sync)
-
-
-@functools.lru_cache(maxsize=4096)
-def names_of(op: Operation) -> dict[Any, list[str]]:
-    """The names of each operand and result in the definition of an operation."""
-    names: dict[Any, list[str]] = defaultdict(list)
-    definition = type(op).get_irdl_definition()  # pyright: ignore
-    for name, _ in (*definition.operands, *definition.results):
-        value = getattr(op, name)
-        for each in () if value is None else value if isinstance(value, tuple) else (value,):
-            names[each].append(name)
-    return names
 
 
 @dataclass(frozen=True)
@@ -156,20 +66,6 @@ class Frame:
     results: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Where what operations of a class have made differs from what they declare."""
-
-    op: str
-    what: str
-    """An `Item`, or a flag of `Sync`."""
-    is_declared: bool
-    """Whether it is declared and was never made; else it was made and is not declared."""
-
-    def __str__(self) -> str:
-        return f"{self.op} {'declares, and never makes' if self.is_declared else 'makes, and does not declare'}: {self.what}"
-
-
 @dataclass
 class Made:
     """What operations with one declaration have made in all runs."""
@@ -193,6 +89,7 @@ class Recorder:
         self._quiet = 0
         self.is_exclusive = False
         """Whether other processes are kept from global memory."""
+        self.exclusive = _Exclusive(self)
 
     def findings(self) -> set[Finding]:
         """Where what was made differs from what is declared; an operation that may do anything need not do it."""
@@ -420,174 +317,14 @@ def _holds(frame: Frame, held: Any, address: int) -> bool:
     return bool((np.asarray(held) == address).any())
 
 
-class _WatchedCell:
-    """A cell of a view whose checks are noted."""
+class _Exclusive:
+    """Held while other processes are kept from global memory."""
 
-    def __init__(self, recorder: Recorder, view: View, cell: Any):
-        self._recorder, self._view, self._cell = recorder, view, cell
+    def __init__(self, recorder: Recorder):
+        self._recorder = recorder
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cell, name)
+    def __enter__(self) -> None:
+        self._recorder.is_exclusive = True
 
-    def read(self, actor: Actor, *rest: Any) -> None:
-        self._recorder.announce(Kind.READ, self._view, actor)
-        self._cell.read(actor, *rest)
-
-    def overwrite(self, actor: Actor, *rest: Any) -> None:
-        self._recorder.announce(Kind.WRITE, self._view, actor)
-        self._cell.overwrite(actor, *rest)
-
-    def end(self, actor: Actor, *rest: Any) -> None:
-        self._recorder.touch(Kind.FREE, self._view)
-        self._cell.end(actor, *rest)
-
-
-class _Released(dict[int, Clock]):
-    """What was released by address; something at each, so that every acquire and release is made."""
-
-    def __bool__(self) -> bool:
-        return True
-
-    def get(self, key: int, default: Any = None) -> Clock:
-        return super().get(key) or Clock()
-
-
-@contextmanager
-def recording() -> Iterator[Recorder]:
-    """Record what is planned and run meanwhile."""
-    recorder = Recorder()
-    with pytest.MonkeyPatch.context() as patch:
-        _watch(recorder, patch)
-        yield recorder
-
-
-def _watch(recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
-    def before(owner: type, name: str, note: Callable[..., Any]) -> None:
-        """Call `note` with the arguments of a method before it runs."""
-        method = getattr(owner, name)
-
-        @functools.wraps(method)
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            note(*args, **kwargs)
-            return method(*args, **kwargs)
-
-        patch.setattr(owner, name, noted)
-
-    build, begin, issue, complete, cell = Planner.build, Cluster.begin, Cluster.issue, Transfer.complete, View.cell
-
-    def planned(planner: Planner, op: Operation) -> Any:
-        kind, run = build(planner, op)
-        return kind, recorder.planned(op, kind, run)
-
-    def issued(cluster: Cluster, *args: Any) -> Transfer:
-        transfer = issue(cluster, *args)
-        recorder.issue(transfer)
-        return transfer
-
-    def begun(cluster: Cluster, first: tuple[int, int, int]) -> None:
-        begin(cluster, first)
-        cluster.released = _Released()
-
-    patch.setattr(Planner, "build", planned)
-    patch.setattr(Cluster, "begin", begun)
-    patch.setattr(Cluster, "issue", issued)
-    patch.setattr(Transfer, "complete", lambda transfer: recorder.complete(transfer, complete))
-    patch.setattr(View, "cell", property(lambda view: _WatchedCell(recorder, view, cell.fget(view))))  # pyright: ignore
-    before(Task, "wait_for", lambda _task, queue, *_: recorder.wait(queue))
-    _watch_memory(recorder, patch, before)
-    _watch_order(recorder, patch, before)
-
-
-def _watch_memory(recorder: Recorder, patch: pytest.MonkeyPatch, before: Callable[..., None]) -> None:
-    touch = recorder.touch
-    for name in ("read", "raw"):
-        before(View, name, lambda view, *_: touch(Kind.READ, view))
-    for name in ("write", "write_raw"):
-        before(View, name, lambda view, *_: touch(Kind.WRITE, view))
-
-    def allocate(*_: Any, **__: Any) -> None:
-        # Arguments of a launch are placed, and buffers seen as others, outside of any operation with effects.
-        if recorder.is_running:
-            touch(Kind.ALLOC, None)
-
-    before(Memory, "allocate", allocate)
-    before(Memory, "family", allocate)
-    before(GlobalMemory, "add", allocate)
-
-    def first(addresses: Any, mask: Any) -> Iterator[int]:
-        """One of the addresses that are reached; the others are in the same operand."""
-        reached = np.asarray(addresses)
-        reached = reached if mask is None else reached[np.broadcast_to(mask, reached.shape)]
-        if reached.size:
-            yield int(reached.flat[0])
-
-    def load(_memory: GlobalMemory, _op: Operation, addresses: Any, _dtype: Any, mask: Any, *_: Any) -> None:
-        for address in first(addresses, mask):
-            touch(Kind.READ, address)
-
-    def store(_memory: GlobalMemory, _op: Operation, addresses: Any, _values: Any, _dtype: Any, mask: Any) -> None:
-        for address in first(addresses, mask):
-            touch(Kind.WRITE, address)
-
-    def whole(_memory: GlobalMemory, _op: Operation, address: int, _size: int, verb: str) -> None:
-        touch(Kind.READ if verb.endswith("load") else Kind.WRITE, address)
-
-    def window(desc: Descriptor, *_: Any) -> None:
-        # What reduces reads the window, and writes it.
-        if recorder.is_exclusive:
-            touch(Kind.READ, desc.address)
-
-    class Exclusive:
-        """Held for atomic operations."""
-
-        def __enter__(self) -> None:
-            recorder.is_exclusive = True
-
-        def __exit__(self, *_: object) -> None:
-            recorder.is_exclusive = False
-
-    made = GlobalMemory.__init__
-
-    def make(memory: GlobalMemory) -> None:
-        made(memory)
-        memory.exclusive = Exclusive()
-
-    patch.setattr(GlobalMemory, "__init__", make)
-    before(GlobalMemory, "load", load)
-    before(GlobalMemory, "store", store)
-    before(GlobalMemory, "bytes_at", whole)
-    before(Descriptor, "window", window)
-
-
-def _watch_order(recorder: Recorder, patch: pytest.MonkeyPatch, before: Callable[..., None]) -> None:
-    touch, order = recorder.touch, recorder.order
-    release_performed = Task.release_performed
-
-    def performed(task: Task) -> Any:
-        with recorder.quiet():
-            return release_performed(task)
-
-    patch.setattr(Task, "release_performed", performed)
-    before(Task, "release", lambda _task: order(Sync.RELEASE))
-    before(Task, "acquire", lambda *_: order(Sync.ACQUIRE))
-    before(Task, "fence", lambda _task: order(Sync.FENCE_PROXY))
-    before(Task, "fence_cluster", lambda _task, **_: order(Sync.FENCE))
-    before(NamedBarrier, "arrive", lambda *_: order(Sync.NAMED))
-    before(Mbarrier, "arrive", lambda barrier, *_: touch(Kind.ARRIVE, barrier))
-    before(Mbarrier, "arrive_later", lambda barrier, *_: touch(Kind.ARRIVE, barrier))
-    before(Mbarrier, "deliver", lambda barrier, *_: touch(Kind.COMPLETE, barrier))
-    before(Mbarrier, "pass_wait", lambda barrier, *_: (touch(Kind.WAIT, barrier), order(Sync.ACQUIRE)))
-    for name, sync in (("cluster_phase", Sync.CLUSTER), ("init_fences", Sync.FENCE)):
-        patch.setattr(Task, name, _noting(name, lambda sync=sync: order(sync)), raising=False)
-
-
-def _noting(name: str, note: Callable[[], None]) -> property:
-    """An attribute that calls `note` when it is set anew."""
-    hidden = f"_noted_{name}"
-
-    def set_(task: Task, value: Any) -> None:
-        if hidden in vars(task):
-            note()
-        vars(task)[hidden] = value
-
-    return property(lambda task: vars(task)[hidden], set_)
+    def __exit__(self, *_: object) -> None:
+        self._recorder.is_exclusive = False

@@ -18,9 +18,11 @@ from tests.gallery.synchronisation.zoo.kernels import CASES, FRONTEND, TTGIR
 from tests.gallery.synchronisation.zoo.mutations import sites
 from tests.gallery.synchronisation.zoo.running import run_plan
 from tests.unit import volume
+from tests.unit.interpreter.declared_accesses import Finding, declares
 from tests.unit.interpreter.declared_kernels import KERNELS, TEXTS
-from tests.unit.interpreter.observing import Finding, Recorder, declares, recording
+from tests.unit.interpreter.observing import Recorder
 from tests.unit.interpreter.oracle import checking, running, test_oracle_by_value
+from tests.unit.interpreter.watching import recording
 from tests.unit.kernels import test_attention, test_gemm
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import (
@@ -35,8 +37,8 @@ from tlx_xdsl.dialects.base.effects import (
 )  # fmt: skip
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.plan import make_plan
-from tlx_xdsl.kernels.layernorm import layer_norm
-from tlx_xdsl.kernels.softmax import softmax
+from tlx_xdsl.kernels.layernorm import layer_norm_launch
+from tlx_xdsl.kernels.softmax import softmax_launch
 
 STAGES = ("frontend", "ttgir")
 MUTANTS = 2
@@ -79,7 +81,7 @@ DISAGREEMENTS = {
     ("ttng.tc_gen5_mma", "TENSOR_CORE until"): "a synchronous MMA waits for itself",
     ("ttng.cluster_barrier", "ACQUIRE"): "the wait of a relaxed barrier acquires what others have released",
 }
-"""Where the declaration is wrong, or the interpreter does more than the hardware, by operation and a part of the text."""
+"""Where a declaration is wrong, or the interpreter does more than the hardware: by operation and part of the text."""
 
 NOT_RUN = {
     "nvvm.elect.sync": "the interpreter runs the threads of a task as one, and refuses what differs between them",
@@ -154,8 +156,8 @@ def run_library() -> None:
             test_gemm.run(200, 130, 150, schedule, stage=stage)
         test_attention.run(2, 1, 70, 150, causal=True, stage=stage)
     x = np.ones((3, 100), np.float32)
-    softmax(x)
-    layer_norm(x)
+    softmax_launch(x, x.copy()).interpret(jobs=1)
+    layer_norm_launch(x, None, None, x.copy()).interpret(jobs=1)
 
 
 @pytest.fixture(scope="module")
