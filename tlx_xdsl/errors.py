@@ -46,6 +46,15 @@ class CompilationError(Exception):
         # Not the next class in line: with Triton, that is its error of the same name, which wants its own arguments.
         Exception.__init__(self, message)
 
+    def without_history(self) -> CompilationError:
+        """Drop traceback, cause and context, for another process; return the error.
+
+        Pickle leaves them out, but not where tblib is installed, as dask.distributed does: a traceback of many frames
+        is then nested too deeply for it.
+        """
+        self.__traceback__ = self.__cause__ = self.__context__ = None
+        return self
+
     def __str__(self) -> str:
         """Return the rendered error."""
         return render("error", self.message, self.location, self.source_line, self.notes)

@@ -60,7 +60,7 @@ def kernel(x, n):
             "The loop may not run even once. Give `last` a value of the same type before the loop.",
         ),
         Entry(
-            "The counter behind its loop",
+            "The counter after its loop",
             """
 @tlx_xdsl.jit
 def kernel(x, n):

@@ -1,4 +1,4 @@
-"""From an operation that touches memory, and what its operands are, to the claim about its addresses."""
+"""From an operation that touches memory, and what its operands are, to what is known about its addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.addresses.arithmetic import Arithmetic
 from tlx_xdsl.addresses.carried import Loop
 from tlx_xdsl.addresses.classify import classify, first_unknown
-from tlx_xdsl.addresses.forms import Form, Lane
 from tlx_xdsl.addresses.model import (
     Access,
     AccessKind,
@@ -22,6 +21,7 @@ from tlx_xdsl.addresses.model import (
     LoopTerm,
     TensorBounds,
 )
+from tlx_xdsl.addresses.polynomials import Lane, Polynomial
 from tlx_xdsl.addresses.regularity import Alignments, dimensions_of, lane_range, run_of_block
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Descriptor, Integer, Pointer, State
 from tlx_xdsl.addresses.walk import Visit
@@ -38,7 +38,7 @@ class _Touched:
     """The block of an access."""
 
     base: SSAValue | None
-    offset: Form
+    offset: Polynomial
     shape: Ints
     element_size: int
     conditions: Conditions
@@ -54,7 +54,7 @@ Reader = Callable[[Arithmetic, Any, States], _Touched]
 
 
 def _unknown(reason: str, shape: Ints = (), element_size: int = 1) -> _Touched:
-    return _Touched(None, Form({}), shape, element_size, NO_CONDITIONS, reason)
+    return _Touched(None, Polynomial({}), shape, element_size, NO_CONDITIONS, reason)
 
 
 def _pointers(known: Arithmetic, op: Operation, states: States, value: SSAValue, mask: SSAValue | None) -> _Touched:
@@ -81,7 +81,7 @@ def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: 
         return _unknown("the descriptor is not known", shape or ())
     shape = shape or descriptor.block
     size, conditions = descriptor.element_size, descriptor.conditions
-    firsts: list[Form] = []
+    firsts: list[Polynomial] = []
     for place in corner:
         exact = known.whole(place) if isinstance(place, Integer) else None
         if exact is None:
@@ -91,9 +91,9 @@ def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: 
     offset = descriptor.offset
     guards: list[Guard] = []
     for dim, (first, extent) in enumerate(zip(firsts, shape, strict=True)):
-        place = first + (Form.of(Lane(dim, extent)) if extent > 1 else 0)
+        place = first + (Polynomial.of(Lane(dim, extent)) if extent > 1 else 0)
         offset = offset + place * descriptor.strides[dim] * size
-        guards += [Guard(place, ">=", Form({})), Guard(place, "<", descriptor.shape[dim])]
+        guards += [Guard(place, ">=", Polynomial({})), Guard(place, "<", descriptor.shape[dim])]
     tensor = TensorBounds(descriptor.shape, descriptor.strides, tuple(firsts))
     return _Touched(
         descriptor.base, offset, shape, size, conditions, descriptor.reason, True, tuple(guards), True, tensor
@@ -131,7 +131,7 @@ def _bulk(known: Arithmetic, op: Any, states: States, value: SSAValue) -> _Touch
     count = size.form.number if isinstance(size, Integer) else None
     if count is None:
         return _unknown(pointer.reason or "the number of bytes is not a constant")
-    offset = pointer.offset + (Form.of(Lane(0, count)) if count > 1 else 0)
+    offset = pointer.offset + (Polynomial.of(Lane(0, count)) if count > 1 else 0)
     return _Touched(pointer.base, offset, (count,), 1, pointer.conditions, pointer.reason)
 
 
@@ -173,7 +173,7 @@ READERS: dict[type[Operation], tuple[AccessKind, Reader]] = {
 def access_of(
     known: Arithmetic, visit: Visit, function: tt.FuncOp, names: dict[SSAValue, str], aligned: Alignments
 ) -> Access:
-    """What is claimed about an access."""
+    """What is known about an access."""
     kind, read = READERS[type(visit.op)]
     touched = read(known, visit.op, dict(zip(visit.op.operands, visit.operands, strict=True)))
     reason = touched.reason
@@ -182,7 +182,7 @@ def access_of(
     elif touched.base not in names:
         reason = "the pointer goes around a loop in a way that is not known"
     elif touched.conditions.too_many:
-        reason = "it rests on too many conditions"
+        reason = "it holds under too many conditions only"
     else:
         reason = first_unknown(touched.offset)
     if reason is not None:
@@ -232,8 +232,8 @@ def _reported(known: Arithmetic, conditions: Conditions) -> tuple[Condition, ...
     return tuple(reported)
 
 
-def _loop_term(known: Arithmetic, loop: Loop, offset: Form | None) -> LoopTerm:
+def _loop_term(known: Arithmetic, loop: Loop, offset: Polynomial | None) -> LoopTerm:
     stride = None if offset is None else offset.coefficient(loop.counter)
-    if stride is not None and any(isinstance(atom, Lane) for atom in stride.all_atoms):
+    if stride is not None and any(isinstance(symbol, Lane) for symbol in stride.all_symbols):
         stride = None
     return LoopTerm(loop.counter, stride, loop.trips, known.bounds.of(loop.counter))

@@ -8,13 +8,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.accesses import READERS, access_of
-from tlx_xdsl.addresses.atoms import ANYTHING
-from tlx_xdsl.addresses.bounds import Bounds, learn
-from tlx_xdsl.addresses.forms import Argument, Atom, Extent, Form
+from tlx_xdsl.addresses.bounds import Bounds, assume
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
+from tlx_xdsl.addresses.polynomials import Argument, Extent, Polynomial, Symbol
 from tlx_xdsl.addresses.regularity import Alignments
+from tlx_xdsl.addresses.symbols import ANYTHING
 from tlx_xdsl.addresses.values import Descriptor, Other, Pointer, State
 from tlx_xdsl.addresses.walk import Walk
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
@@ -28,14 +28,14 @@ def analyse_program_addresses(
     """Find out how the address of each access to global memory depends on the program's ids.
 
     What holds for some launches only has `Access.conditions`; with `strict` it is UNKNOWN.
-    A function that others call is analysed as a part of its callers; one that nobody calls is a kernel. The time grows
+    A function that others call is analysed as a part of its callers; one without callers is a kernel. The time grows
     linearly with the number of operations.
     """
     functions = [op for op in module.walk() if isinstance(op, tt.FuncOp) and op.body.blocks]
     by_name = {function.sym_name.data: function for function in functions}
     called = {op.callee.string_value() for op in module.walk() if isinstance(op, tt.CallOp)}
     accesses: list[Access] = []
-    ranges: dict[Atom, Interval] = {}
+    ranges: dict[Symbol, Interval] = {}
     states: dict[SSAValue, State] = {}
     for name, function in by_name.items():
         if name in called and not function.is_kernel:
@@ -55,10 +55,10 @@ class _Kernel:
         arguments = function.body.blocks[0].args
         names = argument_names(arguments)
         self.walk = self._walk(function, functions, names)
-        if self.walk.promises:
-            for promise in self.walk.promises:
-                learn(self.known.bounds, promise)
-            # What was seen before a promise was made gets the good of it, too.
+        if self.walk.assumptions:
+            for assumption in self.walk.assumptions:
+                assume(self.known.bounds, assumption)
+            # What was seen before an assumption was made profits from it, too.
             self.walk = self._walk(function, functions, names)
         aligned = Alignments(function)
         self.accesses = [access_of(self.known, visit, function, names, aligned) for visit in self.walk.visits]
@@ -72,7 +72,7 @@ class _Kernel:
 
     def _argument(self, argument: SSAValue, name: str) -> State:
         if is_pointer(argument):
-            return Pointer(argument, Form({}))
+            return Pointer(argument, Polynomial({}))
         if isinstance(argument.type, TensorDescType):
             block = tuple(argument.type.shape)
             last = len(block) - 1
@@ -80,19 +80,19 @@ class _Kernel:
             # TMA takes tensors whose last dimension is contiguous only.
             strides = [self._number(Extent(argument, name, "stride", dim)) for dim in range(last)]
             return Descriptor(
-                argument, Form({}), tuple(shape), (*strides, Form.constant(1)), block,
+                argument, Polynomial({}), tuple(shape), (*strides, Polynomial.constant(1)), block,
                 -(-argument.type.element_bits // 8),
             )  # fmt: skip
         bits = bits_of(argument)
         if bits is None:
             return Other(ANYTHING)
-        atom = Argument(argument, name)
-        number = self.known.bounds.of(atom).number
-        return self.known.atom(atom, bits) if number is None else self.known.number(number, bits)
+        symbol = Argument(argument, name)
+        number = self.known.bounds.of(symbol).number
+        return self.known.symbol(symbol, bits) if number is None else self.known.number(number, bits)
 
-    def _number(self, atom: Extent) -> Form:
-        number = self.known.bounds.of(atom).number
-        return Form.of(atom) if number is None else Form.constant(number)
+    def _number(self, symbol: Extent) -> Polynomial:
+        number = self.known.bounds.of(symbol).number
+        return Polynomial.of(symbol) if number is None else Polynomial.constant(number)
 
 
 def argument_names(arguments: Sequence[SSAValue]) -> dict[SSAValue, str]:

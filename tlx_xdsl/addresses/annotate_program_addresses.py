@@ -7,7 +7,7 @@ Before:
 ...
 %a = tt.load %ptrs : tensor<128x!tt.ptr<f32>>
 ```
-After, with attributes that mean nothing to anybody else:
+After, with attributes that no other tool reads:
 ```mlir
 %pid = tt.get_program_id x {tlx.pid_info = "PID_INFO(axis=0, stride=1, offset=0)"} : i32
 %start = arith.muli %pid, %c128 {tlx.pid_info = "PID_INFO(axis=0, stride=128, offset=0)"} : i32
@@ -16,7 +16,7 @@ After, with attributes that mean nothing to anybody else:
                     tlx.holds_while = ["pid_x <= 16777215"]} : tensor<128x!tt.ptr<f32>>
 ```
 Integers are in elements, pointers and accesses in bytes; the lines are those of `addresses/report.py`.
-With `grid` (and with `strict`, which takes a claim back that rests on a condition) the launch is taken into account.
+With `grid` (and with `strict`, which drops facts that hold under conditions only) the launch is taken into account.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class AnnotateProgramAddressesPass(ModulePass):
     name = "tlx-annotate-program-addresses"
 
     grid: tuple[int, ...] = ()
-    """Programs along x, y and z; without it, claims rest on conditions on the grid."""
+    """Programs along x, y and z; without it, facts hold under conditions on the grid."""
     strict: bool = False
     """Take back what only holds for some launches."""
     table: bool = False

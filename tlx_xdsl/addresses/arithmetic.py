@@ -1,4 +1,4 @@
-"""Arithmetic on abstract integers: when a form is the number itself, and what to say where it is not known to be."""
+"""Abstract integers: when a polynomial is the number itself, and the conditions for that."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.atoms import ANYTHING, NOTHING, Causes
 from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.forms import (
+from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.polynomials import (
     ONE,
     Argument,
-    Atom,
     Call,
     Counter,
     Extent,
-    Form,
     Lane,
     NumPrograms,
     Pid,
+    Polynomial,
+    Symbol,
     Unknown,
 )
-from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.simplify import Simplifier
+from tlx_xdsl.addresses.symbols import ANYTHING, NOTHING, Causes
 from tlx_xdsl.addresses.values import (
     NO_CONDITIONS,
     Conditions,
@@ -39,11 +39,11 @@ from tlx_xdsl.analysis.integers.functions import apply
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer, shape_of
 
 MOST_TERMS = 48
-"""Products of a form above which it is given up, so that the time per operation has a bound."""
+"""Products of a polynomial above which it is given up, so that the time per operation has a bound."""
 MOST_CALLS = 12
-"""Calls inside of each other above which a form is given up."""
+"""Calls inside of each other above which a polynomial is given up."""
 MOST_TRIALS = 1 << 14
-"""Combinations of values of the atoms of a form that are tried: as much time as a few operations take."""
+"""Combinations of values of the symbols of a polynomial that are tried: as much time as a few operations take."""
 LARGEST = 1 << 62
 
 
@@ -66,18 +66,18 @@ class Arithmetic:
         """A constant."""
         if bits == 1:
             number &= 1
-        return Integer(Form.constant(number), Interval.point(number), True, bits)
+        return Integer(Polynomial.constant(number), Interval.point(number), True, bits)
 
-    def atom(self, atom: Atom, bits: int, conditions: Conditions = NO_CONDITIONS) -> Integer:
-        """An atom, which is a number of so many bits."""
-        return Integer(Form.of(atom), self.bounds.of(atom), True, bits, conditions)
+    def symbol(self, symbol: Symbol, bits: int, conditions: Conditions = NO_CONDITIONS) -> Integer:
+        """A symbol, which is a number of so many bits."""
+        return Integer(Polynomial.of(symbol), self.bounds.of(symbol), True, bits, conditions)
 
     def made(
-        self, value: SSAValue, form: Form, interval: Interval, *, exact: bool, operands: Iterable[Integer]
+        self, value: SSAValue, form: Polynomial, interval: Interval, *, exact: bool, operands: Iterable[Integer]
     ) -> Integer:
-        """The result `value` of an operation on `operands`, whose form is `form` and whose number is in `interval`.
+        """The result `value` of an operation on `operands`: the polynomial `form`, as a number in `interval`.
 
-        `exact`: whether the form is that number where it does not wrap around.
+        `exact`: whether the polynomial is that number where it does not wrap around.
         """
         operands = tuple(operands)
         bits = bits_of(value)
@@ -100,27 +100,27 @@ class Arithmetic:
         """A number that only depends on `causes`."""
         bits = bits_of(value)
         assert bits is not None
-        atom = Unknown(value, name_of(value), causes if shape_of(value) else causes & ~Causes.LANES, bits)
+        symbol = Unknown(value, name_of(value), causes if shape_of(value) else causes & ~Causes.LANES, bits)
         if interval is not None:
-            self.bounds.known[atom] = interval.meet(Interval.signed(bits))
-        return self.atom(atom, bits)
+            self.bounds.known[symbol] = interval.meet(Interval.signed(bits))
+        return self.symbol(symbol, bits)
 
     def state_of_unknown(self, value: SSAValue, causes: Causes) -> State:
         """Whatever `value` is, it only depends on `causes`."""
         if bits_of(value) is not None:
             return self.unknown(value, causes)
         if is_pointer(value):
-            return Pointer(None, Form({}), reason=f"the pointer '{name_of(value)}' is not known")
+            return Pointer(None, Polynomial({}), reason=f"the pointer '{name_of(value)}' is not known")
         return Other(causes)
 
-    def is_too_large(self, form: Form) -> bool:
-        """Whether a form is given up."""
+    def is_too_large(self, form: Polynomial) -> bool:
+        """Whether a polynomial is given up."""
         return len(form.terms) > MOST_TERMS or form.depth > MOST_CALLS
 
     # Asking --------------------------------------------------------------------------------------------------------
 
     def whole(self, value: Integer) -> Integer | None:
-        """The same number, as one whose form is exact: under a condition if need be, None where there is none."""
+        """The same number, as one whose polynomial is exact: under a condition if need be, None where there is none."""
         if value.exact:
             return value
         return self.bounded(value, Interval.signed(value.bits))
@@ -140,7 +140,7 @@ class Arithmetic:
         return self.bounded(exact, Interval(1, Interval.signed(value.bits).high))
 
     def bounded(self, value: Integer, interval: Interval) -> Integer | None:
-        """The same number under the condition that its form is in `interval`; None where that cannot be a condition."""
+        """The same number under the condition that its polynomial is in `interval`; None where that is no condition."""
         conditions = self._condition(value.form, interval)
         if conditions is None:
             return None
@@ -149,18 +149,18 @@ class Arithmetic:
             computed = computed.meet(value.range)
         return replace(value, range=computed, exact=True, conditions=value.conditions.join(conditions))
 
-    def _condition(self, form: Form, interval: Interval) -> Conditions | None:
+    def _condition(self, form: Polynomial, interval: Interval) -> Conditions | None:
         """The condition that `form` is in `interval` for all programs, positions and iterations.
 
         None where it holds for no launch of several programs, or does not only depend on the launch.
         """
         if self.bounds.of_form(form).within(interval):
             return NO_CONDITIONS
-        if self._strict or any(isinstance(atom, Unknown) for atom in form.all_atoms):
+        if self._strict or any(isinstance(symbol, Unknown) for symbol in form.all_symbols):
             return None
-        if not any(isinstance(atom, Argument | Extent | NumPrograms) for atom in form.all_atoms):
+        if not any(isinstance(symbol, Argument | Extent | NumPrograms) for symbol in form.all_symbols):
             if self.bounds.facts.grid is not None:
-                # Nothing about the launch is left to be learned.
+                # All of the launch is known.
                 return NO_CONDITIONS if _is_always_within(form, interval, self.bounds) else None
             # Launches have a program 0 and a program 1, and all positions: what fails there always fails.
             if not _FirstPrograms(self.bounds).of_form(form).within(interval):
@@ -175,18 +175,20 @@ class _FirstPrograms(Bounds):
         super().__init__(bounds.facts)
         self._all = bounds
 
-    def of(self, atom: Atom) -> Interval:
-        """The range of an atom."""
-        known = self._all.of(atom)
-        if isinstance(atom, Call):
-            return self.of_call(atom).meet(known)
-        return known.meet(Interval(0, 1)) if isinstance(atom, Pid | Counter) else known
+    def of(self, symbol: Symbol) -> Interval:
+        """The range of a symbol."""
+        known = self._all.of(symbol)
+        if isinstance(symbol, Call):
+            return self.of_call(symbol).meet(known)
+        return known.meet(Interval(0, 1)) if isinstance(symbol, Pid | Counter) else known
 
 
-def _normalised(form: Form, interval: Interval, bounds: Bounds) -> Conditions:
+def _normalised(form: Polynomial, interval: Interval, bounds: Bounds) -> Conditions:
     """Without positions, without a constant, and divided by what divides everything."""
-    lanes = form.part(lambda atom: isinstance(atom, Lane))
-    if not any(_mixes(product) for product in lanes.terms) and all(isinstance(atom, Lane) for atom in lanes.atoms):
+    lanes = form.part(lambda symbol: isinstance(symbol, Lane))
+    if not any(_mixes(product) for product in lanes.terms) and all(
+        isinstance(symbol, Lane) for symbol in lanes.symbols
+    ):
         spread = bounds.of_form(lanes)
         form, interval = form - lanes, Interval(interval.low - spread.low, interval.high - spread.high)
     interval = Interval(interval.low - form.offset, interval.high - form.offset)
@@ -196,41 +198,41 @@ def _normalised(form: Form, interval: Interval, bounds: Bounds) -> Conditions:
         sign = -1 if all(number < 0 for number in form.terms.values()) else 1
         if sign < 0:
             form, interval = -form, -interval
-        form = Form({product: number // factor for product, number in form})
+        form = Polynomial({product: number // factor for product, number in form})
         interval = Interval(-(-interval.low // factor), interval.high // factor)
     return Conditions({form: interval})
 
 
-def _mixes(product: frozenset[tuple[Atom, int]]) -> bool:
-    return product != ONE and len({type(atom) for atom, _ in product}) > 1
+def _mixes(product: frozenset[tuple[Symbol, int]]) -> bool:
+    return product != ONE and len({type(symbol) for symbol, _ in product}) > 1
 
 
-def _is_always_within(form: Form, interval: Interval, bounds: Bounds) -> bool:
-    """Whether `form` is in `interval` for each combination of the values of its atoms; False where they are many."""
-    atoms = [atom for atom in form.all_atoms if not isinstance(atom, Call)]
-    ranges = [bounds.of(atom) for atom in atoms]
+def _is_always_within(form: Polynomial, interval: Interval, bounds: Bounds) -> bool:
+    """Whether `form` is in `interval` for each combination of the values of its symbols; False where they are many."""
+    symbols = [symbol for symbol in form.all_symbols if not isinstance(symbol, Call)]
+    ranges = [bounds.of(symbol) for symbol in symbols]
     if prod(max(0, each.high - each.low) + 1 for each in ranges) > MOST_TRIALS:
         return False
     if any(max(abs(each.low), abs(each.high)) > LARGEST for each in [bounds.of_form(form), *ranges]):
         # Numbers of 64 bits would wrap around.
         return False
     trials = np.meshgrid(*(np.arange(each.low, each.high + 1, dtype=np.int64) for each in ranges), sparse=True)
-    values: dict[Atom, Any] = dict(zip(atoms, trials, strict=True))
+    values: dict[Symbol, Any] = dict(zip(symbols, trials, strict=True))
     numbers = np.asarray(form.evaluate(values.__getitem__, apply))
     return bool((numbers >= interval.low).all() and (numbers <= interval.high).all())
 
 
-def causes_of_form(form: Form) -> Causes:
-    """What the value of a form may depend on."""
+def causes_of_form(form: Polynomial) -> Causes:
+    """What the value of a polynomial may depend on."""
     total = NOTHING
-    for atom in form.all_atoms:
-        match atom:
+    for symbol in form.all_symbols:
+        match symbol:
             case Pid():
                 total |= Causes.PID
             case Lane():
                 total |= Causes.LANES
             case Unknown():
-                total |= atom.causes
+                total |= symbol.causes
             case _:
                 pass
     return total

@@ -1,4 +1,4 @@
-"""What the atoms of forms can be: their ranges, by what is known of the launch and by the kernel's promises."""
+"""Ranges of the symbols of polynomials, by what is known of the launch and by the kernel's assumptions."""
 
 from __future__ import annotations
 
@@ -6,54 +6,54 @@ from typing import cast
 
 from xdsl.dialects.builtin import IntegerType
 
-from tlx_xdsl.addresses.forms import (
+from tlx_xdsl.addresses.intervals import Interval, range_of
+from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
+from tlx_xdsl.addresses.polynomials import (
     Argument,
-    Atom,
     Call,
     Counter,
     Extent,
-    Form,
     Lane,
     NumPrograms,
     Pid,
+    Polynomial,
+    Symbol,
     Unknown,
 )
-from tlx_xdsl.addresses.intervals import Interval, range_of
-from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
 
 MOST_PROGRAMS = ((1 << 31) - 1, 65535, 65535)
 """The largest grid along each axis (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 
 
 class Bounds:
-    """The ranges of atoms."""
+    """The ranges of symbols."""
 
     def __init__(self, facts: LaunchFacts):
         self.facts = facts
-        self.known: dict[Atom, Interval] = {}
-        """What is known beyond what kind of atom it is."""
-        self._calls: dict[Atom, Interval] = {}
+        self.known: dict[Symbol, Interval] = {}
+        """What is known beyond what kind of symbol it is."""
+        self._calls: dict[Symbol, Interval] = {}
 
-    def tighten(self, atom: Atom, interval: Interval) -> None:
-        """Learn that `atom` is inside of `interval`."""
-        self.known[atom] = self.of(atom).meet(interval)
+    def tighten(self, symbol: Symbol, interval: Interval) -> None:
+        """Narrow the range of `symbol` to what is in `interval`."""
+        self.known[symbol] = self.of(symbol).meet(interval)
         self._calls.clear()
 
-    def of(self, atom: Atom) -> Interval:
-        """The range of an atom."""
-        if (known := self.known.get(atom)) is None:
-            if isinstance(atom, Call):
-                return self.of_call(atom)
-            known = self.known[atom] = self._initial(atom)
+    def of(self, symbol: Symbol) -> Interval:
+        """The range of a symbol."""
+        if (known := self.known.get(symbol)) is None:
+            if isinstance(symbol, Call):
+                return self.of_call(symbol)
+            known = self.known[symbol] = self._initial(symbol)
         return known
 
-    def of_form(self, form: Form) -> Interval:
-        """The range of a form."""
+    def of_form(self, form: Polynomial) -> Interval:
+        """The range of a polynomial."""
         return range_of(form, self.of)
 
-    def _initial(self, atom: Atom) -> Interval:
+    def _initial(self, symbol: Symbol) -> Interval:
         grid = self.facts.grid
-        match atom:
+        match symbol:
             case Pid(axis):
                 return Interval(0, max(0, (MOST_PROGRAMS if grid is None else grid)[axis] - 1))
             case NumPrograms(axis):
@@ -74,7 +74,7 @@ class Bounds:
             case Lane(_, extent):
                 return Interval(0, extent - 1)
             case Unknown():
-                return Interval.signed(atom.bits)
+                return Interval.signed(symbol.bits)
             case Counter() | Call():
                 return Interval(0, (1 << 63) - 1)
 
@@ -87,9 +87,9 @@ class Bounds:
         return result
 
 
-def learn(bounds: Bounds, promise: Guard) -> None:
-    """Tighten the ranges of the atoms that a promise is linear in."""
-    difference = promise.left - promise.right
+def assume(bounds: Bounds, assumption: Guard) -> None:
+    """Tighten the ranges of the symbols that an assumption is linear in."""
+    difference = assumption.left - assumption.right
     # Each of these is at most 0.
     forms = {
         "<": [difference + 1],
@@ -98,20 +98,20 @@ def learn(bounds: Bounds, promise: Guard) -> None:
         ">=": [-difference],
         ">": [1 - difference],
     }
-    for form in forms.get(promise.predicate, ()):
+    for form in forms.get(assumption.predicate, ()):
         for product, number in form:
             if len(product) != 1:
                 continue
-            ((atom, power),) = product
-            rest = form - Form.of(atom, number)
-            if power != 1 or rest.depends_on(atom):
+            ((symbol, power),) = product
+            rest = form - Polynomial.of(symbol, number)
+            if power != 1 or rest.depends_on(symbol):
                 continue
-            # number * atom <= most
-            most, known = -bounds.of_form(rest).low, bounds.of(atom)
+            # number * symbol <= most
+            most, known = -bounds.of_form(rest).low, bounds.of(symbol)
             high = most // number if number > 0 else known.high
             low = -(most // -number) if number < 0 else known.low
             if (reach := known.meet(Interval(low, high))).low <= reach.high:
-                bounds.tighten(atom, reach)
+                bounds.tighten(symbol, reach)
 
 
 def range_of_call(function: str, ranges: list[Interval]) -> Interval:

@@ -2,7 +2,7 @@
 
 A value that a loop carries is either what it was at first, or grows by the same number in each iteration, or all that
 is known is what it depends on. To tell which, the operations between the carried value and what takes its place in the
-next iteration are looked at once with an atom for the carried value: `next - carried` says how it grows.
+next iteration are looked at once with a symbol for the carried value: `next - carried` says how it grows.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.addresses.arithmetic import causes_of, causes_of_form
-from tlx_xdsl.addresses.atoms import ANYTHING, Causes
-from tlx_xdsl.addresses.forms import Atom, Counter, Form, Unknown
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.polynomials import Counter, Polynomial, Symbol, Unknown
+from tlx_xdsl.addresses.symbols import ANYTHING, Causes
 from tlx_xdsl.addresses.values import (
     Conditions,
     Integer,
@@ -36,79 +36,79 @@ class Loop:
 
     op: Operation
     counter: Counter
-    trips: Form | None
+    trips: Polynomial | None
     """How many iterations there are."""
     runs: bool
     """Whether there is one for certain."""
     carried: tuple[State, ...]
     """What the carried values are in an iteration."""
-    steps: tuple[Form | None, ...]
+    steps: tuple[Polynomial | None, ...]
     """By how much each carried value grows (a pointer: in bytes); None where unevenly."""
     conditions: Conditions
 
 
 class Carried:
-    """The values that a loop carries, as atoms that stand for them in some iteration."""
+    """The values that a loop carries, as symbols that stand for them in some iteration."""
 
     def __init__(self, walk: Walk, loop: Operation, targets: Sequence[SSAValue]):
-        self.atoms: dict[SSAValue, Unknown] = {}
+        self.symbols: dict[SSAValue, Unknown] = {}
         self.states: dict[SSAValue, State] = {}
-        """What the values are, in terms of the atoms."""
+        """What the values are, in terms of the symbols."""
         self._loop = loop
         self._targets = list(targets)
         for target in targets:
             state = walk.known.state_of_unknown(target, Causes.LANES)
             match state:
                 case Integer(form):
-                    (atom,) = form.atoms
-                    assert isinstance(atom, Unknown)
-                    self.atoms[target] = atom
+                    (symbol,) = form.symbols
+                    assert isinstance(symbol, Unknown)
+                    self.symbols[target] = symbol
                 case Pointer():
-                    # An offset behind itself.
-                    state = Pointer(target, Form({}))
+                    # An offset from itself.
+                    state = Pointer(target, Polynomial({}))
                 case _:
                     pass
             self.states[target] = state
 
-    def step(self, target: SSAValue, after: State) -> Form | None:
+    def step(self, target: SSAValue, after: State) -> Polynomial | None:
         """By how much a carried value grows in each iteration; None where that changes."""
         match after:
-            case Integer(form) if target in self.atoms:
-                growth = form - Form.of(self.atoms[target])
+            case Integer(form) if target in self.symbols:
+                growth = form - Polynomial.of(self.symbols[target])
             case Pointer(base, offset) if base is target:
                 growth = offset
             case _:
                 return None
         return growth if self.lasts(growth) else None
 
-    def lasts(self, form: Form) -> bool:
-        """Whether a form is the same in all iterations."""
-        return not any(self._is_inside(atom) for atom in form.all_atoms)
+    def lasts(self, form: Polynomial) -> bool:
+        """Whether a polynomial is the same in all iterations."""
+        return not any(self._is_inside(symbol) for symbol in form.all_symbols)
 
-    def _is_inside(self, atom: Atom) -> bool:
-        match atom:
+    def _is_inside(self, symbol: Symbol) -> bool:
+        match symbol:
             case Unknown():
-                return any(self._loop.is_ancestor(value.owner) for value in (atom.value, *atom.through))
+                return any(self._loop.is_ancestor(value.owner) for value in (symbol.value, *symbol.through))
             case Counter():
-                return self._loop.is_ancestor(atom.loop)
+                return self._loop.is_ancestor(symbol.loop)
             case _:
                 return False
 
     def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
         """What each carried value may depend on, in any iteration."""
         found = [causes_of([first]) for first in firsts]
-        own: dict[Atom, int] = {
-            atom: number for number, target in enumerate(self._targets) if (atom := self.atoms.get(target))
+        own: dict[Symbol, int] = {
+            symbol: number for number, target in enumerate(self._targets) if (symbol := self.symbols.get(target))
         }
         parts: list[tuple[Causes, Sequence[int]]] = []
         for target, after in zip(self._targets, nexts, strict=True):
-            if not isinstance(after, Integer) or target not in self.atoms:
+            if not isinstance(after, Integer) or target not in self.symbols:
                 parts.append((ANYTHING, ()))
                 continue
-            others = [atom for atom in after.form.all_atoms if atom not in own]
-            plain = causes_of_form(Form({frozenset([(atom, 1)]): 1 for atom in others}))
-            used: Sequence[int] = [own[atom] for atom in after.form.all_atoms if atom in own]
-            if any(isinstance(atom, Unknown) and self._is_inside(atom) for atom in others):
+            others = [symbol for symbol in after.form.all_symbols if symbol not in own]
+            plain = causes_of_form(Polynomial({frozenset([(symbol, 1)]): 1 for symbol in others}))
+            used: Sequence[int] = [own[symbol] for symbol in after.form.all_symbols if symbol in own]
+            if any(isinstance(symbol, Unknown) and self._is_inside(symbol) for symbol in others):
                 # What an unknown of this iteration was made of is forgotten.
                 used = range(len(firsts))
             parts.append((plain, used))
@@ -149,7 +149,7 @@ def slice_state(walk: Walk, body: Block, states: dict[SSAValue, State], value: S
 
 
 def grown(
-    walk: Walk, value: SSAValue, first: State, growth: Form, after: State, conditions: Conditions
+    walk: Walk, value: SSAValue, first: State, growth: Polynomial, after: State, conditions: Conditions
 ) -> State | None:
     """The state of a carried value that has grown by `growth` since it was `first`."""
     match first, after:

@@ -1,4 +1,4 @@
-"""Numbers for the forms of an access: which bytes a program touches, and which elements of a block a mask leaves."""
+"""Evaluation of the polynomials of an access: the bytes that a program touches, and the elements that a mask leaves."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.addresses.forms import (
+from tlx_xdsl.addresses.model import Access, DescriptorFacts, LaunchFacts
+from tlx_xdsl.addresses.polynomials import (
     Argument,
-    Atom,
     Call,
     Counter,
     Extent,
-    Form,
     Lane,
     NumPrograms,
     Pid,
+    Polynomial,
+    Symbol,
     Unknown,
 )
-from tlx_xdsl.addresses.model import Access, DescriptorFacts, LaunchFacts
 from tlx_xdsl.analysis.integers.functions import COMPARISONS, apply
 from tlx_xdsl.layouts.encodings import Ints
 
 
 class NotANumber(Exception):
-    """A form that holds something of which the value is not given."""
+    """A polynomial that holds something of which the value is not given."""
 
 
 def value(
-    form: Form,
+    form: Polynomial,
     shape: Ints,
     facts: LaunchFacts,
     program: tuple[int, int, int],
     counters: Mapping[Counter, int] | None = None,
 ) -> NDArray[np.int64]:
-    """The value of a form at every position of a block of this shape, in one program and one turn of each loop.
+    """The value of a polynomial at every position of a block of this shape, in a program and an iteration of each loop.
 
-    Loops that `counters` does not hold are in their first turn.
-    Raises NotANumber for a form with something that neither `facts` nor the positions give.
+    Loops that `counters` does not hold are in their first iteration.
+    Raises NotANumber for a polynomial with something that neither `facts` nor the positions give.
     """
 
-    def value_of(atom: Atom) -> Any:
-        match atom:
+    def value_of(symbol: Symbol) -> Any:
+        match symbol:
             case Pid(axis):
                 return program[axis]
             case Lane(dim, extent):
                 return np.arange(extent, dtype=np.int64).reshape((-1,) + (1,) * (len(shape) - 1 - dim))
             case Counter():
-                return 0 if counters is None else counters.get(atom, 0)
+                return 0 if counters is None else counters.get(symbol, 0)
             case NumPrograms(axis) if facts.grid is not None:
                 return facts.grid[axis]
             case Argument(_, name) if isinstance(given := facts.arguments.get(name), int):
@@ -57,7 +57,7 @@ def value(
             case Extent(_, name, what, dim) if isinstance(given := facts.arguments.get(name), DescriptorFacts):
                 return (given.shape if what == "shape" else given.strides)[dim]
             case NumPrograms() | Argument() | Extent() | Unknown() | Call():
-                raise NotANumber(str(atom))
+                raise NotANumber(str(symbol))
 
     try:
         return np.broadcast_to(np.asarray(form.evaluate(value_of, apply), np.int64), shape)

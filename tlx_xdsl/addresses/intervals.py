@@ -1,11 +1,11 @@
-"""Intervals of whole numbers, and how large forms can get."""
+"""Intervals of whole numbers, and how large polynomials can get."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx_xdsl.addresses.forms import Atom, Form
+from tlx_xdsl.addresses.polynomials import Polynomial, Symbol
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Interval:
 ZERO = Interval.point(0)
 
 
-def range_of(form: Form, range_of_atom: Callable[[Atom], Interval]) -> Interval:
-    """An interval that holds every value of `form`; the atoms are taken to be independent of each other."""
+def range_of(form: Polynomial, range_of_symbol: Callable[[Symbol], Interval]) -> Interval:
+    """An interval that holds every value of `form`; the symbols are taken to be independent of each other."""
     total = ZERO
     for product, number in form:
         value = Interval.point(number)
-        for atom, power in product:
-            value = value * range_of_atom(atom).power(power)
+        for symbol, power in product:
+            value = value * range_of_symbol(symbol).power(power)
         total = total + value
     return total

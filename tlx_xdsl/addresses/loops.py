@@ -1,4 +1,4 @@
-"""What is known inside of `scf.for` and behind it."""
+"""What is known inside of `scf.for` and after it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.arithmetic import causes_of, name_of
 from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
-from tlx_xdsl.addresses.forms import Counter, Form
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.polynomials import Counter, Polynomial
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Integer, State
 from tlx_xdsl.dialects.regions import edge_to
 
@@ -32,14 +32,14 @@ def enter_for(walk: Walk, op: scf.ForOp) -> Loop:
         if begin is not None and stride is not None:
             bound = upper if last is None else last
             conditions = begin.conditions.join(stride.conditions).join(bound.conditions)
-            # In front of the bound, nothing wraps.
+            # Before the bound, nothing wraps.
             reach = Interval(begin.range.low, max(begin.range.low, bound.range.high - 1))
             known.bounds.known[counter] = Interval(0, (reach.high - reach.low) // max(1, stride.range.low))
-            form = begin.form + stride.form * Form.of(counter)
+            form = begin.form + stride.form * Polynomial.of(counter)
             variable = Integer(form, reach, True, lower.bits, conditions)
             if last is not None:
                 around = known.simplifier.call("floordiv", (last.form - begin.form + stride.form - 1, stride.form))
-                trips = known.simplifier.call("max", (Form({}), around))
+                trips = known.simplifier.call("max", (Polynomial({}), around))
     if variable is None:
         variable = known.state_of_unknown(index, causes_of([lower, upper, step]))
     walk.states[index] = variable
@@ -51,7 +51,7 @@ def enter_for(walk: Walk, op: scf.ForOp) -> Loop:
     causes = carried.causes(firsts, nexts)
     states: list[State] = []
     for target, first, by, after, cause in zip(targets, firsts, steps, nexts, causes, strict=True):
-        state = None if by is None else grown(walk, target, first, by * Form.of(counter), after, conditions)
+        state = None if by is None else grown(walk, target, first, by * Polynomial.of(counter), after, conditions)
         states.append(walk.known.state_of_unknown(target, cause) if state is None else state)
         walk.states[target] = states[-1]
     runs = trips is not None and known.bounds.of_form(trips).low > 0

@@ -1,15 +1,16 @@
-"""What the analysis says about each access to global memory.
+"""Facts about each access to global memory, as the analysis reports them.
 
-The element at position `(i0, i1, ...)` of an access lies `offset` bytes behind `base`, where `offset` is a form in the
-program ids, the kernel's arguments, the positions and the counters of the loops around. A form counts in whole numbers
-(`forms.py`); addresses are taken modulo 2^64.
+The element at position `(i0, i1, ...)` of an access lies `offset` bytes after `base`, where `offset` is a polynomial in
+the program ids, the kernel's arguments, the positions and the counters of the loops around. A polynomial counts in
+whole numbers (`polynomials.py`); addresses are taken modulo 2^64.
 
-**What a claim means.** It is about the block of an access as if nothing were masked. Under a mask, and where a
+**What a fact means.** It is about the block of an access as if nothing were masked. Under a mask, and where a
 descriptor drops what lies outside of its tensor, the elements that are touched are a subset of the block (`masked`;
-`guards` say which, as far as known). An access behind a condition may not happen at all (`conditional`). A claim holds
-for launches that keep the access's `conditions`: each is a bound inside of which the kernel's integers do not wrap
-around. Facts about a launch (`LaunchFacts`: grid, arguments) decide conditions: kept ones vanish, others turn the
-access UNKNOWN. An access whose conditions no facts about a launch could decide is UNKNOWN from the start.
+`guards` say which, as far as known). An access under a condition may not happen at all (`conditional`). A fact holds
+under the access's `conditions`, its preconditions on the launch: each is a bound inside of which the kernel's integers
+do not wrap around. Facts about a launch (`LaunchFacts`: grid, arguments) decide conditions: those that hold vanish,
+others make the access UNKNOWN. An access whose conditions no facts about a launch could decide is UNKNOWN from the
+start.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.addresses.forms import Atom, Counter, Form
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.polynomials import Counter, Polynomial, Symbol
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
 
@@ -46,7 +47,7 @@ class Classification(Enum):
     PID_NONLINEAR = "PID_NONLINEAR"
     """By the program's ids and the arguments alone, but in another way."""
     UNKNOWN = "UNKNOWN"
-    """Nothing is claimed; `Access.reason` says why."""
+    """No fact is known; `Access.reason` says why."""
 
 
 class AccessKind(Enum):
@@ -87,10 +88,10 @@ class Dimension:
 
     extent: int
     """Elements."""
-    stride: Form | None
+    stride: Polynomial | None
     """Bytes from an element to the next one; None where that is not the same everywhere."""
     contiguity: int
-    """In aligned groups of so many elements each lies right behind the one before."""
+    """In aligned groups of so many elements each lies right after its predecessor."""
     divisibility: int
     """A power of two: the address of the first of each of those groups is a multiple of so many bytes."""
     constancy: int
@@ -102,9 +103,9 @@ class LoopTerm:
     """A loop around an access, outermost first."""
 
     counter: Counter
-    stride: Form | None
+    stride: Polynomial | None
     """Bytes from one iteration to the next; 0 where the access does not move, None where it moves unevenly."""
-    trips: Form | None
+    trips: Polynomial | None
     """How many iterations there are; None where that is not known."""
     range: Interval
     """Of the counter, in the iterations that happen."""
@@ -112,9 +113,9 @@ class LoopTerm:
 
 @dataclass(frozen=True)
 class Condition:
-    """A bound on the launch: `low <= form <= high`, for all its programs and all positions and iterations."""
+    """A bound on the launch: `low <= polynomial <= high`, for all its programs and all positions and iterations."""
 
-    form: Form
+    form: Polynomial
     low: int | None
     """None where nothing can be lower."""
     high: int | None
@@ -131,10 +132,10 @@ class Condition:
 class Guard:
     """What holds for each element that is touched: `left` `predicate` `right`, as whole numbers."""
 
-    left: Form
+    left: Polynomial
     predicate: str
     """`<`, `<=`, `>`, `>=`, `==` or `!=`."""
-    right: Form
+    right: Polynomial
 
     def __str__(self) -> str:
         """As a comparison."""
@@ -145,9 +146,9 @@ class Guard:
 class TensorBounds:
     """The tensor that a descriptor describes, and where in it the block of an access begins. All in elements."""
 
-    shape: tuple[Form, ...]
-    strides: tuple[Form, ...]
-    corner: tuple[Form, ...]
+    shape: tuple[Polynomial, ...]
+    strides: tuple[Polynomial, ...]
+    corner: tuple[Polynomial, ...]
 
 
 @dataclass(frozen=True)
@@ -165,13 +166,13 @@ class Access:
     """The argument of the kernel, a pointer or a descriptor, that the address begins at; None where not known."""
     base_name: str
     """Without `%`; `?` where the base is not known."""
-    offset: Form | None
+    offset: Polynomial | None
     """Bytes from the base to an element; None where UNKNOWN."""
     element_size: int
     """Bytes of an element."""
     dimensions: tuple[Dimension, ...]
     """None for a scalar."""
-    pid_strides: Mapping[int, Form]
+    pid_strides: Mapping[int, Polynomial]
     """Bytes per step along each axis of the grid that the address moves with; empty for other classes than PID_AFFINE
     and PID_MULTI_AXIS."""
     constant_offset: int
@@ -185,9 +186,9 @@ class Access:
     guards_exact: bool
     """Whether the guards are all that leaves elements out."""
     conditional: bool
-    """Whether it may not happen in some program: it stands behind a condition, or in a loop with perhaps no turn."""
+    """Whether it may not happen in some program: it is under a condition, or in a loop with perhaps no iteration."""
     conditions: tuple[Condition, ...]
-    """For which launches the claim holds; empty when for all."""
+    """For which launches the fact holds; empty when for all."""
     tensor: TensorBounds | None
     """For an access through a descriptor."""
     block_size: int | None
@@ -204,7 +205,7 @@ class Access:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a claim."""
+        """Whether its address is known."""
         return self.classification is not Classification.UNKNOWN
 
 
@@ -232,8 +233,8 @@ class ProgramAddresses:
     module: ModuleOp
     accesses: tuple[Access, ...]
     """In program order, kernel by kernel."""
-    ranges: Mapping[Atom, Interval]
-    """The ranges of the atoms in the forms."""
+    ranges: Mapping[Symbol, Interval]
+    """The ranges of the symbols in the polynomials."""
     states: Mapping[SSAValue, State]
     """What is known about each value; of a function that is called several times, in the last call."""
 

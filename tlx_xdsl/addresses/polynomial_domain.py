@@ -13,16 +13,16 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.addresses.arithmetic import Arithmetic, name_of
-from tlx_xdsl.addresses.atoms import Causes
 from tlx_xdsl.addresses.bounds import range_of_call
-from tlx_xdsl.addresses.forms import Atom, Form, Lane, NumPrograms, Pid, Unknown
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Guard
+from tlx_xdsl.addresses.polynomials import Lane, NumPrograms, Pid, Polynomial, Symbol, Unknown
+from tlx_xdsl.addresses.symbols import Causes
 from tlx_xdsl.addresses.values import Descriptor, Integer, Other, Pointer, State
 from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, pointee_bytes, shape_of
 from tlx_xdsl.dialects import arith, tt
 
-ONE = Form.constant(1)
+ONE = Polynomial.constant(1)
 BIT = Interval(0, 1)
 _ROUNDED_DOWN = {"truncdiv": "floordiv", "truncmod": "mod"}
 MOST_PRODUCTS = 256
@@ -38,13 +38,13 @@ class PolynomialDomain(Arithmetic, Domain[State]):
 
     def program_id(self, op: tt.GetProgramIdOp) -> State:
         """A symbol."""
-        return self.atom(Pid(op.axis.value.data), 32)
+        return self.symbol(Pid(op.axis.value.data), 32)
 
     def num_programs(self, op: tt.GetNumProgramsOp) -> State:
         """A symbol, or the number of the launch."""
-        atom = NumPrograms(op.axis.value.data)
-        number = self.bounds.of(atom).number
-        return self.atom(atom, 32) if number is None else self.number(number, 32)
+        symbol = NumPrograms(op.axis.value.data)
+        number = self.bounds.of(symbol).number
+        return self.symbol(symbol, 32) if number is None else self.number(number, 32)
 
     def make_range(self, op: tt.MakeRangeOp, start: int, end: int) -> State:
         """The position and a constant."""
@@ -79,7 +79,7 @@ class PolynomialDomain(Arithmetic, Domain[State]):
         """The number itself, as `whole` or `natural` give it."""
         return self.whole(value) if signed else self.natural(value)
 
-    def _made(self, op: Operation, form: Form, interval: Interval, *operands: Integer) -> Integer:
+    def _made(self, op: Operation, form: Polynomial, interval: Interval, *operands: Integer) -> Integer:
         exact = all(operand.exact for operand in operands)
         return self.made(op.results[0], form, interval, exact=exact, operands=operands)
 
@@ -93,7 +93,7 @@ class PolynomialDomain(Arithmetic, Domain[State]):
         by = right.form.number
         if by is None or not 0 <= by < left.bits or not right.exact:
             return None
-        power = replace(right, form=Form.constant(1 << by), range=Interval.point(1 << by))
+        power = replace(right, form=Polynomial.constant(1 << by), range=Interval.point(1 << by))
         if function == "shr":
             return self._call(op, "floordiv", self._read(left, signed=signed), power)
         return self._made(op, left.form * power.form, left.range * power.range, left, power)
@@ -121,10 +121,10 @@ class PolynomialDomain(Arithmetic, Domain[State]):
                 return replace(made, guards=value.guards + other.guards, guards_exact=is_exact)
             case "and" if number is not None and number >= 0 and number & (number + 1) == 0:
                 # The low bits of a number are those of what it is modulo 2^bits.
-                form = self.simplifier.call("mod", (value.form, Form.constant(number + 1)))
+                form = self.simplifier.call("mod", (value.form, Polynomial.constant(number + 1)))
                 return self._made(op, form, Interval(0, number), value, other)
             case "and" if number is not None and number < 0 and -number & (-number - 1) == 0:
-                form = value.form - self.simplifier.call("mod", (value.form, Form.constant(-number)))
+                form = value.form - self.simplifier.call("mod", (value.form, Polynomial.constant(-number)))
                 return self._made(op, form, value.range - Interval(0, -number - 1), value, other)
             case "or" if value.bits == 1:
                 return self._made(op, value.form + other.form - value.form * other.form, BIT, value, other)
@@ -165,7 +165,7 @@ class PolynomialDomain(Arithmetic, Domain[State]):
         if not isinstance(value, Integer):
             return None
         if bits_of(op.results[0]) == 1:
-            return self._made(op, self.simplifier.call("mod", (value.form, Form.constant(2))), BIT, value)
+            return self._made(op, self.simplifier.call("mod", (value.form, Polynomial.constant(2))), BIT, value)
         return self._made(op, value.form, value.range, value)
 
     def select(self, op: arith.SelectOp, condition: State, left: State, right: State) -> State | None:
@@ -202,35 +202,35 @@ class PolynomialDomain(Arithmetic, Domain[State]):
 
     def reshape(self, op: tt.ReshapeOp, value: State) -> State | None:
         """Positions of the operand are quotients and remainders of those of the result."""
-        before, position = shape_of(op.src), Form({})
+        before, position = shape_of(op.src), Polynomial({})
         for dim, extent in enumerate(shape_of(op.result)):
             position = position * extent + _lane(dim, extent)
 
-        def place(lane: Lane) -> Form:
-            after = Form.constant(prod(before[lane.dim + 1 :]))
+        def place(lane: Lane) -> Polynomial:
+            after = Polynomial.constant(prod(before[lane.dim + 1 :]))
             whole = self.simplifier.call("floordiv", (position, after))
-            return self.simplifier.call("mod", (whole, Form.constant(lane.extent)))
+            return self.simplifier.call("mod", (whole, Polynomial.constant(lane.extent)))
 
         return self._moved(op.result, value, place)
 
-    def _moved(self, result: SSAValue, value: State, place: Callable[[Lane], Form]) -> State | None:
+    def _moved(self, result: SSAValue, value: State, place: Callable[[Lane], Polynomial]) -> State | None:
         """The tensor `result`, whose elements are those of a tensor, each at another position: `place` of each lane.
 
         What is not known of the elements becomes another unknown: the element at a position is another one.
         """
 
-        def replaced(atom: Atom) -> Form | None:
-            match atom:
+        def replaced(symbol: Symbol) -> Polynomial | None:
+            match symbol:
                 case Lane():
-                    return place(atom)
+                    return place(symbol)
                 case Unknown(causes=causes) if Causes.LANES in causes:
-                    moved = replace(atom, through=(*atom.through, result))
-                    self.bounds.known[moved] = self.bounds.of(atom)
-                    return Form.of(moved)
+                    moved = replace(symbol, through=(*symbol.through, result))
+                    self.bounds.known[moved] = self.bounds.of(symbol)
+                    return Polynomial.of(moved)
                 case _:
                     return None
 
-        def moved(form: Form) -> Form:
+        def moved(form: Polynomial) -> Polynomial:
             return form.substitute(replaced, self.simplifier.call)
 
         match value:
@@ -255,19 +255,19 @@ class PolynomialDomain(Arithmetic, Domain[State]):
             exact = self.whole(offset)
             if exact is None:
                 reason = f"the offset '{name_of(op.offset)}' may wrap around in {offset.bits} bits"
-                return Pointer(None, Form({}), reason=reason)
+                return Pointer(None, Polynomial({}), reason=reason)
             offset = exact
         form = pointer.offset + offset.form * pointee_bytes(op.ptr)
         conditions = pointer.conditions.join(offset.conditions)
         if self.is_too_large(form) or conditions.too_many:
-            return Pointer(None, Form({}), reason="the expression of the address is too large")
+            return Pointer(None, Polynomial({}), reason="the expression of the address is too large")
         return Pointer(pointer.base, form, conditions)
 
     def describe(self, op: Operation, pointer: State, shape: Sequence[State], strides: Sequence[State]) -> State | None:
         """A descriptor whose sizes and strides are not negative."""
         if not isinstance(pointer, Pointer):
             return None
-        conditions, forms = pointer.conditions, list[Form]()
+        conditions, forms = pointer.conditions, list[Polynomial]()
         for number in (*shape, *strides):
             exact = self.natural(number) if isinstance(number, Integer) else None
             if exact is None:
@@ -283,10 +283,10 @@ class PolynomialDomain(Arithmetic, Domain[State]):
         )  # fmt: skip
 
 
-def _lane(dim: int, extent: int) -> Form:
-    return Form({}) if extent == 1 else Form.of(Lane(dim, extent))
+def _lane(dim: int, extent: int) -> Polynomial:
+    return Polynomial({}) if extent == 1 else Polynomial.of(Lane(dim, extent))
 
 
-def _free(form: Form) -> int:
-    """The power of two below which no value of a form has a bit."""
+def _free(form: Polynomial) -> int:
+    """The power of two below which no value of a polynomial has a bit."""
     return min((number & -number for number in form.terms.values()), default=1 << 62)

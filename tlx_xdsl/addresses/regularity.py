@@ -1,7 +1,7 @@
 """How regular a block is: contiguity, divisibility and constancy along each dimension, from its exact offsets.
 
-`analysis/axis_info.py` has the same three numbers for layouts, from rules that take indices as not negative. Claims
-must hold without that, so that the numbers here come from the form of the offset.
+`analysis/axis_info.py` has the same three numbers for layouts, from transfer functions that take indices as not
+negative. Facts must hold without that, so that the numbers here come from the polynomial of the offset.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.arithmetic import causes_of_form
-from tlx_xdsl.addresses.atoms import Causes
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.evaluate import value
-from tlx_xdsl.addresses.forms import Argument, Atom, Call, Form, Lane, Unknown
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Dimension, LaunchFacts
+from tlx_xdsl.addresses.polynomials import Argument, Call, Lane, Polynomial, Symbol, Unknown
+from tlx_xdsl.addresses.symbols import Causes
 from tlx_xdsl.analysis.integers.axis_domain import MOST
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
@@ -29,7 +29,7 @@ MOST_ELEMENTS = 1 << 16
 
 
 class Alignments:
-    """What is promised to divide the arguments of a kernel (`tt.divisibility`; of a pointer in bytes)."""
+    """What is assumed to divide the arguments of a kernel (`tt.divisibility`; of a pointer in bytes)."""
 
     def __init__(self, function: tt.FuncOp):
         self._known: dict[SSAValue, int] = {}
@@ -42,23 +42,23 @@ class Alignments:
         """The power of two that divides an argument."""
         return 1 if argument is None else self._known.get(argument, 1)
 
-    def of_atom(self, atom: Atom) -> int:
-        """The power of two that divides an atom."""
-        return self.of(atom.value) if isinstance(atom, Argument) else 1
+    def of_symbol(self, symbol: Symbol) -> int:
+        """The power of two that divides a symbol."""
+        return self.of(symbol.value) if isinstance(symbol, Argument) else 1
 
-    def of_form(self, form: Form) -> int:
-        """A power of two that divides every value of a form."""
+    def of_form(self, form: Polynomial) -> int:
+        """A power of two that divides every value of a polynomial."""
         result = MOST
         for product, number in form:
             size = number & -number
-            for atom, power in product:
-                size *= self.of_atom(atom) ** power
+            for symbol, power in product:
+                size *= self.of_symbol(symbol) ** power
             result = gcd(result, size)
         return result
 
 
 def dimensions_of(
-    offset: Form | None, shape: Ints, element_size: int, base: int, aligned: Alignments
+    offset: Polynomial | None, shape: Ints, element_size: int, base: int, aligned: Alignments
 ) -> tuple[Dimension, ...]:
     """The dimensions of a block; `base` divides the address of the base."""
     if offset is None:
@@ -66,11 +66,13 @@ def dimensions_of(
     return tuple(_dimension(offset, shape, dim, element_size, base, aligned) for dim in range(len(shape)))
 
 
-def _dimension(offset: Form, shape: Ints, dim: int, element_size: int, base: int, aligned: Alignments) -> Dimension:
+def _dimension(
+    offset: Polynomial, shape: Ints, dim: int, element_size: int, base: int, aligned: Alignments
+) -> Dimension:
     extent = shape[dim]
     lane = Lane(dim, extent)
     stride = None if _moves_unevenly(offset) else offset.coefficient(lane)
-    if stride is not None and any(isinstance(atom, Lane) for atom in stride.all_atoms):
+    if stride is not None and any(isinstance(symbol, Lane) for symbol in stride.all_symbols):
         stride = None
     each = gcd(base, aligned.of_form(offset))
     if stride is None:
@@ -82,33 +84,33 @@ def _dimension(offset: Form, shape: Ints, dim: int, element_size: int, base: int
     if stride.number != element_size:
         return Dimension(extent, stride, 1, each, 1)
     # Only the first element of each group counts.
-    rest = offset - stride * Form.of(lane)
+    rest = offset - stride * Polynomial.of(lane)
     first = gcd(base, aligned.of_form(rest), MOST if power == extent else power * element_size)
     return Dimension(extent, stride, power, first, 1)
 
 
-def _moves_unevenly(offset: Form) -> bool:
+def _moves_unevenly(offset: Polynomial) -> bool:
     """Whether elements lie at places of which nothing is known."""
-    return any(isinstance(atom, Unknown) and Causes.LANES in atom.causes for atom in offset.all_atoms)
+    return any(isinstance(symbol, Unknown) and Causes.LANES in symbol.causes for symbol in offset.all_symbols)
 
 
-def _moves(atom: Atom) -> bool:
-    """Whether an atom may differ between the elements of a block."""
-    return Causes.LANES in causes_of_form(Form.of(atom))
+def _moves(symbol: Symbol) -> bool:
+    """Whether a symbol may differ between the elements of a block."""
+    return Causes.LANES in causes_of_form(Polynomial.of(symbol))
 
 
-def _counted(offset: Form, shape: Ints, dim: int, element_size: int) -> tuple[int, int]:
+def _counted(offset: Polynomial, shape: Ints, dim: int, element_size: int) -> tuple[int, int]:
     """Contiguity and constancy of offsets that are no polynomial in the positions, where they are numbers."""
     moving = offset.part(_moves)
-    if not all(is_of_lanes(atom) for atom in moving.all_atoms) or np.prod(shape) > MOST_ELEMENTS:
+    if not all(is_of_lanes(symbol) for symbol in moving.all_symbols) or np.prod(shape) > MOST_ELEMENTS:
         return 1, 1
     numbers = np.moveaxis(value(moving, shape, LaunchFacts(), (0, 0, 0)), dim, -1)
     return _groups(numbers, element_size), _groups(numbers, 0)
 
 
-def is_of_lanes(atom: Atom) -> bool:
-    """Whether an atom is computed from positions and numbers alone."""
-    return all(isinstance(inner, Lane | Call) for inner in Form.of(atom).all_atoms)
+def is_of_lanes(symbol: Symbol) -> bool:
+    """Whether a symbol is computed from positions and numbers alone."""
+    return all(isinstance(inner, Lane | Call) for inner in Polynomial.of(symbol).all_symbols)
 
 
 def _groups(numbers: NDArray[np.int64], step: int) -> int:
@@ -124,10 +126,10 @@ def _groups(numbers: NDArray[np.int64], step: int) -> int:
     return 1
 
 
-def lane_range(offset: Form, bounds: Bounds) -> Interval | None:
+def lane_range(offset: Polynomial, bounds: Bounds) -> Interval | None:
     """Bytes that the positions add to an offset; None where they do so by symbols."""
     moving = offset.part(_moves)
-    return bounds.of_form(moving) if all(is_of_lanes(atom) for atom in moving.all_atoms) else None
+    return bounds.of_form(moving) if all(is_of_lanes(symbol) for symbol in moving.all_symbols) else None
 
 
 def run_of_block(dimensions: tuple[Dimension, ...], element_size: int) -> int | None:

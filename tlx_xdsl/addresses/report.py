@@ -11,15 +11,15 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.classify import classify, first_unknown
-from tlx_xdsl.addresses.forms import Form, Pid
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, Classification, LaunchFacts, ProgramAddresses
+from tlx_xdsl.addresses.polynomials import Pid, Polynomial
 from tlx_xdsl.addresses.regularity import is_of_lanes
 from tlx_xdsl.addresses.values import Integer, Pointer, State
 
 AFFINE = (Classification.PID_AFFINE, Classification.PID_MULTI_AXIS)
 NAMES = 12
-"""Columns of the names in front of the lines."""
+"""Columns of the names before the lines."""
 
 
 def value_text(result: ProgramAddresses, value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
@@ -44,8 +44,8 @@ def _coalesced(result: ProgramAddresses, value: SSAValue) -> str:
     return f", coalesced={_word(found[0].is_coalesced)}" if found else ""
 
 
-def _dependence(result: ProgramAddresses, form: Form, *, unit: bool = False) -> str | None:
-    if not any(isinstance(atom, Pid) for atom in form.all_atoms):
+def _dependence(result: ProgramAddresses, form: Polynomial, *, unit: bool = False) -> str | None:
+    if not any(isinstance(symbol, Pid) for symbol in form.all_symbols):
         return None
     if first_unknown(form) is not None:
         return "UNKNOWN"
@@ -54,24 +54,24 @@ def _dependence(result: ProgramAddresses, form: Form, *, unit: bool = False) -> 
         return f"{kind.value}, value={form}"
     rest = form
     for axis, stride in strides.items():
-        rest = rest - stride * Form.of(Pid(axis))
+        rest = rest - stride * Polynomial.of(Pid(axis))
     return f"{_strides(strides)}, offset={_offset(result, rest, is_range_marked=not unit)}"
 
 
-def _strides(strides: Mapping[int, Form]) -> str:
+def _strides(strides: Mapping[int, Polynomial]) -> str:
     if len(strides) == 1:
         ((axis, stride),) = strides.items()
         return f"axis={axis}, stride={stride}"
     return f"axes=[{', '.join(map(str, strides))}], strides=[{', '.join(map(str, strides.values()))}]"
 
 
-def _offset(result: ProgramAddresses, rest: Form, *, is_range_marked: bool) -> str:
+def _offset(result: ProgramAddresses, rest: Polynomial, *, is_range_marked: bool) -> str:
     """The part that is the same for all programs: a number, or symbols and the range of the positions."""
     if (number := rest.number) is not None:
         return str(number)
     bounds = Bounds(LaunchFacts())
     bounds.known.update(result.ranges)
-    fixed = rest.part(lambda atom: not is_of_lanes(atom))
+    fixed = rest.part(lambda symbol: not is_of_lanes(symbol))
     span = bounds.of_form(rest - fixed)
     if not fixed.terms:
         return f"{_range(span)}, elem_range" if is_range_marked else _range(span)
@@ -144,5 +144,5 @@ def _line(name: str, text: str) -> str:
 
 
 def conditions_text(access: Access) -> tuple[str, ...]:
-    """For which launches the claim holds, one condition each."""
+    """For which launches the fact holds, one condition each."""
     return tuple(map(str, access.conditions))

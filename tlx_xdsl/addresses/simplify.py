@@ -1,12 +1,12 @@
-"""Quotients, remainders, minima and comparisons of forms, as simple as their ranges allow."""
+"""Quotients, remainders, minima and comparisons of polynomials, as simple as their ranges allow."""
 
 from __future__ import annotations
 
 from math import gcd
 
 from tlx_xdsl.addresses.bounds import Bounds
-from tlx_xdsl.addresses.forms import ONE, Call, Form
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.polynomials import ONE, Call, Polynomial
 from tlx_xdsl.analysis.integers.functions import DIVISIONS, apply
 
 
@@ -16,12 +16,12 @@ class Simplifier:
     def __init__(self, bounds: Bounds):
         self.bounds = bounds
 
-    def call(self, function: str, arguments: tuple[Form, ...]) -> Form:
-        """The form of a function of forms."""
+    def call(self, function: str, arguments: tuple[Polynomial, ...]) -> Polynomial:
+        """The polynomial of a function of polynomials."""
         numbers = [argument.number for argument in arguments]
         small = all(number is not None and abs(number) < 1 << 62 for number in numbers)
         if small and not (function in DIVISIONS and numbers[1] == 0):
-            return Form.constant(int(apply(function, list(numbers))))
+            return Polynomial.constant(int(apply(function, list(numbers))))
         left, right = arguments
         match function:
             case "floordiv":
@@ -34,25 +34,25 @@ class Simplifier:
                 decided = self._decided(function, left, right)
             case _:
                 decided = None
-        return Form.of(Call(function, arguments)) if decided is None else decided
+        return Polynomial.of(Call(function, arguments)) if decided is None else decided
 
-    def _are_natural(self, left: Form, right: Form) -> bool:
+    def _are_natural(self, left: Polynomial, right: Polynomial) -> bool:
         return self.bounds.of_form(left).low >= 0 and self.bounds.of_form(right).low > 0
 
-    def _decided(self, function: str, left: Form, right: Form) -> Form | None:
+    def _decided(self, function: str, left: Polynomial, right: Polynomial) -> Polynomial | None:
         """The result, where the ranges tell which of the two is larger."""
         difference = self.bounds.of_form(left - right)
         match function:
             case "min" | "max" if difference.high <= 0 or difference.low >= 0:
                 return left if (difference.high <= 0) == (function == "min") else right
             case "less" if difference.high < 0 or difference.low >= 0:
-                return Form.constant(int(difference.high < 0))
+                return Polynomial.constant(int(difference.high < 0))
             case "equal" if difference == Interval.point(0) or 0 not in difference:
-                return Form.constant(int(0 in difference))
+                return Polynomial.constant(int(0 in difference))
             case _:
                 return None
 
-    def quotient(self, left: Form, right: Form) -> Form:
+    def quotient(self, left: Polynomial, right: Polynomial) -> Polynomial:
         """`left // right`, rounded down; `right` is positive."""
         divisor = right.number
         if divisor is None:
@@ -64,45 +64,45 @@ class Simplifier:
             product: number // divisor if product == ONE or number >= 0 else -(-number // divisor)
             for product, number in left
         }
-        whole = Form({product: part for product, part in parts.items() if part})
+        whole = Polynomial({product: part for product, part in parts.items() if part})
         rest = left - whole * divisor
         if self.bounds.of_form(rest).within(Interval(0, divisor - 1)):
             return whole
         rest, divisor = self._reduced(rest, divisor)
         if divisor == 1:
             return whole + rest
-        return whole + Form.of(Call("floordiv", (rest, Form.constant(divisor))))
+        return whole + Polynomial.of(Call("floordiv", (rest, Polynomial.constant(divisor))))
 
-    def remainder(self, left: Form, right: Form) -> Form:
+    def remainder(self, left: Polynomial, right: Polynomial) -> Polynomial:
         """`left % right`, never negative; `right` is positive."""
         divisor = right.number
         if divisor is None:
-            return left if self._below(left, right) else Form.of(Call("mod", (left, right)))
+            return left if self._below(left, right) else Polynomial.of(Call("mod", (left, right)))
         if self.bounds.of_form(left).within(Interval(0, divisor - 1)):
             return left
-        rest = Form({product: number % divisor for product, number in left if number % divisor})
+        rest = Polynomial({product: number % divisor for product, number in left if number % divisor})
         if self.bounds.of_form(rest).within(Interval(0, divisor - 1)):
             return rest
         reduced, smaller = self._reduced(rest, divisor)
         factor = divisor // smaller
         low = rest.offset % factor
         if smaller == 1:
-            return Form.constant(low)
-        return Form.of(Call("mod", (reduced, Form.constant(smaller))), factor) + low
+            return Polynomial.constant(low)
+        return Polynomial.of(Call("mod", (reduced, Polynomial.constant(smaller))), factor) + low
 
-    def _reduced(self, rest: Form, divisor: int) -> tuple[Form, int]:
+    def _reduced(self, rest: Polynomial, divisor: int) -> tuple[Polynomial, int]:
         """`(g*a + r) // (g*d) -> a // d`, where r < g; gives a and d."""
         factor = gcd(divisor, *(number for product, number in rest if product != ONE))
         terms = {product: number // factor for product, number in rest if number // factor}
-        return Form(terms), divisor // factor
+        return Polynomial(terms), divisor // factor
 
-    def _symbolic_quotient(self, left: Form, right: Form) -> Form:
+    def _symbolic_quotient(self, left: Polynomial, right: Polynomial) -> Polynomial:
         if self._below(left, right):
-            return Form({})
+            return Polynomial({})
         if left == right and self.bounds.of_form(right).low > 0:
-            return Form.constant(1)
-        return Form.of(Call("floordiv", (left, right)))
+            return Polynomial.constant(1)
+        return Polynomial.of(Call("floordiv", (left, right)))
 
-    def _below(self, left: Form, right: Form) -> bool:
+    def _below(self, left: Polynomial, right: Polynomial) -> bool:
         """Whether `0 <= left < right` for certain."""
         return self.bounds.of_form(left).low >= 0 and self.bounds.of_form(left - right).high < 0

@@ -7,23 +7,23 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.atoms import Causes
-from tlx_xdsl.addresses.forms import Form
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Guard
+from tlx_xdsl.addresses.polynomials import Polynomial
+from tlx_xdsl.addresses.symbols import Causes
 from tlx_xdsl.layouts.encodings import Ints
 
 MOST_CONDITIONS = 24
-"""Conditions of a value above which nothing is claimed about it. Kernels have a handful; sets of them are copied."""
+"""Conditions of a value above which nothing is known about it. Kernels have a handful; sets of them are copied."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """A set of conditions, at most one for each form; `None` in place of a set that grew too large."""
+    """A set of conditions, at most one for each polynomial; `None` in place of a set that grew too large."""
 
-    bounds: dict[Form, Interval] = field(default_factory=dict[Form, Interval])
+    bounds: dict[Polynomial, Interval] = field(default_factory=dict[Polynomial, Interval])
 
-    def add(self, form: Form, interval: Interval) -> Conditions:
+    def add(self, form: Polynomial, interval: Interval) -> Conditions:
         """These and one more."""
         known = self.bounds.get(form)
         if known is not None and known.within(interval):
@@ -43,7 +43,7 @@ class Conditions:
 
     @property
     def too_many(self) -> bool:
-        """Whether there are more than anybody can keep."""
+        """Whether there are too many to keep."""
         return len(self.bounds) > MOST_CONDITIONS
 
 
@@ -54,7 +54,7 @@ NO_CONDITIONS = Conditions()
 class Integer:
     """An integer, or a tensor of integers. One bit counts as 0 or 1."""
 
-    form: Form
+    form: Polynomial
     """What it is modulo 2^bits; in the positions of its tensor (`Lane`)."""
     range: Interval
     """What it is as a signed number."""
@@ -62,14 +62,14 @@ class Integer:
     """Whether it is `form` as a signed number, without wrap-around."""
     bits: int
     conditions: Conditions = NO_CONDITIONS
-    """What all of this rests on."""
+    """Preconditions of all of this."""
     guards: tuple[Guard, ...] = ()
     """For one bit: comparisons that hold where it is 1."""
     guards_exact: bool = False
     """Whether it is 1 wherever they hold."""
 
     def with_conditions(self, conditions: Conditions) -> Integer:
-        """The same, which rests on more."""
+        """The same, under more conditions."""
         return self if conditions is self.conditions else replace(self, conditions=conditions.join(self.conditions))
 
 
@@ -79,8 +79,8 @@ class Pointer:
 
     base: SSAValue | None
     """The kernel's argument that it points into; None where that is not known."""
-    offset: Form
-    """Bytes behind it, modulo 2^64."""
+    offset: Polynomial
+    """Bytes after it, modulo 2^64."""
     conditions: Conditions = NO_CONDITIONS
     reason: str | None = None
     """Why nothing is known."""
@@ -91,11 +91,11 @@ class Descriptor:
     """A tensor descriptor."""
 
     base: SSAValue | None
-    offset: Form
+    offset: Polynomial
     """Bytes from the base to the tensor's first element."""
-    shape: tuple[Form, ...]
+    shape: tuple[Polynomial, ...]
     """Elements along each dimension."""
-    strides: tuple[Form, ...]
+    strides: tuple[Polynomial, ...]
     """Elements."""
     block: Ints
     element_size: int

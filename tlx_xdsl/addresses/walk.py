@@ -1,6 +1,6 @@
 """The walk over a kernel: what each value is, and which accesses it makes.
 
-Operations are visited in program order, loops once: what goes around a loop is solved for in front of it (`loops.py`),
+Operations are visited in program order, loops once: what goes around a loop is solved for before it (`loops.py`),
 so that no visit has to be repeated. A called function is walked once for each call, with the values that it is given.
 """
 
@@ -15,12 +15,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.addresses.arithmetic import causes_of
-from tlx_xdsl.addresses.atoms import ANYTHING, Causes
 from tlx_xdsl.addresses.carried import Loop
-from tlx_xdsl.addresses.forms import Counter, Form, Unknown
 from tlx_xdsl.addresses.loops import enter_for, for_results
 from tlx_xdsl.addresses.model import Guard
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
+from tlx_xdsl.addresses.polynomials import Counter, Polynomial, Unknown
+from tlx_xdsl.addresses.symbols import ANYTHING, Causes
 from tlx_xdsl.addresses.values import (
     Descriptor,
     Integer,
@@ -59,8 +59,8 @@ class Walk:
     """The operations to report."""
     states: dict[SSAValue, State] = field(default_factory=dict[SSAValue, State])
     visits: list[Visit] = field(default_factory=list[Visit])
-    promises: list[Guard] = field(default_factory=list[Guard])
-    """What the kernel assumes, on every way through it."""
+    assumptions: list[Guard] = field(default_factory=list[Guard])
+    """What the kernel assumes, on every path through it."""
     _numbers: int = 0
     _calls: tuple[tt.CallOp, ...] = ()
     _loops: tuple[Loop, ...] = ()
@@ -89,7 +89,7 @@ class Walk:
                 self.visit_block(block)
                 continue
             self._meet(block, number, arriving.get(block, []))
-            with self._behind_condition():
+            with self._under_condition():
                 self.visit_block(block)
 
     def _meet(self, block: Block, number: int, ways: Sequence[tuple[int, Sequence[SSAValue]]]) -> None:
@@ -125,7 +125,7 @@ class Walk:
             case tt.ReduceOp() | tt.ScanOp() | tt.MapElementwiseOp():
                 self.compute(op)
             case _ if op.regions:
-                with self._behind_condition():
+                with self._under_condition():
                     for region in op.regions:
                         self.visit_region(region)
                 self._forget(op.results)
@@ -152,10 +152,10 @@ class Walk:
         return self.known.state_of_unknown(result, causes)
 
     def _assume(self, op: AssumeOp) -> None:
-        """Keep what is promised on every way through the kernel, and holds for every launch that keeps the promise."""
+        """Keep what is assumed on every path through the kernel, and holds for every launch."""
         state = self.state(op.cond)
         if isinstance(state, Integer) and not (self._conditional or self._loops or self._calls):
-            self.promises += () if state.conditions.bounds else state.guards
+            self.assumptions += () if state.conditions.bounds else state.guards
 
     def _forward(self, edge: Edge) -> None:
         for value, target in edge.pairs:
@@ -168,7 +168,7 @@ class Walk:
     # Control flow --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _behind_condition(self) -> Generator[None]:
+    def _under_condition(self) -> Generator[None]:
         before, self._conditional = self._conditional, True
         yield
         self._conditional = before
@@ -192,12 +192,12 @@ class Walk:
         with self._inside(loop):
             self.visit_block(op.before_region.block)
             self._forward(edge_to(op.before_region.block.last_op, op.after_region.block))
-            with self._behind_condition():
+            with self._under_condition():
                 self.visit_block(op.after_region.block)
         self._forget(op.results)
 
     def _if(self, op: scf.IfOp) -> None:
-        with self._behind_condition():
+        with self._under_condition():
             for region in op.regions:
                 if region.blocks:
                     self.visit_block(region.block)
@@ -266,11 +266,14 @@ def _is_function(op: Operation) -> bool:
 def outlives(state: State, scope: Operation) -> bool:
     """Whether what is known means the same outside of `scope`, of which operations run again."""
 
-    def lasts(form: Form) -> bool:
+    def lasts(form: Polynomial) -> bool:
         return not any(
-            (isinstance(atom, Unknown) and any(scope.is_ancestor(value.owner) for value in (atom.value, *atom.through)))
-            or (isinstance(atom, Counter) and scope.is_ancestor(atom.loop))
-            for atom in form.all_atoms
+            (
+                isinstance(symbol, Unknown)
+                and any(scope.is_ancestor(value.owner) for value in (symbol.value, *symbol.through))
+            )
+            or (isinstance(symbol, Counter) and scope.is_ancestor(symbol.loop))
+            for symbol in form.all_symbols
         )
 
     match state:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 
 from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
-from tlx_xdsl.addresses.forms import Counter, Form
 from tlx_xdsl.addresses.intervals import Interval
+from tlx_xdsl.addresses.polynomials import Counter, Polynomial
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Integer, State
 from tlx_xdsl.dialects.regions import edge_to
 
@@ -37,8 +37,8 @@ def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:
     steps = [carried.step(target, state) for target, state in zip(targets, nexts, strict=True)]
     causes = carried.causes(firsts, nexts)
     limits = [
-        None if by is None else _limit(walk, carried, Form.of(carried.atoms[target]), first, by, test)
-        if target in carried.atoms and isinstance(first, Integer)
+        None if by is None else _limit(walk, carried, Polynomial.of(carried.symbols[target]), first, by, test)
+        if target in carried.symbols and isinstance(first, Integer)
         else None
         for target, first, by in zip(targets, firsts, steps, strict=True)
     ]  # fmt: skip
@@ -51,7 +51,7 @@ def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:
         made = None
         if by is not None:
             rests_on = NO_CONDITIONS if limit is None else limit[1]
-            made = grown(walk, target, first, by * Form.of(counter), state, rests_on)
+            made = grown(walk, target, first, by * Polynomial.of(counter), state, rests_on)
             if limit is not None and isinstance(made, Integer):
                 made = Integer(made.form, limit[0], True, made.bits, made.conditions)
         states.append(known.state_of_unknown(target, cause) if made is None else made)
@@ -60,7 +60,7 @@ def enter_while(walk: Walk, op: scf.WhileOp) -> Loop:
 
 
 def _limit(
-    walk: Walk, carried: Carried, value: Form, first: Integer, by: Form, test: State
+    walk: Walk, carried: Carried, value: Polynomial, first: Integer, by: Polynomial, test: State
 ) -> tuple[Interval, Conditions] | None:
     """The range of a carried value that grows by `by` while `test` holds, and on what that rests.
 
@@ -75,7 +75,7 @@ def _limit(
             continue
         if (ahead := (guard.left - value).number) is None or ahead < 0:
             continue
-        # The last value in front of the bound, and one more step.
+        # The last value before the bound, and one more step.
         most = guard.right - ahead - (1 if guard.predicate == "<" else 0) + by
         whole = Interval.signed(first.bits)
         reach = Integer(most, known.bounds.of_form(most), known.bounds.of_form(most).within(whole), first.bits)

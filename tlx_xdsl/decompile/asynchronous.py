@@ -1,4 +1,4 @@
-"""What runs beside the threads: mbarriers, copies, and the tensor cores."""
+"""Asynchronous operations: mbarriers, copies, and the tensor cores."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _wgmma_wait(fn: Function, op: Any) -> Text | None:
 @handles("ttng.tc_gen5_mma")
 def _tcgen05(fn: Function, op: Any) -> Text:
     if prop(op, "multicast") is not None or any(number_of(pred) is not True for pred in op.barrier_preds):
-        raise NotExpressible("a product whose arrivals depend on a predicate")
+        raise NotExpressible("an MMA whose arrivals depend on a predicate")
     barriers = listed(fn.text(barrier) for barrier in op.barriers) if op.barriers else None
     return call(
         "tlx.async_dot",

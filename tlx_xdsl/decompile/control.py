@@ -32,7 +32,7 @@ def assign(fn: Function, names: Sequence[str], values: Sequence[SSAValue]) -> No
 
 
 def _made_in(value: SSAValue, block: Block) -> bool:
-    """Whether `value` gets a name where an operation of `block` makes it."""
+    """Say whether `value` gets a name where an operation of `block` makes it."""
     op = value.owner
     return isinstance(op, Operation) and op.parent is block and not may_inline(op) and op.name != "arith.constant"
 
@@ -165,7 +165,7 @@ def _while(fn: Function, op: Any) -> None:
     if "llvm.loop_annotation" in op.attributes:
         condition = call("tl.condition", condition, disable_licm="True")
     if not simple:
-        # The test has statements: they stand in front of the loop, and again at the end of its body.
+        # The test has statements: they come before the loop, and again at the end of its body.
         again = [line.lstrip() for line in fn.lines[lines:]]
         if any(line.endswith(":") for line in again) or list(forwarded) != list(before.args):
             raise NotExpressible("'scf.while' whose test is more than an expression")
@@ -188,7 +188,7 @@ def _while(fn: Function, op: Any) -> None:
 
 
 def blocks(fn: Function, block: Block, stop: Block | None = None, *, outermost: bool = True) -> None:
-    """Write a block of a function and what follows it, up to `stop`, where several ways meet again.
+    """Write a block of a function and what follows it, up to `stop`, where several paths meet again.
 
     Raises NotExpressible for a cycle.
     """
@@ -221,7 +221,7 @@ def _jump(fn: Function, end: Operation, stop: Block | None, *, outermost: bool) 
 def _way(
     fn: Function, target: Block, values: Sequence[SSAValue], stop: Block | None, *, outermost: bool = False
 ) -> None:
-    """Go on at `target` with these values for its arguments, unless that is where several ways meet."""
+    """Go on at `target` with these values for its arguments, unless that is where several paths meet."""
     assign(fn, _arguments(fn, target), values)
     if target is not stop:
         blocks(fn, target, stop, outermost=outermost)
@@ -256,7 +256,7 @@ def _meeting(first: Block, second: Block) -> Block | None:
 
 
 def has_cycle(region: Region) -> bool:
-    """Whether a block of a function can be reached from itself."""
+    """Say whether a block of a function can be reached from itself."""
     return any(block in _reached(after) for block in region.blocks for after in _successors(block))
 
 

@@ -47,7 +47,7 @@ _FUNCTIONS = {
 
 
 def peeled(value: SSAValue) -> SSAValue:
-    """What is repeated to make `value`; `value` itself when nothing is."""
+    """The value that is broadcast to make `value`; `value` itself when nothing is."""
     value = unwrapped(value)
     op = value.owner
     if isinstance(op, Operation) and op.name in ("tt.splat", "tt.broadcast"):
@@ -56,7 +56,7 @@ def peeled(value: SSAValue) -> SSAValue:
 
 
 def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """What blocks of these shapes broadcast to without new dimensions; None when they do not."""
+    """The shape that blocks of these shapes broadcast to without new dimensions; None when they do not."""
     ranks = {len(shape) for shape in shapes if shape}
     if len(ranks) > 1:
         return None

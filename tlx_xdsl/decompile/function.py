@@ -33,7 +33,7 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.text.diagnostics import report_warning
 
 Handler = Callable[["Function", Any], Text | None]
-"""What an operation is in the language; None when the handler has written all there is to write."""
+"""The expression of an operation in the language; None when the handler has written all there is to write."""
 
 HANDLERS: dict[str, Handler] = {}
 """By the operation's name; filled by the modules of the topics."""
@@ -87,7 +87,7 @@ class Function:
         self.wanted: dict[SSAValue, str] = {}
         """Names that values must get when they are made: those under which a branch or a loop passes them on."""
         self.inlines_effects = False
-        """Whether operations with an effect may stand in an expression, as in the test of a `while`."""
+        """True if operations with an effect may stand in an expression, as in the test of a `while`."""
 
     # --- names ---------------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Function:
         return may_inline(op) and len(str(text)) <= LONGEST and value not in self.wanted
 
     def _refuse(self, op: Operation, reason: str) -> None:
-        report_warning(op, f"tlx reverse has no word for {reason}")
+        report_warning(op, f"tlx reverse can't express {reason}")
         self.module.refused.append(op)
         self.write(f"# not expressible: {reason}")
         if op.results:
@@ -231,14 +231,14 @@ def _hinted(op: Operation, text: Text | None) -> Text | None:
 
 
 def may_inline(op: Operation) -> bool:
-    """Whether an operation's expression may stand where its value is used, instead of having a name."""
+    """Say whether an operation's expression may stand where its value is used, instead of having a name."""
     if op.name in CHEAP:
         return True
     if len(op.results) != 1 or op.regions or not is_side_effect_free(op):
         return False
     value = op.results[0]
     use = value.first_use
-    # Named values keep their name; what is used in a loop or a task is computed in front of it.
+    # Named values keep their name; what is used in a loop or a task is computed before it.
     return value.name_hint is None and use is not None and value.has_one_use() and use.operation.parent is op.parent
 
 

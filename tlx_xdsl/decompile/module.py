@@ -61,10 +61,10 @@ def _function(shared: Module, function: FuncOp) -> tuple[str, dict[str, str]]:
         try:
             types[name] = signature(entry.args[index].type, _divisibility(function, index))
         except NotExpressible as reason:
-            raise error_at(entry.args[index], f"tlx reverse has no word for {reason}") from reason
+            raise error_at(entry.args[index], f"tlx reverse can't express {reason}") from reason
     if has_cycle(function.body):
         raise error_at(
-            function, f"tlx reverse has no word for the jumps of '{function.sym_name.data}', which go in a cycle"
+            function, f"tlx reverse can't express the jumps of '{function.sym_name.data}', which go in a cycle"
         )
     blocks(fn, entry)
     noinline = function.attributes.get("noinline")

@@ -11,10 +11,10 @@ from xdsl.ir import Operation
 
 @dataclass
 class Module:
-    """What the functions of a module share."""
+    """State that the functions of a module share."""
 
     refused: list[Operation] = field(default_factory=list[Operation])
-    """Operations that the language has no word for."""
+    """Operations that the language can't express."""
     skipped: set[Operation] = field(default_factory=set[Operation])
     """Operations that are part of what another one was written as."""
     named_barriers: dict[str, int] = field(default_factory=dict[str, int])
@@ -28,7 +28,7 @@ class Module:
     """The name of each compile-time value by its text."""
 
     def constant(self, stem: str, text: str) -> str:
-        """The name of a compile-time value that stands in front of the functions."""
+        """The name of a compile-time value that is defined before the functions."""
         return self._constants.setdefault(text, f"{stem}_{len(self._constants)}")
 
     def constants(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""How element types, numbers and layouts are written in the language."""
+"""Element types, numbers and layouts as the language writes them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FLOATS: dict[type[Attribute], tuple[str, str]] = {
 
 
 class NotExpressible(Exception):
-    """The language has no word for something."""
+    """The language can't express something."""
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ def _is_unsigned(type_: Attribute) -> bool:
 
 
 def dtype(type_: Attribute, *, unsigned: bool = False) -> str:
-    """An element type in the language. The IR's integers have no sign: they are signed here unless told otherwise.
+    """An element type in the language. The IR's integers have no sign: they are signed here by default.
 
     Raises NotExpressible for a type that no value in a kernel has.
     """
@@ -112,7 +112,7 @@ TRANSPARENT = {"ttg.convert_layout", "tlx.require_layout", "tlx.release_layout"}
 
 
 def unwrapped(value: SSAValue) -> SSAValue:
-    """The value in front of all changes of its layout."""
+    """The value before all changes of its layout."""
     while isinstance(value.owner, Operation) and value.owner.name in TRANSPARENT:
         value = value.owner.operands[0]
     return value
@@ -158,7 +158,7 @@ def literal(number: int | float | bool) -> Text:
 
 
 def is_natural(number: int | float | bool, type_: Attribute) -> bool:
-    """Whether a kernel gives the number this type where nothing else decides: int32, float32, int1."""
+    """Say whether a kernel gives the number this type where nothing else decides: int32, float32, int1."""
     if isinstance(number, bool):
         return type_ == IntegerType(1)
     if isinstance(number, int):
@@ -167,7 +167,7 @@ def is_natural(number: int | float | bool, type_: Attribute) -> bool:
 
 
 def survives_float32(number: int | float) -> bool:
-    """Whether float32 holds the number exactly, and not as a denormal."""
+    """Say whether float32 holds the number exactly, and not as a denormal."""
     if isinstance(number, int) or not number or not math.isfinite(number):
         return True
     try:

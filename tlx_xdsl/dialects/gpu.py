@@ -39,8 +39,11 @@ class BarrierOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
-class _DimensionOp(IRDLOperation):
+class DimensionOp(IRDLOperation):
     """Shared parts of the indices and sizes along an axis: `%0 = gpu.thread_id x`, with an optional upper bound."""
+
+    REGISTER: ClassVar[str]
+    """The special register of PTX that has the value, without its axis (PTX ISA, "Special Registers")."""
 
     dimension = prop_def(DimensionAttr)
     upper_bound = opt_prop_def(IntegerAttr.constr(IndexType()))
@@ -77,62 +80,70 @@ class _DimensionOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ThreadIdOp(_DimensionOp):
+class ThreadIdOp(DimensionOp):
     """The index of this thread in its block."""
 
     name = "gpu.thread_id"
+    REGISTER: ClassVar = "tid"
 
 
 @irdl_op_definition
-class BlockIdOp(_DimensionOp):
+class BlockIdOp(DimensionOp):
     """The index of this block in the grid."""
 
     name = "gpu.block_id"
+    REGISTER: ClassVar = "ctaid"
 
 
 @irdl_op_definition
-class BlockDimOp(_DimensionOp):
+class BlockDimOp(DimensionOp):
     """Threads of a block."""
 
     name = "gpu.block_dim"
+    REGISTER: ClassVar = "ntid"
 
 
 @irdl_op_definition
-class GridDimOp(_DimensionOp):
+class GridDimOp(DimensionOp):
     """Blocks of the grid."""
 
     name = "gpu.grid_dim"
+    REGISTER: ClassVar = "nctaid"
 
 
 @irdl_op_definition
-class ClusterIdOp(_DimensionOp):
+class ClusterIdOp(DimensionOp):
     """The index of this cluster in the grid."""
 
     name = "gpu.cluster_id"
+    REGISTER: ClassVar = "clusterid"
     NEEDS: ClassVar = Needs("gpu.cluster_id", Feature.CLUSTER)
 
 
 @irdl_op_definition
-class ClusterDimOp(_DimensionOp):
+class ClusterDimOp(DimensionOp):
     """Clusters of the grid."""
 
     name = "gpu.cluster_dim"
+    REGISTER: ClassVar = "nclusterid"
     NEEDS: ClassVar = Needs("gpu.cluster_dim", Feature.CLUSTER)
 
 
 @irdl_op_definition
-class ClusterDimBlocksOp(_DimensionOp):
+class ClusterDimBlocksOp(DimensionOp):
     """Blocks of a cluster."""
 
     name = "gpu.cluster_dim_blocks"
+    REGISTER: ClassVar = "cluster.nctaid"
     NEEDS: ClassVar = Needs("gpu.cluster_dim_blocks", Feature.CLUSTER)
 
 
 @irdl_op_definition
-class ClusterBlockIdOp(_DimensionOp):
+class ClusterBlockIdOp(DimensionOp):
     """The index of this block in its cluster."""
 
     name = "gpu.cluster_block_id"
+    REGISTER: ClassVar = "cluster.ctaid"
     NEEDS: ClassVar = Needs("gpu.cluster_block_id", Feature.CLUSTER)
 
 

@@ -85,7 +85,7 @@ class Arguments:
         assert isinstance(element, dtype)
         handle = self._argument(descriptor_ir_type(element, type_.block_shape), name)
         rank = range(len(type_.block_shape))
-        # Triton's launchers pass shape and strides behind every descriptor.
+        # Triton's launchers pass shape and strides after every descriptor.
         shape = tuple(Tensor(self._argument(ir_type(int32), f"{name}.shape.{dim}"), int32) for dim in rank)
         strides = tuple(Tensor(self._argument(ir_type(int64), f"{name}.stride.{dim}"), int64) for dim in rank)
         return TensorDescriptor(handle, element, type_.block_shape, shape, strides)

@@ -1,4 +1,4 @@
-"""What `value.name`, `value[index]` and `value.method(...)` mean."""
+"""Attributes, subscripts and methods: `value.name`, `value[index]` and `value.method(...)`."""
 
 from __future__ import annotations
 
@@ -201,11 +201,11 @@ def _index(visitor: Visitor, node: ast.expr) -> Any:
 
 
 Array: TypeAlias = BufferedTensor | MBarriers | ClcResponses | DescriptorRoom
-"""What `array[i]` picks one of."""
+"""Values that `array[i]` picks one element of."""
 
 
 def _is_row(buffer: BufferedTensor) -> bool:
-    """Whether this is one buffer of one dimension, whose elements are buffers of one element."""
+    """Say whether this is one buffer of one dimension, whose elements are buffers of one element."""
     return not buffer.num and len(buffer.shape) == 1
 
 

@@ -10,23 +10,32 @@ from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.carry import Misfit, all_parts, assigned_names, bind_names, carried, forget, merged, runtime
+from tlx_xdsl.frontend.carry import (
+    TypeMismatch,
+    all_parts,
+    assigned_names,
+    bind_names,
+    carried,
+    forget,
+    merged,
+    runtime,
+)
 from tlx_xdsl.frontend.functions import refuse_early_return
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, parts, rebuild
 from tlx_xdsl.frontend.visitor import Visitor
 
 
 def contains_return(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a `return` stands somewhere in the statements."""
+    """Say whether there is a `return` in the statements."""
     return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
 
 
 @dataclass
 class _Side:
-    """A branch of an `if` behind the walk through it."""
+    """A branch of an `if` after the walk through it."""
 
     block: Block
-    """Where the branch ends."""
+    """The block in which the branch ends."""
     names: dict[str, Value]
     returned: bool = False
 
@@ -34,7 +43,7 @@ class _Side:
 def visit_if(visitor: Visitor, node: ast.If) -> bool:
     """A compile-time condition picks a branch, a runtime one becomes a branch of the IR.
 
-    Returns whether control never gets behind the `if` because all ways return.
+    Returns whether control never reaches the code after the `if` because all paths return.
     """
     test = visitor.expression(node.test)
     if isinstance(test, Constexpr):
@@ -71,11 +80,11 @@ def _branch(visitor: Visitor, node: ast.If, condition: Tensor) -> bool:
             visitor.names = going_on[0].names
         return not going_on
     names, like = _merge(visitor, node, going_on)
-    misfit = _misfit(visitor, node)
+    mismatch = _mismatch(visitor, node)
     join: Block | None = None
     for side in going_on:
         builder.move_to(side.block)
-        values = all_parts([carried(visitor, side.names[n], v, misfit(n)) for n, v in zip(names, like, strict=True)])
+        values = all_parts([carried(visitor, side.names[n], v, mismatch(n)) for n, v in zip(names, like, strict=True)])
         builder.location = location
         if join is None:
             join = builder.new_block([value.type for value in values])
@@ -99,11 +108,11 @@ def _emit_if(visitor: Visitor, node: ast.If, condition: Tensor) -> None:
         sides.append(_Side(block, visitor.names))
     builder.location = location
     names, like = _merge(visitor, node, sides)
-    misfit = _misfit(visitor, node)
+    mismatch = _mismatch(visitor, node)
     types = [value.type for value in all_parts(like)]
     for side in sides:
         with builder.at_end_of(side.block):
-            values = [carried(visitor, side.names[n], v, misfit(n)) for n, v in zip(names, like, strict=True)]
+            values = [carried(visitor, side.names[n], v, mismatch(n)) for n, v in zip(names, like, strict=True)]
             builder.location = location
             builder.insert(scf.YieldOp(*all_parts(values)))
     op = scf.IfOp(condition.ssa, types, Region(sides[0].block), Region(sides[1].block))
@@ -124,14 +133,14 @@ def _merge(visitor: Visitor, node: ast.If, sides: Sequence[_Side]) -> tuple[list
         if all(value is values[0] for value in values):
             continue
         names.append(name)
-        like.append(merged(visitor, node, values, _misfit(visitor, node)(name)))
+        like.append(merged(visitor, node, values, _mismatch(visitor, node)(name)))
     return names, like
 
 
-def _misfit(visitor: Visitor, node: ast.If) -> Callable[[str], Misfit]:
-    """The error that a name is of different types behind the sides of the `if`."""
+def _mismatch(visitor: Visitor, node: ast.If) -> Callable[[str], TypeMismatch]:
+    """The error that a name is of different types after the sides of the `if`."""
 
-    def of_name(name: str) -> Misfit:
+    def of_name(name: str) -> TypeMismatch:
         return lambda one, other: visitor.error(
             node,
             f"'{name}' is {one.describe()} on one side of this 'if' and {other.describe()} on the other: "
@@ -142,7 +151,7 @@ def _misfit(visitor: Visitor, node: ast.If) -> Callable[[str], Misfit]:
 
 
 def _leave(visitor: Visitor, node: ast.If, outer: dict[str, Value], sides: Sequence[_Side]) -> None:
-    """Behind the branches: what was there before, and what all sides agree on without a merge."""
+    """Restore the names after the branches: what was there before, and what all sides agree on without a merge."""
     new: dict[str, Value] = {}
     for name, value in sides[0].names.items():
         if all(side.names.get(name) is value for side in sides):
@@ -170,17 +179,17 @@ def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:
         with builder.at_end_of(block):
             values.append(runtime(visitor, expression, visitor.expression(expression)))
 
-    def misfit(one: Value, other: Value) -> CompilationError:
+    def mismatch(one: Value, other: Value) -> CompilationError:
         return visitor.error(
             node,
             f"a conditional expression needs one type, found {one.describe()} and {other.describe()}",
         )
 
-    like = merged(visitor, node, values, misfit)
+    like = merged(visitor, node, values, mismatch)
     for block, value in zip(blocks, values, strict=True):
         with builder.at_end_of(block):
             builder.location = location
-            builder.insert(scf.YieldOp(*parts(carried(visitor, value, like, misfit))))
+            builder.insert(scf.YieldOp(*parts(carried(visitor, value, like, mismatch))))
     types = [value.type for value in parts(like)]
     op = scf.IfOp(condition.ssa, types, Region(blocks[0]), Region(blocks[1]))
     builder.insert(op)

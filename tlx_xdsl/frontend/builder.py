@@ -107,7 +107,7 @@ class Builder:
         self._blocks: list[Block] | None = None
         self._entry: Block | None = None
         self.depth = 0
-        """How many regions of operations are open around the insertion point."""
+        """Number of regions of operations that are open around the insertion point."""
 
     @property
     def block(self) -> Block:
@@ -144,7 +144,7 @@ class Builder:
 
     @property
     def can_branch(self) -> bool:
-        """Whether the insertion point is directly in a function's body, where `cf` branches may stand."""
+        """Say whether the insertion point is directly in a function's body, where `cf` branches may stand."""
         return self._blocks is not None
 
     def new_block(self, arg_types: Sequence[Attribute] = ()) -> Block:
@@ -161,10 +161,10 @@ class Builder:
         self._block = block
 
     def mark(self) -> Operation | None:
-        """The last operation before the insertion point, for `erase_behind`."""
+        """The last operation before the insertion point, for `erase_after`."""
         return self.block.last_op
 
-    def erase_behind(self, mark: Operation | None) -> None:
+    def erase_after(self, mark: Operation | None) -> None:
         """Erase the operations that were appended to this block since `mark`."""
         while (last := self.block.last_op) is not mark and last is not None:
             last.detach()

@@ -43,7 +43,7 @@ class Call:
     """Qualified name, such as `tlx.local_alloc`."""
     args: dict[str, Value]
     nodes: dict[str, ast.AST]
-    """Where each argument stands; absent for defaults."""
+    """The node of each argument; absent for defaults."""
 
     @property
     def builder(self) -> Builder:
@@ -105,7 +105,7 @@ class Call:
         self.fail(parameter, f"'{parameter}' must be {what}, found {value.describe()}{where}{hint}")
 
     def given(self, parameter: str) -> bool:
-        """Whether the argument is something else than None."""
+        """Say whether the argument is something else than None."""
         value = self.args[parameter]
         return not (isinstance(value, Constexpr) and value.value is None)
 
@@ -163,7 +163,7 @@ class Call:
         return value
 
     def choice(self, parameter: str, choices: Mapping[str, V]) -> V:
-        """What `choices` has for the argument, which must be one of its strings."""
+        """The entry of `choices` for the argument, which must be one of its strings."""
         word = self.text(parameter)
         if word not in choices:
             expected = ", ".join(f"'{choice}'" for choice in choices)
@@ -255,7 +255,7 @@ class Call:
 
 
 def _hint(value: Value, wanted: type[Any] | None) -> str:
-    """How to make a value of the class `wanted` of `value`, where that is known."""
+    """A hint how to make a value of the class `wanted` of `value`, where that is known."""
     if wanted is Constexpr and any(isinstance(part.owner, ConstantOp) for part in parts(value)):
         return " (a plain assignment makes a number a runtime value: write `name: tl.constexpr = ...`)"
     if wanted is Tensor and isinstance(value, BufferedTensor):
@@ -271,7 +271,7 @@ def _hint(value: Value, wanted: type[Any] | None) -> str:
 Handler: TypeAlias = Callable[[Call], Value | None]
 
 HANDLERS: dict[str, Handler] = {}
-"""What each function of the language becomes, by qualified name."""
+"""Lowering of each function of the language, by qualified name."""
 
 
 def lowers(name: str) -> Callable[[Handler], Handler]:
@@ -334,14 +334,14 @@ def bound_arguments(
 
 
 def _surplus(signature: inspect.Signature, positional: Sequence[tuple[ast.AST, Value]]) -> ast.AST | None:
-    """Where the first positional argument stands that has no parameter."""
+    """The node of the first positional argument without a parameter."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     room = sum(parameter.kind in kinds for parameter in signature.parameters.values())
     return positional[room][0] if room < len(positional) else None
 
 
 _SIMILAR = 0.65
-"""How similar names must be, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
+"""Least similarity of names, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:

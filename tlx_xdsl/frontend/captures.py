@@ -1,4 +1,4 @@
-"""What a warp-specialised task takes from the code around it.
+"""Captures: values that a warp-specialized task takes from the code around it.
 
 A partition of `ttg.warp_specialize` sees nothing but its arguments, and each argument travels through shared memory.
 So pure scalars and views are computed again inside, and what is left is passed: the smallest set of values from which
@@ -66,7 +66,7 @@ def _outer_uses(region: Region) -> list[tuple[SSAValue, Operation]]:
 
 
 def _is_recomputable(value: SSAValue) -> bool:
-    """Whether `value` may be computed again elsewhere: a pure operation on scalars and buffers, or a constant."""
+    """Say whether `value` may be computed again elsewhere: a pure operation on scalars and buffers, or a constant."""
     op = value.owner
     # An alias is an array of buffers like an allocation: made again, it would be another one.
     if isinstance(op, Block | LocalAliasOp) or op.regions or not is_side_effect_free(op):
@@ -75,7 +75,7 @@ def _is_recomputable(value: SSAValue) -> bool:
 
 
 def _inputs(value: SSAValue) -> Sequence[SSAValue]:
-    """What `value` is computed from, when it may be computed again."""
+    """Operations that `value` is computed from, when it may be computed again."""
     op = value.owner
     return op.operands if isinstance(op, Operation) and _is_recomputable(value) else ()
 
@@ -121,7 +121,7 @@ class _Flow:
         self.left.setdefault(end, {}).setdefault(start, 0)
 
     def maximise(self) -> set[_Node]:
-        """Send units from the source to the sink while there is a way; return the nodes that still reach the sink."""
+        """Send units from the source to the sink while there is a path; return the nodes that still reach the sink."""
         while True:
             # From the sink backwards: where a search fails, it has found the nodes that still reach the sink.
             towards: dict[_Node, _Node | None] = {_SINK: None}

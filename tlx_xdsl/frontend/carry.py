@@ -1,4 +1,4 @@
-"""What happens to names where control flow meets: loops carry values, branches merge them."""
+"""Names at control-flow joins: loops carry values, branches merge them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def assigned_names(statements: Sequence[ast.stmt]) -> list[str]:
 
 
 def assignments(statements: Sequence[ast.stmt]) -> list[ast.Name]:
-    """The places at which the statements assign names."""
+    """The nodes at which the statements assign names."""
     nodes = (node for statement in statements for node in ast.walk(statement))
     return [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
 
@@ -49,14 +49,14 @@ def _class_of(value: Value) -> Any:
     return cast(Any, type(python)) if hasattr(python, "_fields") else None
 
 
-Misfit: TypeAlias = Callable[[Value, Value], CompilationError]
+TypeMismatch: TypeAlias = Callable[[Value, Value], CompilationError]
 """The error that the second value does not have the type of the first."""
 
 
-def carried(visitor: Visitor, value: Value, like: Value, misfit: Misfit) -> Value:
-    """What the next iteration, or the code behind a branch, finds under a name: `value`, in the type of `like`.
+def carried(visitor: Visitor, value: Value, like: Value, mismatch: TypeMismatch) -> Value:
+    """The value of a name in the next iteration, or after a branch: `value`, in the type of `like`.
 
-    Raises `misfit` of what does not fit, which may be an item of a tuple.
+    Raises `mismatch` of what does not fit, which may be an item of a tuple.
     """
     if isinstance(like, Tensor) and isinstance(value, Constexpr) and semantic.is_number(value):
         if not like.shape and not isinstance(like.dtype, pointer_type):
@@ -65,16 +65,16 @@ def carried(visitor: Visitor, value: Value, like: Value, misfit: Misfit) -> Valu
         items = visitor.items_of(value)
         if items is not None and len(items) == len(like.items):
             pairs = zip(items, like.items, strict=True)
-            return TupleValue(tuple(carried(visitor, item, other, misfit) for item, other in pairs), like.cls)
+            return TupleValue(tuple(carried(visitor, item, other, mismatch) for item, other in pairs), like.cls)
     elif isinstance(like, Constexpr) and kind(like) == kind(value):
         return like
     if kind(value) != kind(like):
-        raise misfit(like, value)
+        raise mismatch(like, value)
     return value
 
 
 def advice(like: Value, value: Value) -> str:
-    """What to do about two values under one name, when it is obvious."""
+    """A remedy for two values under one name, when it is obvious."""
     if not isinstance(like, Tensor) or not isinstance(value, Tensor):
         return ""
     if isinstance(like.dtype, pointer_type) or isinstance(value.dtype, pointer_type):
@@ -86,10 +86,10 @@ def advice(like: Value, value: Value) -> str:
     return ""
 
 
-def merged(visitor: Visitor, node: ast.AST, sides: Sequence[Value], misfit: Misfit) -> Value:
-    """What a name is behind branches that leave `sides` under it: a value that each of them can be carried as.
+def merged(visitor: Visitor, node: ast.AST, sides: Sequence[Value], mismatch: TypeMismatch) -> Value:
+    """The value of a name after branches that leave `sides` under it: one that each of them can be carried as.
 
-    Raises `misfit` of what differs in type.
+    Raises `mismatch` of what differs in type.
     """
     if all(side is sides[0] for side in sides):
         return sides[0]
@@ -104,9 +104,9 @@ def merged(visitor: Visitor, node: ast.AST, sides: Sequence[Value], misfit: Misf
     if all(items is not None and len(items) == len(tuples[0] or ()) for items in tuples):
         cls = next((side.cls for side in sides if isinstance(side, TupleValue)), None)
         columns = zip(*(items or () for items in tuples), strict=True)
-        return TupleValue(tuple(merged(visitor, node, column, misfit) for column in columns), cls)
+        return TupleValue(tuple(merged(visitor, node, column, mismatch) for column in columns), cls)
     if kind(sides[0]) != kind(sides[1]):
-        raise misfit(sides[0], sides[1])
+        raise mismatch(sides[0], sides[1])
     return sides[0]
 
 

@@ -1,4 +1,4 @@
-"""What messages call the constructs of Python that kernels do not have."""
+"""Names, for messages, of the constructs of Python that kernels do not have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 
 def construct(node: ast.AST) -> str:
-    """A construct of Python in words."""
+    """The display name of a construct of Python."""
     words = {
         "FunctionDef": "a nested function",
         "AsyncFunctionDef": "an async function",

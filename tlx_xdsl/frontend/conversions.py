@@ -20,7 +20,7 @@ from tlx_xdsl.frontend.values import Tensor
 from tlx_xdsl.language.core import dtype, float32, float64, int1, int64, pointer_type
 
 ROUNDINGS = {"rtne": RoundingMode.RTNE, "rtz": RoundingMode.RTZ}
-"""How narrowing floats may round: to nearest even, towards zero."""
+"""Rounding modes of narrowing floats: to nearest even, towards zero."""
 
 
 def cast(builder: Builder, value: Tensor, target: dtype | pointer_type, rounding: RoundingMode | None = None) -> Tensor:
@@ -71,7 +71,7 @@ def bitcast(builder: Builder, value: Tensor, target: dtype | pointer_type) -> Te
 
 
 def not_zero(builder: Builder, value: Tensor) -> Tensor:
-    """Whether each element of `value`, integers or floats of at least 32 bits, is not zero; NaN is not."""
+    """Say whether each element of `value`, integers or floats of at least 32 bits, is not zero; NaN is not."""
     assert isinstance(value.dtype, dtype)
     zero = constant(builder, 0, value.dtype, value.shape)
     if value.dtype.is_floating():

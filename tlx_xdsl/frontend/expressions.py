@@ -47,7 +47,7 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 
 
 def visit_name(visitor: Visitor, node: ast.Name) -> Value:
-    """What a name stands for: a local value, a global, or a function of Python."""
+    """The value of a name: a local value, a global, or a function of Python."""
     name = node.id
     if name in visitor.names:
         return visitor.names[name]

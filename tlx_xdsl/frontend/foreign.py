@@ -142,7 +142,7 @@ def _library_source(function: Any) -> KernelSource:
 
 
 def constexpr_function_of(value: Any) -> Any:
-    """The Python function behind a `constexpr_function`, ours or Triton's; else None."""
+    """The Python function that a `constexpr_function` wraps, ours or Triton's; else None."""
     if type(value).__name__ == "ConstexprFunction" and type(value).__module__.startswith("triton"):
         return value.fn
     return value if getattr(value, CONSTEXPR_FUNCTION_MARK, False) is True else None

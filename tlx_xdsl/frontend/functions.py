@@ -1,7 +1,7 @@
 """Functions that kernels call: the user's, and those of the language that are written in it.
 
-A call compiles the callee's body where it stands. It stays a `tt.call` of a function of its own when the callee is
-`noinline`, or when it returns from inside a branch and the call stands where the IR can't branch (in a loop, say).
+A call compiles the callee's body inline. It stays a `tt.call` of a function of its own when the callee is
+`noinline`, or when it returns from inside a branch and the call is where the IR can't branch (in a loop, say).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def call_jitted(
     try:
         return _inline(visitor, node, source, bound)
     except EarlyReturn:
-        builder.erase_behind(mark)
+        builder.erase_after(mark)
         return _call(visitor, node, source, bound)
     finally:
         visitor.locate(node)
@@ -92,7 +92,7 @@ def _bind(
 
 
 def is_compile_time(value: Value) -> bool:
-    """Whether nothing of `value` is known at run time only."""
+    """Say whether nothing of `value` is known at run time only."""
     if isinstance(value, TupleValue):
         return all(is_compile_time(item) for item in value.items)
     return isinstance(value, Constexpr)
@@ -156,14 +156,14 @@ def _compile(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[
 
 
 def _misplaced_return(visitor: Visitor, node: ast.AST) -> CompilationError:
-    """The error that a `return` stands where control can't leave."""
+    """The error that a `return` is where control can't leave."""
     return visitor.error(
-        node, "a kernel can't return from inside a loop or a task: compute the result, and return behind it"
+        node, "a kernel can't return from inside a loop or a task: compute the result, and return after it"
     )
 
 
 def refuse_early_return(visitor: Visitor, node: ast.AST) -> None:
-    """A branch that returns stands in a region of an operation: an inlined function becomes a call instead."""
+    """Refuse a branch that returns inside a region of an operation: an inlined function becomes a call instead."""
     if visitor.returns.style == "inline" and visitor.returns.depth == visitor.builder.depth:
         raise EarlyReturn
     raise _misplaced_return(visitor, next(inner for inner in ast.walk(node) if isinstance(inner, ast.Return)))
@@ -231,7 +231,7 @@ _AT_RUN_TIME = {
     "round": "; use libdevice.rint",
     "pow": "; use libdevice.pow",
 }
-"""What to write instead of a function of Python's for a runtime value."""
+"""Replacements, for runtime values, of functions of Python."""
 
 
 def bind_python(

@@ -19,7 +19,7 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.carry import (
-    Misfit,
+    TypeMismatch,
     advice,
     all_parts,
     assigned_names,
@@ -55,12 +55,12 @@ def _carried_names(visitor: Visitor, node: ast.For | ast.While, counter: str | N
 
 
 def _next(visitor: Visitor, node: ast.For | ast.While, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
-    """What a loop's body leaves under the carried names, in the types that they came with."""
+    """Values of the loop-carried names after the body, in the types that they came with."""
     pairs = zip(names, initial, strict=True)
-    return [carried(visitor, visitor.names[name], value, _misfit(visitor, node, name)) for name, value in pairs]
+    return [carried(visitor, visitor.names[name], value, _mismatch(visitor, node, name)) for name, value in pairs]
 
 
-def _misfit(visitor: Visitor, node: ast.For | ast.While, name: str) -> Misfit:
+def _mismatch(visitor: Visitor, node: ast.For | ast.While, name: str) -> TypeMismatch:
     """The error that the loop's body changes the type of `name`, at the last assignment there."""
 
     def error(before: Value, after: Value) -> CompilationError:
@@ -69,14 +69,14 @@ def _misfit(visitor: Visitor, node: ast.For | ast.While, name: str) -> Misfit:
         return visitor.error(
             last,
             f"'{name}' is {before.describe()} before the loop in line {visitor.source.location(node).line} and "
-            f"{after.describe()} behind its body: it must keep its type{advice(before, after)}",
+            f"{after.describe()} after its body: it must keep its type{advice(before, after)}",
         )
 
     return error
 
 
 def _leave(visitor: Visitor, node: ast.For | ast.While, outer: dict[str, Value]) -> None:
-    """Behind a loop that may not have run, what its body introduced does not exist."""
+    """Forget names after a loop: it may not have run, so what its body introduced does not exist."""
     new = [name for name in visitor.names if name not in outer]
     visitor.names = outer
     forget(visitor, new, f"it is assigned inside the loop in line {node.lineno} only")
@@ -166,7 +166,7 @@ def _licm_option(call: Call) -> dict[str, Attribute]:
 
 
 _MOST_TURNS = 2**14
-"""How often a body may be repeated: more of them is a mistake, and would take minutes to compile."""
+"""Most repetitions of a body: more of them is a mistake, and would take minutes to compile."""
 
 
 def _unroll(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None:

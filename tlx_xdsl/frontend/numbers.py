@@ -34,7 +34,7 @@ def natural_dtype(number: bool | int | float) -> dtype:
 
 
 def is_number(value: Value) -> bool:
-    """Whether `value` is a compile-time number."""
+    """Say whether `value` is a compile-time number."""
     return isinstance(value, Constexpr) and isinstance(value.value, bool | int | float)
 
 

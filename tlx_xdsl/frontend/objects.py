@@ -1,4 +1,4 @@
-"""What it means to call an object in a kernel."""
+"""Calls of objects in a kernel."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _hashable(value: Any) -> bool:
 
 
 def _is_helper(function: Any) -> bool:
-    """Whether `function` may run at compile time: a function of the user's, or one of Python's."""
+    """Say whether `function` may run at compile time: a function of the user's, or one of Python's."""
     if inspect.isfunction(function) or inspect.ismethod(function):
         return True
     return inspect.isbuiltin(function) and (
@@ -221,7 +221,7 @@ def _print(
 def _isinstance(
     visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
 ) -> Value | None:
-    """Which kind of thing a value is, as Triton's classes name it."""
+    """`isinstance` by the names of Triton's classes."""
     if len(positional) != 2 or keywords or not is_compile_time(positional[1][1]):
         raise visitor.error(node, "isinstance takes a value and a class")
     value = positional[0][1]

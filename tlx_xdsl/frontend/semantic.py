@@ -60,7 +60,7 @@ _OPERATORS = {
 PYTHON_OPS: dict[str, Callable[[Any, Any], Any]] = {"min": min, "max": max} | {
     symbol: getattr(operator, name) for symbol, name in _OPERATORS.items()
 }
-"""What the operators mean between compile-time values: what they mean in Python."""
+"""Operators between compile-time values: those of Python."""
 
 
 # --- promotion ------------------------------------------------------------------------------------------------------

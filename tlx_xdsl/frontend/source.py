@@ -25,7 +25,7 @@ class Parameter:
     """`inspect.Parameter.empty` when there is none."""
     node: ast.arg
     is_variadic: bool = False
-    """Whether this is the `*args` of the function."""
+    """True if this is the `*args` of the function."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class KernelSource:
 
     fn: Callable[..., Any]
     noinline: bool = False
-    """Whether calls stay calls."""
+    """True if calls stay calls."""
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class KernelSource:
 
     @property
     def is_library(self) -> bool:
-        """Whether the function is a part of the language: users are not shown its insides."""
+        """Say whether the function is a part of the language: users are not shown its insides."""
         return hasattr(self.fn, LIBRARY_MARK)
 
     @cached_property
@@ -148,12 +148,12 @@ class KernelSource:
         return set(self.fn.__globals__) | set(self.fn.__code__.co_freevars)
 
     def is_constexpr_global(self, name: str) -> bool:
-        """Whether the module declares `name: tl.constexpr = ...`."""
+        """Say whether the module declares `name: tl.constexpr = ...`."""
         annotations = self.fn.__globals__.get("__annotations__", {})
         return says_constexpr(annotations.get(name))
 
     def location(self, node: ast.AST) -> SourceLocation:
-        """Where `node` stands; columns count characters from 1."""
+        """The location of `node`; columns count characters from 1."""
         line = getattr(node, "lineno", self.fn.__code__.co_firstlineno)
         column = getattr(node, "col_offset", 0)
         text = self._line(line)
@@ -179,11 +179,11 @@ def _is_lambda(fn: Callable[..., Any]) -> bool:
 
 
 _EMPTY_CELL = CellType()
-"""What the cell of a name that has no value yet compares equal to."""
+"""Equal to the cell of a name that has no value yet."""
 
 
 def says_constexpr(annotation: Any) -> bool:
-    """Whether an annotation says `constexpr`, as an object or (postponed) as text."""
+    """Say whether an annotation says `constexpr`, as an object or (postponed) as text."""
     if isinstance(annotation, str):
         return annotation.split(".")[-1] == "constexpr"
     return annotation is constexpr or getattr(annotation, "__qualname__", None) == "constexpr"

@@ -60,7 +60,7 @@ def visit_with(visitor: Visitor, node: ast.With) -> None:
 
 
 def _options(call: Call) -> dict[str, Attribute]:
-    """What the `with tlx.async_tasks(...)` says about all tasks, as attributes of the operation."""
+    """Options of `with tlx.async_tasks(...)`, as attributes of the operation."""
     attributes: dict[str, Attribute] = {}
     for option in ("exclusive", "no_ending_cluster_sync"):
         if call.flag(option):
@@ -131,7 +131,7 @@ def _task(node: ast.With, call: Call) -> Task:
 
 
 def _is_default(call: Call) -> bool:
-    """Whether this is the task "default"."""
+    """Say whether this is the task "default"."""
     if not call.given("task"):
         return False
     task = call.args["task"]
@@ -233,7 +233,7 @@ def _placement(
     """The registers and the first warp of each partition, where the tasks state them."""
     attributes: dict[str, Attribute] = {}
     if default.registers is not None:
-        # Stock Triton has no word for it: the default region gets what the partitions leave.
+        # Upstream Triton has no attribute for it: the default region gets what the partitions leave.
         attributes["tlx.default_registers"] = IntegerAttr(default.registers, i32)
     if any(task.registers is not None for task in others):
         if default.replicate > 1 and default.registers is None:

@@ -25,7 +25,7 @@ from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
 
 class SemanticError(Exception):
-    """Values do not fit; whoever knows the place in the kernel adds it."""
+    """Values do not fit; the caller adds the location in the kernel."""
 
 
 _FLOATS: dict[str, Attribute] = {
@@ -79,11 +79,11 @@ class ArgumentType:
     block_shape: tuple[int, ...] = ()
     """Block of a tensor descriptor, in elements; empty for pointers and scalars."""
     divisibility: int = 1
-    """What the address (in bytes) or the integer is known to be a multiple of."""
+    """Divisor of the address (in bytes) or of the integer."""
 
     @property
     def is_descriptor(self) -> bool:
-        """Whether this is a tensor descriptor."""
+        """Say whether this is a tensor descriptor."""
         return bool(self.block_shape)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What an expression of a kernel can be while it is compiled."""
+"""Values that an expression of a kernel can have while it is compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tlx_xdsl.language.core import builtin_name, dtype, pointer_type
 
 
 def describe_object(value: Any) -> str:
-    """A compile-time object in words, on one short line: a function by its name, a number by its digits."""
+    """The display name of a compile-time object, on one short line: a function by its name, a number by its digits."""
     if isinstance(value, ModuleType):
         return f"the module '{value.__name__}'"
     if isinstance(value, dtype | pointer_type):
@@ -55,7 +55,7 @@ class Constexpr(_Base):
     value: Any
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return describe_object(self.value)
 
 
@@ -69,7 +69,7 @@ class Tensor(_Base):
     shape: tuple[int, ...] = ()
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         if not self.shape:
             return f"a runtime value of type {self.dtype}"
         return f"a block of type {self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -87,7 +87,7 @@ class BufferedTensor(_Base):
     num: int
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         what = f"{self.num} buffers" if self.num else "a buffer"
         return f"{what} of type {self.dtype}[{', '.join(map(str, self.shape))}]"
 
@@ -100,10 +100,10 @@ class MBarriers(_Base):
     ssa: SSAValue
     num: int
     per_thread: bool = False
-    """Whether each thread that arrives counts for itself (`tlx.alloc_warp_barrier`)."""
+    """True if each thread that arrives counts for itself (`tlx.alloc_warp_barrier`)."""
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"an array of {self.num} mbarriers" if self.num else "an mbarrier"
 
 
@@ -116,13 +116,13 @@ class ClcResponses(_Base):
     num: int
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"an array of {self.num} CLC responses" if self.num else "a CLC response"
 
 
 @dataclass(frozen=True, eq=False)
 class ClcContext(_Base):
-    """What the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
+    """State that the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
 
     CLASS_NAME: ClassVar = "CLCPipelineContext"
     empty: MBarriers
@@ -130,7 +130,7 @@ class ClcContext(_Base):
     responses: ClcResponses
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "a CLC context"
 
 
@@ -143,7 +143,7 @@ class DescriptorRoom(_Base):
     num: int
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"room for {self.num} tensor descriptors" if self.num else "room for a tensor descriptor"
 
 
@@ -155,7 +155,7 @@ class AsyncToken(_Base):
     ssa: SSAValue
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "an async_token"
 
 
@@ -171,13 +171,13 @@ class TensorDescriptor(_Base):
     strides: tuple[Tensor, ...]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a tensor descriptor with blocks of type {self.dtype}[{', '.join(map(str, self.block_shape))}]"
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPointer(_Base):
-    """A block of a tensor in global memory at a place that moves (`tl.make_block_ptr`)."""
+    """A block of a tensor in global memory at an offset that moves (`tl.make_block_ptr`)."""
 
     base: Tensor
     """The tensor's first element, a scalar pointer."""
@@ -186,11 +186,11 @@ class BlockPointer(_Base):
     strides: tuple[Tensor, ...]
     """int64, in elements."""
     offsets: tuple[Tensor, ...]
-    """Where the block begins, int32, in elements."""
+    """Coordinates at which the block begins, int32, in elements."""
     block_shape: tuple[int, ...]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a block pointer of type {self.base.dtype}[{', '.join(map(str, self.block_shape))}]"
 
 
@@ -202,7 +202,7 @@ class StorageAliasSpec(_Base):
     ssa: SSAValue
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "a storage_alias_spec"
 
 
@@ -214,7 +214,7 @@ class ReuseGroup(_Base):
     ssa: SSAValue
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return "a reuse_group"
 
 
@@ -233,7 +233,7 @@ class TupleValue(_Base):
         return () if self.cls is None else self.cls._fields
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         if self.cls is not None:
             return f"a {self.cls.__name__}"
         return f"a tuple of {len(self.items)} value{'s' if len(self.items) != 1 else ''}"
@@ -248,7 +248,7 @@ class Aggregate(_Base):
     items: tuple[Value, ...]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a {self.cls.__name__}"
 
 
@@ -261,7 +261,7 @@ class NewAggregate(_Base):
     items: dict[str, Value]
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"a {self.cls.__name__} that is being made"
 
 
@@ -275,7 +275,7 @@ class Method(_Base):
     """For a method that the user wrote: the jitted function."""
 
     def describe(self) -> str:
-        """The value in words, for error messages."""
+        """The display name of the value, for error messages."""
         return f"the method '{self.name}'"
 
 
@@ -300,7 +300,7 @@ Value: TypeAlias = (
 """Any of the above."""
 
 NONE = Constexpr(None)
-"""What a function without a result returns."""
+"""Result of a function that returns nothing."""
 
 
 V = TypeVar("V")
@@ -323,7 +323,7 @@ def _parts(value: object) -> Iterator[SSAValue]:
 
 
 def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
-    """`value` with other IR values in the place of its own, in the order of `parts`."""
+    """`value` with other IR values instead of its own, in the order of `parts`."""
     if isinstance(value, SSAValue):
         return cast(V, next(ssa))
     if isinstance(value, tuple):
@@ -335,7 +335,7 @@ def rebuild(value: V, ssa: Iterator[SSAValue]) -> V:
 
 
 def kind(value: object) -> Hashable:
-    """What two values must have in common to be carried under one name: all but their IR values."""
+    """Properties that values must share to be carried under one name: all but their IR values."""
     if isinstance(value, SSAValue):
         return cast(SSAValue, value).type
     if isinstance(value, tuple):

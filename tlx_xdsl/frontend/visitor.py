@@ -25,7 +25,7 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
 
 Argument: TypeAlias = tuple[ast.AST, Value]
-"""An argument of a call, and where it stands."""
+"""An argument of a call, and its node."""
 
 
 class EarlyReturn(Exception):
@@ -38,23 +38,23 @@ class Compiled:
 
     symbol: str
     result: Value
-    """What it returns; its IR values are those of the function's `tt.return`."""
+    """The value that it returns; its IR values are those of the function's `tt.return`."""
 
 
 @dataclass
 class Unit:
-    """What the functions of one module share while it is compiled."""
+    """State that the functions of one module share while it is compiled."""
 
     capability: int = 90
     """Compute capability of the target, such as 90 for sm_90a."""
     debug: bool = False
-    """Whether `tl.device_assert` has an effect."""
+    """True if `tl.device_assert` has an effect."""
     num_warps: int = 4
     """Warps that run what is compiled now: those of the program, or of the task that we are in."""
     num_ctas: int = 1
     """CTAs of a cluster that work on one tensor."""
     clustered: bool = False
-    """Whether a cluster has several CTAs."""
+    """True if a cluster has several CTAs."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])
@@ -63,7 +63,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Caller:
-    """Where a function is called from."""
+    """A call site, and the function that it is in."""
 
     visitor: Visitor
     node: ast.AST
@@ -71,25 +71,25 @@ class Caller:
 
 @dataclass
 class Returns:
-    """How the body that is being compiled returns."""
+    """The returns of the body that is being compiled."""
 
     style: str
     """`kernel`: nothing, by `tt.return`. `function`: values, by `tt.return`. `inline`: into the caller's code."""
     depth: int
-    """The builder's depth where the body starts: a return deeper than that stands in a region."""
+    """The builder's depth where the body starts: a return deeper than that is in a region."""
     value: Value | None = None
-    """What the first `return` returns: the others must be of its kind."""
+    """The value of the first `return`: the others must be of its kind."""
     exit: Block | None = None
-    """Where the returns of an inlined function meet when there are several."""
+    """The block in which the returns of an inlined function meet when there are several."""
 
 
 _FUNCTION_NAME = re.compile(r"\Atl\.\w+: ")
-"""What the message about a function of the language begins with."""
+"""Beginning of a message about a function of the language."""
 
 
 @lru_cache(maxsize=8192)
 def _located(file: str, line: int, column: int, call_site: LocationAttr | None) -> LocationAttr:
-    """The location of a place. Kept, since unrolled loops and copies of tasks visit the same places again."""
+    """The location attribute of a source location. Kept, since unrolled loops and copies of tasks come again."""
     location = FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(column))
     return location if call_site is None else CallSiteLoc(location, call_site)
 
@@ -102,16 +102,16 @@ class Visitor:
         self.builder = builder
         self.unit = unit
         self.caller = caller
-        """Who calls this function; None for the kernel."""
+        """The call of this function; None for the kernel."""
         self.names: dict[str, Value] = {}
         """Local names and what they hold at this point of the walk."""
         self.gone: dict[str, str] = {}
         """Why names that were assigned somewhere do not exist here."""
         self.branches = 0
-        """How many `if`s with blocks of their own we are in."""
+        """Number of `if`s with blocks of their own around the insertion point."""
         self.returns = Returns("kernel", 0)
         self.returned = False
-        """Whether every way through the statements so far has returned."""
+        """True when every path through the statements so far has returned."""
         self._call_site: LocationAttr | None = None
 
     @property
@@ -125,14 +125,14 @@ class Visitor:
         return self.unit.replica_ids
 
     def inside(self, source: KernelSource, caller: Caller, *, inlined: bool = True) -> Visitor:
-        """A visitor for the function `source` that is called here; an inlined one knows its place in our locations."""
+        """A visitor for the function `source` that is called here; locations of an inlined one have the call site."""
         inner = Visitor(source, self.builder, self.unit, caller)
         if inlined:
             self.locate(caller.node)
             inner._call_site = self.builder.location
         return inner
 
-    # --- errors and places -------------------------------------------------------------------------------------
+    # --- errors and locations ----------------------------------------------------------------------------------
 
     def error(self, node: ast.AST, message: str, notes: tuple[str, ...] = ()) -> CompilationError:
         """The error `message` at `node`, with the calls that led there; of the language's insides only the call."""
@@ -150,14 +150,14 @@ class Visitor:
             at = at.caller.visitor
 
     def locate(self, node: ast.AST) -> None:
-        """Give the operations that follow the place of `node`."""
+        """Give the operations that follow the location of `node`."""
         place = self.source.location(node)
         self.builder.location = _located(place.filename, place.line, place.column, self._call_site)
 
     # --- statements --------------------------------------------------------------------------------------------
 
     def visit_body(self, statements: Sequence[ast.stmt]) -> bool:
-        """Compile statements in order; return whether every way through them returns from the function."""
+        """Compile statements in order; return whether every path through them returns from the function."""
         for statement in statements:
             self.locate(statement)
             handler = STATEMENTS.get(type(statement))
@@ -202,9 +202,9 @@ class Visitor:
         items = self.items_of(value)
         starred = next((i for i, element in enumerate(target.elts) if isinstance(element, ast.Starred)), None)
         if items is not None and starred is not None and len(items) >= len(target.elts) - 1:
-            behind = len(target.elts) - starred - 1
-            middle = TupleValue(items[starred : len(items) - behind])
-            items = (*items[:starred], middle, *items[len(items) - behind :])
+            after = len(target.elts) - starred - 1
+            middle = TupleValue(items[starred : len(items) - after])
+            items = (*items[:starred], middle, *items[len(items) - after :])
         if items is None or len(items) != len(target.elts):
             raise self.error(target, f"cannot unpack {value.describe()} into {len(target.elts)} names")
         for element, item in zip(target.elts, items, strict=True):
@@ -240,7 +240,7 @@ class Visitor:
         return handler(self, node)
 
     def semantic(self, node: ast.AST, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function of `semantic` at the place of `node`; its errors are located there."""
+        """Call a function of `semantic` at the location of `node`; its errors are located there."""
         self.locate(node)
         try:
             return function(self.builder, *args)

@@ -38,36 +38,32 @@ class Watcher(Protocol):
         ...
 
 
+@dataclass(eq=False, slots=True)
 class Step:
     """One operation, ready to run."""
 
-    __slots__ = ("args", "kind", "op", "results", "run")
-
-    def __init__(self, op: Operation, kind: Kind, run: Run, args: tuple[int, ...], results: tuple[int, ...]):
-        self.op = op
-        self.kind = kind
-        self.run = run
-        self.args = args
-        """Slots of the operands."""
-        self.results = results
-        """Slots of the results."""
+    op: Operation
+    kind: Kind
+    run: Run
+    args: tuple[int, ...]
+    """Slots of the operands."""
+    results: tuple[int, ...]
+    """Slots of the results."""
 
 
+@dataclass(eq=False, slots=True)
 class Body:
     """A block, ready to run: it takes the values of its arguments and gives those of its terminator's operands."""
 
-    __slots__ = ("arguments", "block", "steps", "suspends", "terminator", "yields")
-
-    def __init__(self, block: Block, arguments: tuple[int, ...]):
-        self.block = block
-        self.arguments = arguments
-        """Slots of the block's arguments."""
-        self.steps: list[Step] = []
-        self.suspends = False
-        """Whether other tasks may have their turn inside."""
-        self.terminator: Operation | None = None
-        self.yields: tuple[int, ...] = ()
-        """Slots of the terminator's operands."""
+    block: Block
+    arguments: tuple[int, ...]
+    """Slots of the block's arguments."""
+    steps: list[Step] = field(default_factory=list[Step])
+    suspends: bool = False
+    """Whether other tasks may have their turn inside."""
+    terminator: Operation | None = None
+    yields: tuple[int, ...] = ()
+    """Slots of the terminator's operands."""
 
     def call(self, task: Runner, *values: Any) -> list[Any]:
         """Run a body that does not suspend.

@@ -67,54 +67,57 @@ class Launch:
     """Whether all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
 
 
+@dataclass(eq=False)
 class Task:
     """One region of code on its warps."""
 
-    def __init__(self, block: ThreadBlock, name: str, number: int, warps: int, frame: list[Any], clock: Clock):
-        self.block = block
-        self.name = name
-        """`the default task` or `partition 0`."""
-        self.number = number
-        """0 for the default task, else the number of the partition, from 1."""
-        self.warps = warps
-        self.frame = frame
-        """The value of each SSA value of the function that runs, by its slot."""
-        self.agent = block.cluster.new_agent()
+    block: ThreadBlock
+    name: str
+    """`the default task` or `partition 0`."""
+    number: int
+    """0 for the default task, else the number of the partition, from 1."""
+    warps: int
+    frame: list[Any]
+    """The value of each SSA value of the function that runs, by its slot."""
+    clock: Clock
+    fenced: Clock = field(default_factory=Clock)
+    """What its fences have released to the cluster: a relaxed arrival there releases it."""
+    coroutine: Coroutine | None = None
+    waiting: Waiting | None = None
+    op: Operation | None = None
+    """The operation that it is at: others have had their turn before it, or inside."""
+    ended: bool = False
+    passed: tuple[Operation, Mbarrier] | None = None
+    """Where it has waited at an mbarrier last."""
+    turns: int = 0
+    """How often it has run."""
+    queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
+    tensor_core: TensorCore | None = None
+    """What it has issued to Blackwell's tensor cores."""
+    cluster_phase: int | None = None
+    """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
+    init_fences: int = 0
+    """Fences so far that release initialised mbarriers to the cluster."""
+    notes: int = 0
+    """Waits and arrivals at mbarriers so far."""
+    groups: list[int] = field(default_factory=list[int])
+    """For each group of cp.async that it has committed, the number of its last copy."""
+
+    def __post_init__(self) -> None:
+        cluster = self.block.cluster
+        self.agent = cluster.new_agent()
         """Makes what it does itself to the shared memory of its thread block."""
-        self.remote_agent = block.cluster.new_agent()
+        self.remote_agent = cluster.new_agent()
         """Makes what it stores to the shared memory of others."""
-        self.tensor_agent = block.cluster.new_agent()
-        """Makes what it does to tensor memory, which it waits for where it stands."""
-        block.agents.update((self.agent, self.remote_agent))
-        block.remote_agents.add(self.remote_agent)
-        self.fenced = Clock()
-        """What its fences have released to the cluster: a relaxed arrival there releases it."""
-        self.clock = clock
+        self.tensor_agent = cluster.new_agent()
+        """Makes what it does to tensor memory, which it waits for itself."""
+        self.init_mark = cluster.new_mark()
+        """The agent whose steps are `init_fences`."""
+        self.mark = cluster.new_mark()
+        """The agent whose steps are `notes`: who sees what comes after one knows of it."""
+        self.block.agents.update((self.agent, self.remote_agent))
+        self.block.remote_agents.add(self.remote_agent)
         self.clock.seen[self.agent] = 1
-        self.coroutine: Coroutine | None = None
-        self.waiting: Waiting | None = None
-        self.op: Operation | None = None
-        """The operation that it is at: others have had their turn before it, or inside."""
-        self.ended = False
-        self.passed: tuple[Operation, Mbarrier] | None = None
-        """Where it has waited at an mbarrier last."""
-        self.turns = 0
-        """How often it has run."""
-        self.queues: dict[str, Queue] = {}
-        self.tensor_core: TensorCore | None = None
-        """What it has issued to Blackwell's tensor cores."""
-        self.cluster_phase: int | None = None
-        """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
-        self.init_fences = 0
-        """Fences so far that release initialised mbarriers to the cluster."""
-        self.init_mark = block.cluster.new_mark()
-        """The agent whose steps they are."""
-        self.notes = 0
-        """Waits and arrivals at mbarriers so far."""
-        self.mark = block.cluster.new_mark()
-        """The agent whose steps they are: who sees what comes after one knows of it."""
-        self.groups: list[int] = []
-        """For each group of cp.async that it has committed, the number of its last copy."""
 
     @property
     def threads(self) -> int:

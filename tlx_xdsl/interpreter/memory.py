@@ -7,7 +7,7 @@ none (then it is poison), the family that reads it, or another one whose data st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -151,42 +151,31 @@ class Memory:
         return self.placement.family(key, op, name)
 
 
+@dataclass(eq=False, slots=True)
 class View:
     """A buffer, or a part of one: where each element lies."""
 
-    __slots__ = (
-        "_at", "_bytes", "_cell", "_children", "_footprint", "alignment", "copies", "dtype", "family", "memory", "name",
-        "offsets", "start",
-    )  # fmt: skip
+    memory: Memory
+    offsets: NDArray[np.int64]
+    """Byte of each element in the memory, in the shape of the buffer."""
+    dtype: np.dtype[Any]
+    family: Family
+    name: str
+    """The Python name of the buffer, with the index of the slot."""
+    alignment: int = 16
+    """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
+    copies: tuple[int, ...] = ()
+    """Bytes from an element to each of its copies, which are written with it."""
+    start: tuple[int, ...] = ()
+    """The index of the first element in the tile that the view is a part of; empty for a whole tile."""
+    _at: NDArray[np.int64] | None = None
+    _bytes: NDArray[np.int64] | None = None
+    _footprint: Footprint | None = None
+    _cell: Cell | None = None
+    _children: dict[Any, View] = field(default_factory=dict[Any, "View"])
 
-    def __init__(
-        self,
-        memory: Memory,
-        offsets: NDArray[np.int64],
-        dtype: np.dtype[Any],
-        family: Family,
-        name: str,
-        alignment: int = 16,
-        copies: tuple[int, ...] = (),
-    ):
-        self.memory = memory
-        self.offsets = offsets
-        """Byte of each element in the memory, in the shape of the buffer."""
-        self.dtype = dtype
-        self.family = family
-        self.name = name
-        """The Python name of the buffer, with the index of the slot."""
-        self.alignment = alignment
-        """Bytes that the address of a tile must be a multiple of for TMA and the tensor cores."""
-        self.copies = copies
-        """Bytes from an element to each of its copies, which are written with it."""
-        self.start: tuple[int, ...] = (0,) * offsets.ndim
-        """The index of the first element in the tile that the view is a part of."""
-        self._at: NDArray[np.int64] | None = None
-        self._bytes: NDArray[np.int64] | None = None
-        self._footprint: Footprint | None = None
-        self._cell: Cell | None = None
-        self._children: dict[Any, View] = {}
+    def __post_init__(self) -> None:
+        self.start = self.start or (0,) * self.offsets.ndim
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -85,6 +85,23 @@ def step(*classes: type[Operation]) -> Callable[[_B], _B]:
     return _register(classes, Kind.STEP)
 
 
+def action(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a function `(task, op, *operands) -> results`, before which other tasks may have their turn."""
+
+    def register(function: _B) -> _B:
+        def build(op: Operation) -> Run:
+            def run(task: Any, *operands: Any) -> Coroutine:
+                yield None
+                return function(task, op, *operands)
+
+            return run
+
+        step(*classes)(build)
+        return function
+
+    return register
+
+
 def structured(*classes: type[Operation]) -> Callable[[_B], _B]:
     """Register a builder `(op, planner) -> (kind, run)`."""
 

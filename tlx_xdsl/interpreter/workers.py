@@ -196,7 +196,7 @@ def _work(link: Connection, launch: Launch, settings: Settings, idle: list[Clust
                     turns += taken
                     link.send(_Tick())
             except CompilationError as fault:
-                error = fault
+                error = fault.without_history()
             except Exception as defect:
                 error = internal_error(defect)
         link.send(_Done(chunk, turns, said, printed.getvalue(), error))

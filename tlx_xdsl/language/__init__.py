@@ -1,6 +1,6 @@
 """The `tl` language of kernels: `import tlx_xdsl.language as tl`.
 
-Names and meaning are those of `triton.language`. What a name means stands in the module of its topic. In signatures,
+Names and meaning are those of `triton.language`. Each name is documented in the module of its topic. In signatures,
 arguments are what kernels pass: scalars, blocks and compile-time numbers.
 """
 

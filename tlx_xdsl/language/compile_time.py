@@ -105,7 +105,7 @@ class constexpr:
         return constexpr(not self.value)
 
     def __bool__(self) -> bool:
-        """Whether the value is true."""
+        """Say whether the value is true."""
         return bool(self.value)
 
     def __index__(self) -> int:
@@ -132,7 +132,7 @@ class constexpr_type:
         self.value: Any = unwrapped(value)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the type of the same value."""
+        """Say whether both are the type of the same value."""
         return isinstance(other, constexpr_type) and bool(self.value == other.value)
 
     def __hash__(self) -> int:

@@ -42,7 +42,7 @@ class pointer_type(base_type):
         return True
 
     def is_const(self) -> bool:
-        """Whether memory is not written through the pointer."""
+        """Say whether memory is not written through the pointer."""
         return self.const
 
     def is_floating(self) -> bool:

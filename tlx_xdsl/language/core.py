@@ -1,4 +1,4 @@
-"""What the whole language rests on: types, `constexpr`, the classes of values, and the markers of its functions.
+"""Foundation of the language: types, `constexpr`, the classes of values, and the markers of its functions.
 
 As in Triton, every primitive of the language is a name of this module too (`tl.core.load`).
 """

@@ -31,24 +31,24 @@ __all__ = [
 
 
 class base_type:
-    """What all types of values share; each question is answered with no unless the class says otherwise."""
+    """Base of all types of values; each question is answered with no unless the class says otherwise."""
 
     name: str
 
     def is_block(self) -> bool:
-        """Whether this is the type of a block."""
+        """Say whether this is the type of a block."""
         return False
 
     def is_ptr(self) -> bool:
-        """Whether this is the type of a pointer."""
+        """Say whether this is the type of a pointer."""
         return False
 
     def is_const(self) -> bool:
-        """Whether this is a pointer to memory that is not written."""
+        """Say whether this is a pointer to memory that is not written."""
         return False
 
     def is_void(self) -> bool:
-        """Whether there are no values of this type."""
+        """Say whether there are no values of this type."""
         return False
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class dtype(base_type):
     OTHER_TYPES: ClassVar[list[str]] = ["void"]
 
     class SIGNEDNESS(Enum):
-        """Whether an integer type has a sign."""
+        """Say whether an integer type has a sign."""
 
         SIGNED = 0
         UNSIGNED = 1
@@ -119,7 +119,7 @@ class dtype(base_type):
 
     @property
     def int_signedness(self) -> dtype.SIGNEDNESS:
-        """Whether an integer type has a sign; AttributeError for other types."""
+        """Say whether an integer type has a sign; AttributeError for other types."""
         if not self.is_int():
             raise AttributeError(f"{self} is no integer type")
         return self.SIGNEDNESS.SIGNED if self.is_int_signed() else self.SIGNEDNESS.UNSIGNED
@@ -156,7 +156,7 @@ class dtype(base_type):
 
     @property
     def cache_key_part(self) -> str:
-        """What the type contributes to a cache key."""
+        """The part of a cache key that stands for the type."""
         return self.name
 
     def with_element_ty(self, element_ty: dtype) -> dtype:
@@ -164,7 +164,7 @@ class dtype(base_type):
         return element_ty
 
     def kind(self) -> dtype.KIND:
-        """Which kind this type is of.
+        """The kind of this type.
 
         Raises TypeError for `void`.
         """
@@ -190,111 +190,111 @@ class dtype(base_type):
 
     @staticmethod
     def is_dtype(type_str: str) -> bool:
-        """Whether there is an element type of this name."""
+        """Say whether there is an element type of this name."""
         return type_str in (*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES, *dtype.OTHER_TYPES)
 
     def is_floating(self) -> bool:
-        """Whether this is a floating-point type."""
+        """Say whether this is a floating-point type."""
         return self.name in _FLOATS
 
     def is_standard_floating(self) -> bool:
-        """Whether this is a floating-point type of at least 16 bits."""
+        """Say whether this is a floating-point type of at least 16 bits."""
         return self.name in self.STANDARD_FP_TYPES
 
     def is_int(self) -> bool:
-        """Whether this is an integer type, signed or not; int1 is one."""
+        """Say whether this is an integer type, signed or not; int1 is one."""
         return self.name in self.SINT_TYPES or self.name in self.UINT_TYPES
 
     def is_int_signed(self) -> bool:
-        """Whether this is a signed integer type."""
+        """Say whether this is a signed integer type."""
         return self.name in self.SINT_TYPES
 
     def is_int_unsigned(self) -> bool:
-        """Whether this is an unsigned integer type; int1 is one."""
+        """Say whether this is an unsigned integer type; int1 is one."""
         return self.name in self.UINT_TYPES
 
     def is_bool(self) -> bool:
-        """Whether this is int1."""
+        """Say whether this is int1."""
         return self.name == "int1"
 
     def is_void(self) -> bool:
-        """Whether there are no values of this type."""
+        """Say whether there are no values of this type."""
         return self.name == "void"
 
     def is_fp8(self) -> bool:
-        """Whether this is one of the floating-point types of 8 bits."""
+        """Say whether this is one of the floating-point types of 8 bits."""
         return self.name.startswith("fp8")
 
     def is_fp8e4nv(self) -> bool:
-        """Whether this is fp8e4nv."""
+        """Say whether this is fp8e4nv."""
         return self.name == "fp8e4nv"
 
     def is_fp8e4b8(self) -> bool:
-        """Whether this is fp8e4b8."""
+        """Say whether this is fp8e4b8."""
         return self.name == "fp8e4b8"
 
     def is_fp8e4b15(self) -> bool:
-        """Whether this is fp8e4b15."""
+        """Say whether this is fp8e4b15."""
         return self.name == "fp8e4b15"
 
     def is_fp8e5(self) -> bool:
-        """Whether this is fp8e5."""
+        """Say whether this is fp8e5."""
         return self.name == "fp8e5"
 
     def is_fp8e5b16(self) -> bool:
-        """Whether this is fp8e5b16."""
+        """Say whether this is fp8e5b16."""
         return self.name == "fp8e5b16"
 
     def is_fp16(self) -> bool:
-        """Whether this is fp16."""
+        """Say whether this is fp16."""
         return self.name == "fp16"
 
     def is_bf16(self) -> bool:
-        """Whether this is bf16."""
+        """Say whether this is bf16."""
         return self.name == "bf16"
 
     def is_fp32(self) -> bool:
-        """Whether this is fp32."""
+        """Say whether this is fp32."""
         return self.name == "fp32"
 
     def is_fp64(self) -> bool:
-        """Whether this is fp64."""
+        """Say whether this is fp64."""
         return self.name == "fp64"
 
     def is_int1(self) -> bool:
-        """Whether this is int1."""
+        """Say whether this is int1."""
         return self.name == "int1"
 
     def is_int8(self) -> bool:
-        """Whether this is int8."""
+        """Say whether this is int8."""
         return self.name == "int8"
 
     def is_int16(self) -> bool:
-        """Whether this is int16."""
+        """Say whether this is int16."""
         return self.name == "int16"
 
     def is_int32(self) -> bool:
-        """Whether this is int32."""
+        """Say whether this is int32."""
         return self.name == "int32"
 
     def is_int64(self) -> bool:
-        """Whether this is int64."""
+        """Say whether this is int64."""
         return self.name == "int64"
 
     def is_uint8(self) -> bool:
-        """Whether this is uint8."""
+        """Say whether this is uint8."""
         return self.name == "uint8"
 
     def is_uint16(self) -> bool:
-        """Whether this is uint16."""
+        """Say whether this is uint16."""
         return self.name == "uint16"
 
     def is_uint32(self) -> bool:
-        """Whether this is uint32."""
+        """Say whether this is uint32."""
         return self.name == "uint32"
 
     def is_uint64(self) -> bool:
-        """Whether this is uint64."""
+        """Say whether this is uint64."""
         return self.name == "uint64"
 
     def __repr__(self) -> str:

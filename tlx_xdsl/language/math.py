@@ -83,12 +83,12 @@ def cdiv(x: Any, div: Any) -> Any:
 
 @_member
 def logical_and(self: Any, other: Any) -> Any:
-    """Whether both are not zero: a method of runtime values only."""
+    """Say whether both are not zero: a method of runtime values only."""
 
 
 @_member
 def logical_or(self: Any, other: Any) -> Any:
-    """Whether one of both is not zero: a method of runtime values only."""
+    """Say whether one of both is not zero: a method of runtime values only."""
 
 
 # --- tl.math ------------------------------------------------------------------------------------------------------

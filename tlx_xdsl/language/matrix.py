@@ -62,7 +62,7 @@ def gather(src: Any, index: Any, axis: Any) -> Any:
 
 @_member
 def histogram(input: Any, num_bins: Any, mask: Any = None) -> Any:
-    """How often each of the integers 0 to `num_bins` - 1 occurs in `input`, an int32 block; `mask` says what counts."""
+    """Count the integers 0 to `num_bins` - 1 in `input`: an int32 block; elements count where `mask` is true."""
 
 
 @_tl

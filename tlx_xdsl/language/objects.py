@@ -15,7 +15,7 @@ __all__ = ["PropagateNan", "slice", "tensor", "tensor_descriptor", "tuple"]
 
 
 class PropagateNan(Enum):
-    """What a minimum or maximum is when one operand is NaN: the other operand, or NaN."""
+    """Result of a minimum or maximum with one NaN operand: the other operand, or NaN."""
 
     NONE = 0
     ALL = 0xFFFF

@@ -103,7 +103,7 @@ def randint(seed: Any, offset: Any, n_rounds: constexpr = _ROUNDS) -> Any:
 
 @constexpr_function
 def _unit(bits: int) -> float:
-    """What the largest signed integer of `bits` bits, rounded to float32, is multiplied by to stay below 1.
+    """Factor by which the largest signed integer of `bits` bits, rounded to float32, stays below 1.
 
     The float32 below 2**-31, and for 64 bits the second one below 2**-63: Triton's numbers, bit for bit.
     """

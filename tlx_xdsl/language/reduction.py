@@ -88,7 +88,7 @@ def _compared_type(element: element_type) -> element_type:
 
 @constexpr_function
 def is_axis(axis: Any, rank: int) -> bool:
-    """Whether `axis` is a dimension of blocks with `rank` dimensions."""
+    """Say whether `axis` is a dimension of blocks with `rank` dimensions."""
     return isinstance(axis, int) and -rank <= axis < rank
 
 

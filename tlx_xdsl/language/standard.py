@@ -64,7 +64,7 @@ def softmax(x: Any, dim: constexpr = None, *, keep_dims: Any = None, ieee_roundi
 
 @constexpr_function
 def _log2(size: int) -> int:
-    """How many bits the index of `size` elements has; kernels that sort reach for it by stock's name."""
+    """The number of bits of the index of `size` elements; kernels that sort reach for it by stock's name."""
     return size.bit_length() - 1
 
 
@@ -87,7 +87,7 @@ def _unsigned_bits_of(element: dtype) -> dtype:
 
 @library()
 def _bit(x: Any, bit: constexpr) -> Any:
-    """Whether `bit` of the index into a row is set, for each element of `x` in its bitwise shape."""
+    """Say whether `bit` of the index into a row is set, for each element of `x` in its bitwise shape."""
     rank: constexpr = len(x.shape)
     return positions_along(2, rank, rank - 1 - bit) != 0
 

@@ -1,4 +1,4 @@
-"""What a kernel can ask about the GPU that it is compiled for: compile-time answers."""
+"""Compile-time properties of the GPU that a kernel is compiled for."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ def current_target() -> Any:
 
 @_target_info
 def is_cuda() -> Any:
-    """Whether the target is an NVIDIA GPU: it always is."""
+    """Say whether the target is an NVIDIA GPU: it always is."""
 
 
 @_target_info
 def cuda_capability_geq(major: Any, minor: Any = 0) -> Any:
-    """Whether the target's compute capability is at least `major`.`minor`."""
+    """Say whether the target's compute capability is at least `major`.`minor`."""
 
 
 @_target_info
 def is_hip() -> Any:
-    """Whether the target is an AMD GPU: it never is."""
+    """Say whether the target is an AMD GPU: it never is."""
 
 
 @_target_info
 def is_hip_cdna3() -> Any:
-    """Whether the target is an AMD GPU of that kind: it never is."""
+    """Say whether the target is an AMD GPU of that kind: it never is."""
 
 
 @_target_info
 def is_hip_cdna4() -> Any:
-    """Whether the target is an AMD GPU of that kind: it never is."""
+    """Say whether the target is an AMD GPU of that kind: it never is."""
 
 
 @_target_info
 def is_hip_gfx1250() -> Any:
-    """Whether the target is an AMD GPU of that kind: it never is."""
+    """Say whether the target is an AMD GPU of that kind: it never is."""

@@ -112,11 +112,11 @@ def ttgir_pipeline(
 
 
 _OURS = ("tlx.", "ttg.", "ttng.")
-"""How operations begin that stock Triton's passes would not leave as the user wrote them."""
+"""Prefixes of operations that stock Triton's passes would not leave as the user wrote them."""
 
 
 def is_plain(module: ModuleOp) -> bool:
-    """Whether the module is plain Triton, without an operation or a layout below the level of `tt`.
+    """True if the module is plain Triton, without an operation or a layout below the level of `tt`.
 
     Stock Triton's own way from TTIR to TTGIR, with its software pipelining, serves such a module best.
     """
@@ -145,7 +145,7 @@ def run_pipeline(
     context: Context,
     after_each: Callable[[ModulePass, ModuleOp], None] = lambda _pass, _module: None,
 ) -> None:
-    """Run `passes` over `module` in place, calling `after_each` behind every one.
+    """Run `passes` over `module` in place, calling `after_each` after every one.
 
     Raises CompilationError, located in the user's source, when a pass refuses the module.
     """

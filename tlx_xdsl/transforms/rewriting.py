@@ -18,7 +18,7 @@ def ops_of(root: Operation, *classes: type[OpT]) -> list[OpT]:
 
 
 def retype(value: SSAValue, type_: Attribute) -> None:
-    """Give `value` another type in place.
+    """Give `value` another type, in the IR as it is.
 
     xDSL's way makes a new value, which loses the location of a block argument and every table that is keyed by
     the value; the type is no part of a value's identity.

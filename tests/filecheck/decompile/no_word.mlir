@@ -2,7 +2,7 @@
 
 // An operation that the language lacks is a warning at its place and a comment; the rest is written all the same.
 
-// CHECK: no_word.mlir:[[# @LINE + 7]]:8: warning: tlx reverse has no word for 'ttg.warp_id'
+// CHECK: no_word.mlir:[[# @LINE + 7]]:8: warning: tlx reverse can't express 'ttg.warp_id'
 // CHECK: def no_word(x):
 // CHECK-NEXT:    # not expressible: 'ttg.warp_id'
 // CHECK-NEXT:    # it makes w

@@ -68,7 +68,7 @@ builtin.module {
 builtin.module {
   tt.func public @interleaved(%b: !ttg.memdesc<128x128xf16, #shared, #smem, mutable>, %i: i32) {
     %c0 = arith.constant 0 : i32
-    // expected-error @+1 {{64x128 elements of 128x128 can't be taken at a place that is known at run time only: the elements of a tile do not follow each other in shared memory}}
+    // expected-error @+1 {{64x128 elements of 128x128 can't be taken at an offset that is known at run time only: the elements of a tile do not follow each other in shared memory}}
     %p = tlx.memdesc_dynamic_subslice %b[%i, %c0] : !ttg.memdesc<128x128xf16, #shared, #smem, mutable> -> !ttg.memdesc<64x128xf16, #shared, #smem, mutable, 128x128>
     %v = ttg.local_load %p : !ttg.memdesc<64x128xf16, #shared, #smem, mutable, 128x128> -> tensor<64x128xf16>
     tt.return
@@ -85,7 +85,7 @@ builtin.module {
 builtin.module {
   tt.func public @half_a_swizzle(%b: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %i: i32) {
     %c0 = arith.constant 0 : i32
-    // expected-error @+1 {{4x64 elements of 64x64 can't be taken at a place that is known at run time only}}
+    // expected-error @+1 {{4x64 elements of 64x64 can't be taken at an offset that is known at run time only}}
     %p = tlx.memdesc_dynamic_subslice %b[%i, %c0] : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> -> !ttg.memdesc<4x64xf16, #shared, #smem, mutable, 64x64>
     %v = ttg.local_load %p : !ttg.memdesc<4x64xf16, #shared, #smem, mutable, 64x64> -> tensor<4x64xf16>
     tt.return

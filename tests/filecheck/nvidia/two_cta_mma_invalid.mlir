@@ -5,7 +5,7 @@
 #smem = #ttg.shared_memory
 builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
   tt.func public @rows(%a: !ttg.memdesc<64x64xf16, #s, #smem>, %b: !ttg.memdesc<64x64xf16, #s, #smem>, %d: !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>, %p: i1) {
-    // expected-error @+1 {{a product of a pair of CTAs can be compiled with 128 rows of an f32 accumulator in each CTA only}}
+    // expected-error @+1 {{an MMA of a pair of CTAs can be compiled with 128 rows of an f32 accumulator in each CTA only}}
     ttng.tc_gen5_mma %a, %b, %d, %p, %p {is_async, two_ctas} : !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>
     tt.return
   }
@@ -18,7 +18,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
 #smem = #ttg.shared_memory
 builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
   tt.func public @waits(%a: !ttg.memdesc<128x64xf16, #s, #smem>, %b: !ttg.memdesc<64x64xf16, #s, #smem>, %d: !ttg.memdesc<128x128xf32, #t, #ttng.tensor_memory, mutable>, %p: i1) {
-    // expected-error @+1 {{a product of a pair of CTAs can be compiled with mBarriers or force_async=True only}}
+    // expected-error @+1 {{an MMA of a pair of CTAs can be compiled with mBarriers or force_async=True only}}
     ttng.tc_gen5_mma %a, %b, %d, %p, %p {two_ctas} : !ttg.memdesc<128x64xf16, #s, #smem>, !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<128x128xf32, #t, #ttng.tensor_memory, mutable>
     tt.return
   }
@@ -31,7 +31,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
 #smem = #ttg.shared_memory
 builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
   tt.func public @wide(%a: !ttg.memdesc<128x32xf32, #s, #smem>, %b: !ttg.memdesc<32x32xf32, #s, #smem>, %d: !ttg.memdesc<128x64xf32, #t, #ttng.tensor_memory, mutable>, %p: i1) {
-    // expected-error @+1 {{a product of a pair of CTAs can be compiled with operands of f16 or bf16 only}}
+    // expected-error @+1 {{an MMA of a pair of CTAs can be compiled with operands of f16 or bf16 only}}
     ttng.tc_gen5_mma %a, %b, %d, %p, %p {is_async, two_ctas} : !ttg.memdesc<128x32xf32, #s, #smem>, !ttg.memdesc<32x32xf32, #s, #smem>, !ttg.memdesc<128x64xf32, #t, #ttng.tensor_memory, mutable>
     tt.return
   }

@@ -23,7 +23,7 @@ from tlx_xdsl.addresses import (
 )
 from tlx_xdsl.addresses.accesses import READERS
 from tlx_xdsl.addresses.analysis import argument_names
-from tlx_xdsl.addresses.forms import Counter as LoopCounter
+from tlx_xdsl.addresses.polynomials import Counter as LoopCounter
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -191,7 +191,7 @@ class Comparison:
         assert self.access.offset is not None
         forms = [self.access.offset, *(condition.form for condition in self.access.conditions)]
         forms += [side for guard in self.access.guards for side in (guard.left, guard.right)]
-        moving = {atom for form in forms for atom in form.all_atoms if isinstance(atom, LoopCounter)}
+        moving = {symbol for form in forms for symbol in form.all_symbols if isinstance(symbol, LoopCounter)}
         base = self.bases[self.access.base]
         address = int(base.address if isinstance(base, Descriptor) else base)
         counters = [self._counters(event) for event in self.events]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.addresses.test_claims import accesses
 from tlx_xdsl.addresses import DescriptorFacts, LaunchFacts
 
@@ -65,10 +67,14 @@ def test_descriptor() -> None:
     assert [str(guard) for guard in found.guards if guard.predicate == "<"] == ["8*pid_x + i0 < 100", "i1 + 64 < 200"]
 
 
-def test_descriptor_that_the_kernel_makes() -> None:
+@pytest.mark.parametrize(
+    ("made", "types"),
+    [("tt.make_tensor_descriptor %p", "<f32>"), ("tlx.make_tensor_descriptor %p, %p", "<f32>, <f32>")],
+)
+def test_descriptor_that_the_kernel_makes(made: str, types: str) -> None:
     (found,) = accesses(
         "%w = arith.constant 1 : i64\n%e = arith.extsi %s : i32 to i64\n"
-        "%d = tt.make_tensor_descriptor %p, [%n, %s], [%e, %w] : <f32>, <8x64xf32>\n"
+        f"%d = {made}, [%n, %s], [%e, %w] : {types}, <8x64xf32>\n"
         "%v = tt.descriptor_load %d[%x, %c64] : !tt.tensordesc<8x64xf32> -> tensor<8x64xf32>"
     )
     assert str(found.offset) == "4*%s*pid_x + 4*%s*i0 + 4*i1 + 256"

@@ -137,7 +137,7 @@ def test_promises_bound_ranges() -> None:
         "%big = arith.constant 10000000 : i32\n%d = arith.cmpi sle, %n, %big : i32\nllvm.intr.assume %d : i1\n"
     )
     assert access(body + binary("muli", "%x", "%n")).conditions == ()
-    # A promise behind a condition is none elsewhere.
+    # An assumption behind a condition is none elsewhere.
     body = (
         "%a = arith.cmpi slt, %x, %c100 : i32\n%t = arith.cmpi slt, %n, %c8 : i32\n"
         "scf.if %t {\nllvm.intr.assume %a : i1\n}\n"

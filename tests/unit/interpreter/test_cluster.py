@@ -316,7 +316,7 @@ def test_the_bytes_of_a_shared_store_complete_on_its_barrier(schedule):
 @pytest.mark.parametrize(
     ("ctas", "size", "wait", "message"),
     [
-        ("", 512, "", r"reads 'buffer', and nothing orders it behind the remote store"),
+        ("", 512, "", r"reads 'buffer', and nothing orders it after the remote store"),
         ("", 1024, WAIT, "waits at 'full' for parity 0, while its phase 0, of parity 0, lacks 512 bytes"),
         ("", 256, WAIT, "256 bytes more arrive on 'full' than were expected"),
         ('"ttg.num-ctas" = 2 : i32, ', 512, WAIT, "tensors span 2 CTAs here"),

@@ -1,5 +1,6 @@
 """Programs on several processes: the same results, the same reports, and no hang when one dies."""
 
+import copyreg
 import io
 import os
 import signal
@@ -90,6 +91,19 @@ def test_the_fault_of_the_lowest_program_is_told():
         reports.append(str(caught.value))
     assert reports[0] == reports[1]
     assert "program (5, 0, 0)" in reports[0]
+
+
+def test_a_fault_comes_back_where_exceptions_are_pickled_with_their_tracebacks(monkeypatch):
+    """As tblib has it, which dask.distributed installs: a traceback of many frames is nested too deeply for pickle."""
+
+    def reduced(error):
+        assert (error.__traceback__, error.__cause__, error.__context__) == (None, None, None)
+        return error.__reduce__()
+
+    monkeypatch.setitem(copyreg.dispatch_table, Fault, reduced)
+    with pytest.raises(Fault, match="out of bounds") as caught:
+        fails_late.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=2)
+    assert "program (5, 0, 0)" in str(caught.value)
 
 
 def test_what_was_written_before_a_fault_is_there():

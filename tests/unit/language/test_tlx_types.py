@@ -164,7 +164,7 @@ def test_padding_is_spelled_out():
         (lambda: tlx.layout("(4,8)"), ValueError, "expected a layout such as"),
         (lambda: tlx.layout("(4,8):(1,(2,3))"), ValueError, "must be nested alike"),
         (lambda: tlx.layout("(4,x):(1,2)"), ValueError, "expected a number or '(' at position 3 of '(4,x)'"),
-        (lambda: tlx.layout("(4,8):(1,2))"), ValueError, "unexpected ')' behind '(1,2)'"),
+        (lambda: tlx.layout("(4,8):(1,2))"), ValueError, "unexpected ')' after '(1,2)'"),
         (lambda: tlx.layout("(3,8):(1,2)"), ValueError, "a size must be a power of two, got 3"),
         (lambda: tlx.layout(), ValueError, "must be pairs, for the threads and for the values"),
         (lambda: tlx.layout("(4,8):(1,2)", shape=(4, 8)), ValueError, "either a spec or shape and stride"),

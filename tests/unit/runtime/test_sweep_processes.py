@@ -116,10 +116,11 @@ def test_nothing_is_left_of_an_interrupted_sweep(tmp_path, how):
 
 def test_a_sweep_on_a_cluster_of_dask_s():
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    full = is_full()
+    settings = {"n_workers": 2 if full else 1, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
         jobs = [
-            *sweep_jobs(kernels.add_one, BASE, {"BLOCK": (64, 100, 128), "UNUSED": (1, 2)}),
+            *sweep_jobs(kernels.add_one, BASE, {"BLOCK": (64, 100, 128) if full else (64, 100), "UNUSED": (1, 2)}),
             *sweep_jobs(kernels.assembly, BASE, {"TEXT": ("mov.b32 $0, $7;", "mov.b32 $0, $1;")}),
             *sweep_jobs(kernels.staged, BASE, {"ROWS": (64,), "ARRAYS": (16,)}),
         ]
@@ -128,13 +129,13 @@ def test_a_sweep_on_a_cluster_of_dask_s():
     assert [result.kind for result in report] == [
         *["fits"] * 2,
         *["error"] * 2,
-        *["fits"] * 2,
+        *["fits"] * (2 if full else 0),
         "died",
         "fits",
         "pruned",
     ]
     assert report.notes == ()
-    assert sum(result.same_as is not None for result in report) == 2
+    assert sum(result.same_as is not None for result in report) == (2 if full else 1)
 
 
 def test_the_command_fails_when_nothing_can_be_launched(tmp_path, capsys):

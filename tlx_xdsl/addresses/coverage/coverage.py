@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.addresses.coverage.launch import Launch, argument_names, argument_values
 from tlx_xdsl.addresses.coverage.runs import Meeting, Runs, meeting, program_at, runs_of
-from tlx_xdsl.addresses.coverage.touches import Kind, Touch, Untold, access_kind
+from tlx_xdsl.addresses.coverage.touches import Kind, Touch, UnknownAccess, access_kind
 from tlx_xdsl.addresses.coverage.vector_domain import Programs
 from tlx_xdsl.addresses.coverage.walk import LIMIT, TooLong, Walk
 from tlx_xdsl.dialects import tt
@@ -164,16 +164,16 @@ class Coverage:
         return found
 
     def holes(self, array: str) -> list[Hole] | None:
-        """What nobody writes of an array that programs write; None where size or addresses are not known."""
+        """The bytes of a written array that no program writes; None where size or addresses are not known."""
         writers = self.of(array, "store", "atomic")
         hidden = any(each.kind != "load" and each.array in (array, None) for each in self.unseen)
         if array not in self.launch.shapes or hidden or not writers or any(len(each.maybe) for each in writers):
             return None
         size = prod(self.launch.shapes[array]) * writers[0].element
         runs = Runs.joined([each.runs for each in writers])
-        everybody = Runs(np.zeros_like(runs.program), runs.start, runs.end).united()
-        starts = np.concatenate(([0], everybody.end))
-        ends = np.concatenate((everybody.start, [size]))
+        all_runs = Runs(np.zeros_like(runs.program), runs.start, runs.end).united()
+        starts = np.concatenate(([0], all_runs.end))
+        ends = np.concatenate((all_runs.start, [size]))
         return [Hole(int(a), int(b)) for a, b in zip(starts, ends, strict=True) if 0 <= a < min(b, size)]
 
     # --- the walk ------------------------------------------------------------------------------------------------
@@ -194,9 +194,9 @@ class Coverage:
         order = {op: index for index, op in enumerate(module.walk())}
         self.touched.sort(key=lambda each: order[each.op])
 
-    def _note(self, touch: Touch | Untold, first: int) -> None:
+    def _note(self, touch: Touch | UnknownAccess, first: int) -> None:
         array = None if touch.base is None else self.names[touch.base]
-        if isinstance(touch, Untold):
+        if isinstance(touch, UnknownAccess):
             unseen = Unseen(touch.op, touch.kind, array, touch.reason)
             if not any(each.op is unseen.op and each.array == array for each in self.unseen):
                 self.unseen.append(unseen)

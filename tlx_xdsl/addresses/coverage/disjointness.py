@@ -1,7 +1,7 @@
 """Whether programs write the same bytes, for launches that are not known: a proof from the strides, or none.
 
 What a store moves by from program to program must be no less than all that one program writes. With several axes of the
-grid the strides must stand over each other like digits: that bounds how many programs the lower axes may have.
+grid the strides must relate to each other like digits: that bounds how many programs the lower axes may have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses import Access, Classification
 from tlx_xdsl.addresses.coverage.touches import written_by_ptx
-from tlx_xdsl.addresses.forms import Argument, Call, Counter, Extent, Form, Lane, NumPrograms, Pid
+from tlx_xdsl.addresses.polynomials import Argument, Call, Counter, Extent, Lane, NumPrograms, Pid, Polynomial
 
 AXES = "xyz"
 
@@ -72,9 +72,9 @@ def _independent(array: str, stores: Sequence[Access]) -> Proof:
 
 
 def _extent(stores: Sequence[Access]) -> int | None:
-    """Bytes from the first to behind the last one that one program may write; None where that is not a number."""
+    """Bytes from the first to after the last one that one program may write; None where that is not a number."""
     ends: list[tuple[int, int]] = []
-    rest: Form | None = None
+    rest: Polynomial | None = None
     for each in stores:
         found = _own(each)
         if found is None or (rest is not None and found[0] != rest):
@@ -84,7 +84,7 @@ def _extent(stores: Sequence[Access]) -> int | None:
     return max(high for _, high in ends) - min(low for low, _ in ends)
 
 
-def _own(access: Access) -> tuple[Form, int, int] | None:
+def _own(access: Access) -> tuple[Polynomial, int, int] | None:
     """What is the same for all programs and elements of an access, and the bytes that it adds to that."""
     if access.offset is None or access.lane_range is None:
         return None
@@ -96,17 +96,17 @@ def _own(access: Access) -> tuple[Form, int, int] | None:
             return None
         ends = (step * loop.range.low, step * loop.range.high)
         low, high = low + min(ends), high + max(ends)
-    moving = access.offset.part(lambda atom: isinstance(atom, Pid | Lane | Counter))
+    moving = access.offset.part(lambda symbol: isinstance(symbol, Pid | Lane | Counter))
     rest = access.offset - moving - access.constant_offset
     return (rest, low, high) if is_of_the_launch(rest) else None
 
 
-def is_of_the_launch(form: Form) -> bool:
-    """Whether a form has one value in a launch: what is loaded, say, may differ from program to program."""
-    return all(isinstance(atom, Argument | Extent | NumPrograms | Call) for atom in form.all_atoms)
+def is_of_the_launch(form: Polynomial) -> bool:
+    """Whether a polynomial has one value in a launch: what is loaded, say, may differ from program to program."""
+    return all(isinstance(symbol, Argument | Extent | NumPrograms | Call) for symbol in form.all_symbols)
 
 
-def _digits(array: str, strides: dict[int, Form], extent: int, stores: Sequence[Access]) -> Proof:
+def _digits(array: str, strides: dict[int, Polynomial], extent: int, stores: Sequence[Access]) -> Proof:
     conditions = [str(condition) for each in stores for condition in each.conditions]
     numbers = {axis: stride.number for axis, stride in strides.items()}
     known = sorted((abs(number), axis) for axis, number in numbers.items() if number is not None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tlx_xdsl.addresses import Access, AccessKind
 from tlx_xdsl.addresses.coverage.disjointness import is_of_the_launch
-from tlx_xdsl.addresses.forms import Form
+from tlx_xdsl.addresses.polynomials import Polynomial
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 
 VECTOR = 16
@@ -21,7 +21,7 @@ class Prefetch:
     """An access in a loop whose block moves by the same number of bytes in each iteration."""
 
     access: Access
-    stride: Form
+    stride: Polynomial
     """Bytes from the block of one iteration to that of the next."""
 
 

@@ -26,7 +26,7 @@ class Launch:
     numbers: Mapping[str, int] = field(default_factory=dict[str, int])
     """Values of integer arguments."""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
-    """Sizes in elements of the arrays behind pointers and descriptors, which are contiguous."""
+    """Sizes in elements of the arrays of pointers and descriptors, which are contiguous."""
 
     @property
     def programs(self) -> int:
@@ -86,7 +86,7 @@ def _descriptor(argument: SSAValue, name: str, launch: Launch) -> Value:
 
 
 def _extents(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> dict[str, int]:
-    """The arguments that hold shape and strides of a descriptor: the frontend puts them behind it."""
+    """The arguments that hold shape and strides of a descriptor: the frontend puts them after it."""
     found: dict[str, int] = {}
     for argument, name in names.items():
         if isinstance(argument.type, tt.TensorDescType) and name in launch.shapes:

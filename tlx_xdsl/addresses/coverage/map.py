@@ -1,4 +1,4 @@
-"""Who touches what of one array, as a picture has it: a grid of samples, each with the programs that touch it.
+"""One array as a picture shows it: a grid of samples, each with the programs that touch it.
 
 An array is seen as rows: its last dimension goes to the right, all others downwards. Where the blocks of programs have
 few borders, samples stand for all elements between two borders; else they are spread evenly, and an element that no
@@ -51,7 +51,7 @@ class CoverageMap:
 
 
 def coverage_map(touched: Sequence[Touched], shape: Sequence[int]) -> CoverageMap:
-    """Who touches what of an array of the given shape; what lies outside of it is left out."""
+    """The programs that touch each part of an array of the given shape; what lies outside of it is left out."""
     height, width = prod(shape[:-1]), shape[-1]
     boxes = boxes_of([each.runs for each in touched], touched[0].element if touched else 1, height, width)
     rows, exact_rows = _cuts(boxes.top, boxes.bottom, height)
@@ -90,7 +90,7 @@ def boxes_of(all_runs: Sequence[Runs], element: int, height: int, width: int) ->
     inside = end > start
     program, start, end = runs.program[inside], start[inside], end[inside]
     first, last = start // width, (end - 1) // width
-    # A run that goes on behind the end of its row is the rest of that row, whole rows, and the begin of one.
+    # A run that goes on after the end of its row is the rest of that row, whole rows, and the begin of one.
     one = first == last
     head = ~one & (start % width != 0)
     tail = ~one & (end % width != 0)

@@ -1,4 +1,4 @@
-"""What programs touch, as runs of bytes, and questions about runs: who overlaps, who leaves a buffer."""
+"""What programs touch, as runs of bytes, and queries: which programs overlap, which leave a buffer."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Untold:
+class UnknownAccess:
     """An access whose addresses are not known."""
 
     op: Operation
@@ -75,7 +75,9 @@ class Untold:
     reason: str
 
 
-def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans, *, sure: bool) -> Touch | Untold:
+def touch_of(
+    op: Operation, value: Callable[[SSAValue], Value], active: Booleans, *, sure: bool
+) -> Touch | UnknownAccess:
     """What the access `op` touches in the programs `active`; without `sure` they may not get there.
 
     `value` says what is known about an operand.
@@ -94,10 +96,10 @@ def touch_of(op: Operation, value: Callable[[SSAValue], Value], active: Booleans
 
     place = _place(op, access.value, value, masked)
     if isinstance(place, Unknown):
-        return Untold(op, kind, place.base, place.reason)
+        return UnknownAccess(op, kind, place.base, place.reason)
     pointer, size, inside = place
     if max(map(abs, pointer.offset.bounds())) > FARTHEST:
-        return Untold(op, kind, pointer.base, "it may lie outside of all memory")
+        return UnknownAccess(op, kind, pointer.base, "it may lie outside of all memory")
     rank = pointer.offset.parts[0].ndim - 1
     factors = [
         factor if factor.ndim == rank + 1 else factor.reshape((-1,) + (1,) * rank)
@@ -127,11 +129,11 @@ def _place(
     return (known, size, []) if isinstance(known, Pointer) else _unknown(known)
 
 
-_PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|atom|multimem|cp)(?P<rest>\.[.\w:]*)")
+_PTX_WRITES = re.compile(r"(?<![.\w])(?P<name>st|red|symbol|multimem|cp)(?P<rest>\.[.\w:]*)")
 _PTX_SPACE = re.compile(r"\.(global|shared|local|param)\b")
 
 
-def written_by_ptx(op: Operation) -> Untold | None:
+def written_by_ptx(op: Operation) -> UnknownAccess | None:
     """What an operation with PTX in it may write to global memory, of which nothing is followed.
 
     A copy names where it goes to before where it comes from; other instructions without a space may go anywhere.
@@ -148,7 +150,7 @@ def written_by_ptx(op: Operation) -> Untold | None:
         if "prefetch" in found["rest"] or (space is None and found["name"] == "cp"):
             continue
         if space is None or space[1] == "global":
-            return Untold(op, "store", None, "it is written by PTX")
+            return UnknownAccess(op, "store", None, "it is written by PTX")
     return None
 
 

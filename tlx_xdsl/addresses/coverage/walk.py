@@ -20,7 +20,7 @@ from xdsl.dialects.cf import ConditionalBranchOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from tlx_xdsl.addresses.coverage.touches import Touch, Untold, access_kind, touch_of, written_by_ptx
+from tlx_xdsl.addresses.coverage.touches import Touch, UnknownAccess, access_kind, touch_of, written_by_ptx
 from tlx_xdsl.addresses.coverage.values import Booleans, Number, Truth, Unknown, Value, base_of, merged
 from tlx_xdsl.addresses.coverage.vector_domain import Programs, VectorDomain
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, bits_of, is_pointer, transfer
@@ -30,7 +30,7 @@ from tlx_xdsl.dialects.regions import edge_to, edges
 from tlx_xdsl.text.diagnostics import source_location
 
 LIMIT = 1_000_000
-"""Operations that a walk runs unless it is told otherwise, so that a loop that never ends does."""
+"""Operations that a walk runs by default, so that a loop that never ends does."""
 
 
 class TooLong(Exception):
@@ -50,7 +50,7 @@ class Walk:
     """One walk through a function of `module` for some programs."""
 
     def __init__(
-        self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | Untold], None], limit: int = LIMIT
+        self, module: ModuleOp, programs: Programs, emit: Callable[[Touch | UnknownAccess], None], limit: int = LIMIT
     ):
         self._programs = programs
         self._limit = limit
@@ -266,7 +266,7 @@ class Walk:
             self._bind(op.results, _joined([way for way in results if way.active.any()] or results).values)
 
     def _once(self, regions: Sequence[Region], reason: str, active: Booleans) -> None:
-        """Pass through the body of a loop of which nothing is known, so that its accesses are told of."""
+        """Pass through the body of a loop of which nothing is known, so that its accesses are reported."""
         for region in regions:
             self._lose(region.blocks[0].args, reason)
             self._block(region.blocks[0], active, sure=False)
@@ -310,7 +310,7 @@ def _joined(ways: Sequence[_Way]) -> _Way:
 
 
 def _in_order(region: Region) -> list[Block]:
-    """The blocks such that each stands behind those that branch to it.
+    """The blocks in an order in which each comes after those that branch to it.
 
     Raises TooLong where they go round.
     """

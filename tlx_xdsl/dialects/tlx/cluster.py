@@ -35,6 +35,7 @@ from tlx_xdsl.dialects.base.effects import (
 from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
 from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.dialects.base.operation import TritonOp
+from tlx_xdsl.dialects.base.views import View, ViewLayout
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
@@ -113,6 +114,7 @@ class MapToRemoteOp(TritonOp):
 
     name = "tlx.map_to_remote"
     NEEDS: ClassVar = Needs("tlx.remote_view", Feature.CLUSTER)
+    VIEW: ClassVar = View(ViewLayout.SAME)
 
     src = operand_def(MemDescType)
     rank = operand_def(i32)

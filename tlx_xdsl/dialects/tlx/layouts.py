@@ -28,6 +28,7 @@ from tlx_xdsl.dialects.base.effects import (
     DeclaredEffects,
 )
 from tlx_xdsl.dialects.base.layouts import LayoutWrapper
+from tlx_xdsl.dialects.base.views import View, ViewLayout
 from tlx_xdsl.dialects.ttg.types import MemDescType, as_tensor, shape_attr, shape_of
 
 
@@ -73,6 +74,7 @@ class RequireLayoutOp(_LayoutChange):
     """
 
     name = "tlx.require_layout"
+    VIEW: ClassVar = View(ViewLayout.SAME, of_array=True)
 
     pin = opt_prop_def(UnitAttr)
 

@@ -16,6 +16,7 @@ from tlx_xdsl.dialects.base.effects import (
 )
 from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type, with_element_type
+from tlx_xdsl.dialects.base.views import View, ViewLayout
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttg.views import verify_view
 from tlx_xdsl.targets import Feature
@@ -104,6 +105,7 @@ class MemDescDynamicSubsliceOp(TritonOp):
     """
 
     name = "tlx.memdesc_dynamic_subslice"
+    VIEW: ClassVar = View(ViewLayout.SAME)
 
     src = operand_def(MemDescType)
     offsets = var_operand_def(i32)

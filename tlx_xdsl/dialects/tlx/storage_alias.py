@@ -35,6 +35,7 @@ from tlx_xdsl.dialects.base.effects import (
     Effects,
     allocates,
 )
+from tlx_xdsl.dialects.base.views import View, ViewLayout
 from tlx_xdsl.dialects.tlx.types import (
     ReuseGroupKind,
     ReuseGroupKindAttr,
@@ -286,6 +287,7 @@ class LocalAliasOp(IRDLOperation):
     """Another view of a buffer, from its first byte on: `%b = tlx.local_alias %a : !ttg.memdesc<..> -> ...`."""
 
     name = "tlx.local_alias"
+    VIEW: ClassVar = View(ViewLayout.OWN, of_array=True)
 
     src = operand_def(MemDescType)
     result = result_def(MemDescType)

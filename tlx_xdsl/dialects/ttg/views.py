@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
@@ -20,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import verify_permutation
+from tlx_xdsl.dialects.base.views import View, ViewLayout
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 
@@ -41,6 +43,7 @@ class MemDescIndexOp(TritonOp):
     """
 
     name = "ttg.memdesc_index"
+    VIEW: ClassVar = View(ViewLayout.SAME)
 
     src = operand_def(MemDescType)
     index = operand_def(i32)
@@ -89,6 +92,7 @@ class MemDescSubsliceOp(TritonOp):
     """
 
     name = "ttg.memdesc_subslice"
+    VIEW: ClassVar = View(ViewLayout.SAME, of_array=True)
 
     src = operand_def(MemDescType)
     offsets = prop_def(DenseArrayBase.constr(i32))
@@ -129,6 +133,7 @@ class MemDescTransOp(TritonOp):
     """
 
     name = "ttg.memdesc_trans"
+    VIEW: ClassVar = View(ViewLayout.FOLLOWS, of_array=True)
 
     src = operand_def(MemDescType)
     order = prop_def(DenseArrayBase.constr(i32))
@@ -148,6 +153,7 @@ class MemDescReshapeOp(TritonOp):
     """The same elements in row-major order under another shape; the layout of the result says where they are."""
 
     name = "ttg.memdesc_reshape"
+    VIEW: ClassVar = View(ViewLayout.FOLLOWS, of_array=True)
 
     src = operand_def(MemDescType)
     result = result_def(MemDescType)
@@ -168,6 +174,7 @@ class MemDescReinterpretOp(TritonOp):
     """The same bytes seen with another shape, element type or layout; the result must not reach past the source."""
 
     name = "ttg.memdesc_reinterpret"
+    VIEW: ClassVar = View(ViewLayout.OWN, of_array=True)
 
     src = operand_def(MemDescType)
     result = result_def(MemDescType)

@@ -44,6 +44,7 @@ from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.spelling import writes
 from tlx_xdsl.dialects.base.tensors import element_bits
+from tlx_xdsl.dialects.base.views import View, ViewLayout
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttg.views import verify_view
@@ -280,6 +281,7 @@ class TMEMSubSliceOp(TritonOp):
 
     name = "ttng.tmem_subslice"
     NEEDS: ClassVar = Needs("tlx.subslice of tensor memory", Feature.TENSOR_MEMORY)
+    VIEW: ClassVar = View(ViewLayout.SAME, of_array=True)
 
     src = operand_def(MemDescType)
     offset = prop_def(IntegerAttr.constr(i32))

@@ -1,4 +1,4 @@
-"""Where a program is in the grid."""
+"""Lowering of the position of a program in the grid."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Block pointers, which Triton had until 3.8: a block of a tensor that moves, read and written at its place.
+"""Block pointers, which Triton had until 3.8: a block of a tensor that moves, read and written at its offsets.
 
-They are no value of the IR here: each access makes pointers of the place, and a mask of the bounds that it checks. As
+They are no value of the IR here: each access makes pointers of the offsets, and a mask of the bounds that it checks. As
 in Triton, offsets are int32, shape and strides int64, all in elements.
 """
 
@@ -18,7 +18,7 @@ from tlx_xdsl.frontend.values import NONE, BlockPointer, Constexpr, Tensor, Valu
 from tlx_xdsl.language.core import dtype, int32, int64, pointer_type
 
 _PADDING = {"": None, "zero": 0.0, "nan": float("nan")}
-"""What elements outside of the tensor read as; None for anything."""
+"""Values of elements outside of the tensor; None for undefined ones."""
 
 
 def _scalars(call: Call, parameter: str, rank: int | None, element: dtype) -> tuple[Tensor, ...]:
@@ -55,7 +55,7 @@ def _advance(call: Call) -> Value:
 
 
 def resolved(call: Call) -> Call:
-    """The call of a load or store, with pointers and a mask in the place of a block pointer.
+    """The call of a load or store, with pointers and a mask instead of a block pointer.
 
     A call with other pointers is returned as it is. Raises the error that only block pointers have bounds to check.
     """

@@ -1,4 +1,4 @@
-"""What NVIDIA GPUs have beyond the language: `tl.extra.cuda` and `tl.target_info`."""
+"""Lowering of functions of NVIDIA GPUs: `tl.extra.cuda` and `tl.target_info`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _THREADS_PER_WARP = 32
 
 @dataclass(frozen=True)
 class _Target:
-    """What `tl.target_info.current_target()` is, with the fields of Triton's `GPUTarget`."""
+    """Result of `tl.target_info.current_target()`, with the fields of Triton's `GPUTarget`."""
 
     arch: int
     """Compute capability, such as 90."""

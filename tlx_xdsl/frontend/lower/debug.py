@@ -43,7 +43,7 @@ def _is_signed(element: dtype) -> bool:
 
 
 def _spaced(prefix: str, *, before_values: bool) -> str:
-    """`prefix` as Triton prints it: a colon and a blank before values, a blank in front of three letters or more."""
+    """`prefix` as Triton prints it: a colon and a blank before values, a blank before three letters or more."""
     if before_values and not prefix.endswith(": "):
         prefix = prefix.removesuffix(" ").removesuffix(":") + ": "
     return " " + prefix if len(prefix) > 2 and not prefix.startswith(" ") else prefix

@@ -1,4 +1,4 @@
-"""What a kernel promises the compiler about its values."""
+"""Lowering of hints about values (assumptions that the compiler may use)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _assume(call: Call) -> None:
 
 
 def _lower_hint(name: str, attribute: str) -> None:
-    """Let `tl.name` attach `attribute`, an integer for each dimension, to the operation behind its argument."""
+    """Let `tl.name` attach `attribute`, an integer for each dimension, to the operation that defines its argument."""
 
     @lowers(f"tl.{name}")
     def lower(call: Call) -> Value:

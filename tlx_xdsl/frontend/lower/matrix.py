@@ -28,7 +28,7 @@ from tlx_xdsl.language.core import (
 MIN_K_BITS = 256
 """Bits of a row of the left operand: the least that the tensor cores take at a time."""
 HOPPER_IMPRECISE_K = 1 << 30
-"""Unless told otherwise, Hopper sums up 8-bit floats in the tensor cores' own precision however long K is."""
+"""By default, Hopper sums up 8-bit floats in the tensor cores' own precision however long K is."""
 
 _FLOAT8 = (float8e4nv, float8e5)
 _OPERANDS = (int8, *_FLOAT8, float16, bfloat16, float32, float64)
@@ -125,7 +125,7 @@ def _precision(call: Call) -> InputPrecision:
 
 
 def _imprecise_k(call: Call, lhs: Tensor, rhs: Tensor) -> int:
-    """How many elements of K may be summed up in the tensor cores' own precision; 0 says nothing."""
+    """Number of elements of K that may be summed up in the tensor cores' own precision; 0 says nothing."""
     is_fp8 = lhs.dtype in _FLOAT8 and rhs.dtype in _FLOAT8
     if not call.given("max_num_imprecise_acc"):
         return HOPPER_IMPRECISE_K if is_fp8 and call.visitor.capability == 90 else 0

@@ -34,7 +34,7 @@ class _Operands:
         return self.blocks[0].shape
 
     def result(self, values: Sequence[Tensor]) -> Value:
-        """What the user gets: a tuple for a tuple."""
+        """The result for the user: a tuple for a tuple."""
         return TupleValue(tuple(values)) if self.is_tuple else values[0]
 
 

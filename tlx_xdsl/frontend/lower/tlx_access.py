@@ -1,7 +1,7 @@
-"""What loads from and stores to buffers become.
+"""Lowering of loads from and stores to buffers.
 
 A block has no layout in the frontend. Where a layout is asked for, or tensor memory dictates a family of them, the
-block passes through `tlx.require_layout` or `tlx.release_layout`: the passes see the wish there, and every other
+block passes through `tlx.require_layout` or `tlx.release_layout`: the passes see the request there, and every other
 operation stays free of layouts.
 """
 

@@ -1,4 +1,4 @@
-"""What barriers and fences of `tlx` become."""
+"""Lowering of barriers and fences of `tlx`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def allocate_barriers(call: Call, num: int, count: int, *, per_thread: bool = Fa
         call.fail("num_barriers", f"shared memory has room for {_MOST_BARRIERS} mbarriers, found {num}")
     if count > MAX_ARRIVALS:
         call.fail(None, f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
-    # Stock Triton wants a rank-2 array, whose first dimension may be any number.
+    # Upstream Triton requires a rank-2 array, whose first dimension may be any number.
     type_ = MemDescType.get((num, 1), i64, layout_attr(unswizzled_layout(1)), SMEM)
     array = call.emit(ttg.LocalAllocOp, None, results=[type_]).result
     barriers = MBarriers(array, num, per_thread)

@@ -1,4 +1,4 @@
-"""What the cluster launch control of `tlx` becomes."""
+"""Lowering of the cluster launch control of `tlx`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _always(call: Call) -> Tensor:
 
 
 def _several_ctas(call: Call) -> bool:
-    """Whether CTAs share a response: a cluster of one CTA has nobody to share with, whatever the caller says."""
+    """Say whether CTAs share a response: a cluster of one CTA has none to share with, whatever the argument says."""
     return call.flag("multi_ctas") and call.visitor.unit.clustered
 
 

@@ -1,4 +1,4 @@
-"""What clusters of `tlx` become."""
+"""Lowering of the cluster functions of `tlx`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the handlers of `tlx` share: readers of buffers and barriers, and the GPUs that have an operation."""
+"""Helpers of the handlers of `tlx`: readers of buffers and barriers, and the GPUs that have an operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def number(value: int) -> IntegerAttr:
 
 
 def is_blackwell(call: Call) -> bool:
-    """Whether the target has tensor memory and tcgen05."""
+    """Say whether the target has tensor memory and tcgen05."""
     return target_of(call.visitor.capability).has(Feature.TCGEN05)
 
 
@@ -40,7 +40,7 @@ def is_blackwell(call: Call) -> bool:
 
 
 def in_tensor_memory(buffer: BufferedTensor) -> bool:
-    """Whether a buffer is in tensor memory."""
+    """Say whether a buffer is in tensor memory."""
     return isinstance(memdesc_type(buffer.ssa.type).memory_space, TensorMemorySpaceAttr)
 
 
@@ -77,7 +77,7 @@ def tensor_memory_buffer(call: Call, parameter: str) -> BufferedTensor:
 
 
 def is_remote(barrier: MBarriers) -> bool:
-    """Whether a barrier is another CTA's."""
+    """Say whether a barrier is another CTA's."""
     return isinstance(memdesc_type(barrier.ssa.type).memory_space, SharedClusterMemoryAttr)
 
 
@@ -150,7 +150,7 @@ def cta_rank(call: Call) -> Tensor:
 
 
 def is_even_cta(call: Call) -> Tensor:
-    """Whether this CTA is the one of a pair that issues for both."""
+    """Say whether this CTA is the one of a pair that issues for both."""
     odd = semantic.binary(call.builder, "%", cta_rank(call), Constexpr(2))
     return semantic.compare(call.builder, "==", odd, Constexpr(0))
 

@@ -1,4 +1,4 @@
-"""What copies between global memory and buffers become that need no descriptor: by the threads, and in bulk."""
+"""Lowering of copies between global memory and buffers without a descriptor: by the threads, and in bulk."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tup
 def tmem_encoding(call: Call, parameter: str, shape: tuple[int, ...], element: dtype) -> Attribute:
     """The layout of a buffer in tensor memory: the one that the user names, or packed blocks.
 
-    Elements of 8 bits that are no floats may be the scales of a block-scaled product, or an operand: what uses the
+    Elements of 8 bits that are no floats may be the scales of a block-scaled MMA, or an operand: what uses the
     buffer says later which layout it gets.
     """
     asked = python_layout(call, parameter)
@@ -160,7 +160,7 @@ def register_type(call: Call, asked: tlx.layout_encoding, shape: tuple[int, ...]
 
 
 def dummy_register(shape: tuple[int, ...], element: dtype, *, tmem_compatible: bool) -> DummyRegisterLayoutAttr:
-    """What stands for a register layout until the pass that knows the warps chooses it."""
+    """The placeholder of a register layout until the pass that knows the warps chooses it."""
     return DummyRegisterLayoutAttr(shape_attr(shape), ir_type(element), BoolAttr.from_bool(tmem_compatible))
 
 
@@ -190,7 +190,7 @@ def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
 
 
 def _steps(modes: tuple[tuple[int, int], ...]) -> list[int]:
-    """How far each bit moves."""
+    """The stride of each bit."""
     return [stride << bit for size, stride in modes for bit in range(size.bit_length() - 1)]
 
 

@@ -1,4 +1,4 @@
-"""What requests for layouts of `tlx` become."""
+"""Lowering of layout requests of `tlx`."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _buffer_encoding(call: Call, parameter: str, buffer: BufferedTensor) -> Attr
     return encoding(call, parameter, buffer.shape, buffer.dtype)
 
 
-def _wished(value: Tensor) -> SSAValue | None:
-    """The block in the layout that the user wished for `value`; None when it is not the value of a wish itself."""
+def _requested(value: Tensor) -> SSAValue | None:
+    """The block in the layout that the user requested for `value`; None when `value` is not itself a request."""
     owner = value.ssa.owner
     return owner.src if isinstance(owner, dialect.ReleaseLayoutOp) and owner.pin is not None else None
 
@@ -62,22 +62,22 @@ def _wished(value: Tensor) -> SSAValue | None:
 def _release_layout(call: Call) -> Value:
     value = _block(call, "x")
     assert isinstance(value.dtype, dtype)
-    wished = _wished(value)
-    if wished is None:
-        # What was computed from a wish keeps to it; a layout of the compiler's choice ends that.
+    requested = _requested(value)
+    if requested is None:
+        # Values computed from a request keep its layout; a layout of the compiler's choice ends that.
         encoding = dummy_register(value.shape, value.dtype, tmem_compatible=False)
-        wished = required(call, value, TensorType(ir_type(value.dtype), value.shape, encoding), pin=False)
-    return released(call, wished, value.dtype, value.shape, pin=False)
+        requested = required(call, value, TensorType(ir_type(value.dtype), value.shape, encoding), pin=False)
+    return released(call, requested, value.dtype, value.shape, pin=False)
 
 
 def _with_layout(call: Call, parameter: str) -> SSAValue:
-    """The block or buffer whose layout is spoken of."""
+    """The block or buffer whose layout is meant."""
     value = call.args[parameter]
     if isinstance(value, BufferedTensor):
         return one_buffer(call, parameter).ssa
     block = _block(call, parameter)
-    wished = _wished(block)
-    return block.ssa if wished is None else wished
+    requested = _requested(block)
+    return block.ssa if requested is None else requested
 
 
 @lowers("tlx.dump_layout")

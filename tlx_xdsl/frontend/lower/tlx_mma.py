@@ -1,4 +1,4 @@
-"""What the tensor cores' operations of `tlx` become: wgmma on Hopper, tcgen05 on Blackwell."""
+"""Lowering of the MMA functions of `tlx`: wgmma on Hopper, tcgen05 on Blackwell."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tlx_xdsl.layouts.shared import padded_fp4_layout
 from tlx_xdsl.targets import Feature
 
 SCALED_ROWS = 128
-"""Rows of the accumulator of a scaled product on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""
+"""Rows of the accumulator of a scaled MMA on one CTA (PTX ISA, "tcgen05.mma", block scaling)."""
 
 
 @lowers("tlx.async_dot")
@@ -66,7 +66,7 @@ def _wgmma(call: Call) -> Value:
     a, b = call.args["A"], shared_buffer(call, "B")
     if not isinstance(a, Tensor):
         a = shared_buffer(call, "A")
-    shape = _product_shape(call, a, b)
+    shape = _mma_shape(call, a, b)
     accumulator = _accumulator(call, a.dtype, shape)
     assert isinstance(accumulator.dtype, dtype)
     use_acc = call.scalar("use_acc", int1) if call.given("use_acc") else None
@@ -82,7 +82,7 @@ def _wgmma(call: Call) -> Value:
     return call.emit_tensor(ttng.WarpGroupDotOp, accumulator.dtype, shape, *operands, **properties)
 
 
-def _product_shape(call: Call, a: Tensor | BufferedTensor, b: BufferedTensor) -> tuple[int, int]:
+def _mma_shape(call: Call, a: Tensor | BufferedTensor, b: BufferedTensor) -> tuple[int, int]:
     """M and N of A @ B."""
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
         call.fail(None, f"expected A of M x K and B of K x N, found {a.describe()} and {b.describe()}")
@@ -131,7 +131,7 @@ def _tcgen05(call: Call) -> None:
         call.require(Feature.WGMMA, what="with a block as 'acc'" if call.given("acc") else "without 'acc'", notes=notes)
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
-    rows, columns = _product_shape(call, a, b)
+    rows, columns = _mma_shape(call, a, b)
     halves = ""
     if call.flag("two_ctas"):
         columns, halves = 2 * columns, ", because each CTA of a pair has half of B's columns"
@@ -143,7 +143,7 @@ def _tcgen05(call: Call) -> None:
 
 
 def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, Attribute]]:
-    """Whether to accumulate, whether to issue at all, the barriers to arrive at, and the attributes."""
+    """Say whether to accumulate, whether to issue at all, the barriers to arrive at, and the attributes."""
     use = call.predicate("use_acc")
     pred = call.predicate()
     arrivals = [barrier.ssa for barrier in barriers(call, "mBarriers")]
@@ -156,14 +156,14 @@ def _issue(call: Call) -> tuple[Tensor, Tensor, Sequence[SSAValue], dict[str, At
 
 
 def _always(call: Call, arrivals: Sequence[SSAValue]) -> list[SSAValue]:
-    """A predicate for each barrier: the arrival depends on nothing but the product itself."""
+    """A predicate for each barrier: the arrival depends on nothing but the MMA itself."""
     return [call.as_scalar("mBarriers", Constexpr(True), int1).ssa for _ in arrivals]
 
 
 def _accumulator_for(call: Call, accumulator: BufferedTensor) -> SSAValue:
-    """The accumulator in the layout that a product of one CTA, or of a pair of them, needs.
+    """The accumulator in the layout that an MMA of one CTA, or of a pair of them, requires.
 
-    An allocation does not know that a pair will work on it: `tlx.require_layout` tells it, when layouts are resolved.
+    An allocation has no mark of a pair that will work on it: `tlx.require_layout` adds the layout for pairs.
     """
     type_ = memdesc_type(accumulator.ssa.type)
     layout = None if isinstance(type_.encoding, DummyTMEMLayoutAttr) else layout_of(type_.encoding)
@@ -196,9 +196,9 @@ def _async_dot_scaled(call: Call) -> None:
     a, b = one_buffer(call, "A"), shared_buffer(call, "B")
     accumulator = tensor_memory_buffer(call, "acc")
     if call.dtype("out_dtype") != float32 or accumulator.dtype != float32:
-        call.fail("acc", f"a scaled product accumulates in fp32, found {accumulator.describe()}")
+        call.fail("acc", f"a scaled MMA accumulates in fp32, found {accumulator.describe()}")
     if len(accumulator.shape) != 2 or accumulator.shape[0] != SCALED_ROWS:
-        call.fail("acc", f"a scaled product has {SCALED_ROWS} rows, found {accumulator.describe()}")
+        call.fail("acc", f"a scaled MMA has {SCALED_ROWS} rows, found {accumulator.describe()}")
     formats = [call.choice(name, FORMATS) for name in ("A_format", "B_format")]
     mixed = formats[0] != formats[1]
     operands = [
@@ -228,7 +228,7 @@ def _async_dot_scaled(call: Call) -> None:
 def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
     """The scales of `rows` rows of an operand, in tensor memory, where the tensor cores read them.
 
-    Those in shared memory are copied there: a copy and a product that the same task issues run in that order.
+    Those in shared memory are copied there: a copy and an MMA that the same task issues run in that order.
     """
     buffer = one_buffer(call, parameter)
     if in_tensor_memory(buffer):
@@ -247,7 +247,7 @@ def _scales(call: Call, parameter: str, rows: int) -> SSAValue:
 
 
 def _padded(call: Call, buffer: BufferedTensor) -> SSAValue:
-    """A buffer of fp4 pairs in the layout that a product with 8-bit floats needs, which gives a pair two bytes."""
+    """A buffer of fp4 pairs in the layout that an MMA with 8-bit floats requires, which gives a pair two bytes."""
     if in_tensor_memory(buffer):
         return buffer.ssa
     layout = layout_of(memdesc_type(buffer.ssa.type).encoding)

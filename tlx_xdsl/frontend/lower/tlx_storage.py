@@ -1,4 +1,4 @@
-"""What allocations and storage aliasing of `tlx` become."""
+"""Lowering of allocations and storage aliasing of `tlx`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _advise_a_spec(alias: dialect.LocalAliasOp, reused: SSAValue, storage: str) 
 
 
 def _checked_reuse(call: Call, storage: tlx.storage_kind) -> BufferedTensor | StorageAliasSpec | None:
-    """What `reuse` names, which must be of the same storage; None when there is none."""
+    """The value of `reuse`, which must be of the same storage; None when there is none."""
     if not call.given("reuse"):
         return None
     reuse = call.args["reuse"]

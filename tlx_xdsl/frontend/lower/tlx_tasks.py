@@ -1,4 +1,4 @@
-"""What functions of `tlx` mean inside of tasks; the tasks themselves are `frontend/tasks.py`."""
+"""Lowering of the functions of `tlx` for use inside tasks; the tasks themselves are `frontend/tasks.py`."""
 
 from __future__ import annotations
 

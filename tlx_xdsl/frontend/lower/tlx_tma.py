@@ -1,4 +1,4 @@
-"""What TMA copies and tensor descriptors of `tlx` become."""
+"""Lowering of TMA copies and tensor descriptors of `tlx`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tlx_xdsl.targets import Feature
 MAX_CTAS = 16
 """Most CTAs of a cluster, with the non-portable sizes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 INNER_BYTES = 16
-"""What the innermost dimension of a block has at least (CUDA C++ Programming Guide, "Tensor Memory Access")."""
+"""Least size of the innermost dimension of a block (CUDA C++ Programming Guide, "Tensor Memory Access")."""
 
 
 @lowers("tlx.async_descriptor_load")
@@ -118,7 +118,7 @@ def _allocate_tensor_descriptor(call: Call) -> Value:
 
 
 def _room(call: Call) -> SSAValue:
-    """The place of one descriptor: room for one, or a pointer to int8."""
+    """The memory of one descriptor: an allocation for one, or a pointer to int8."""
     where = call.args["desc_ptr"]
     if isinstance(where, DescriptorRoom):
         if where.num > 1:

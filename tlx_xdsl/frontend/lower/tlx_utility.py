@@ -1,4 +1,4 @@
-"""What the small things of `tlx` become, and the names that exist for AMD GPUs only."""
+"""Lowering of the utilities of `tlx`, and the names that exist for AMD GPUs only."""
 
 from __future__ import annotations
 

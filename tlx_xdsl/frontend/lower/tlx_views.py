@@ -1,4 +1,4 @@
-"""What the views of buffers become: other shapes, parts and element types of the same memory."""
+"""Lowering of the views of buffers: other shapes, parts and element types of the same memory."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _local_reshape(call: Call) -> Value:
 
 @lowers("tlx.local_reinterpret")
 def _local_reinterpret(call: Call) -> Value:
-    # All buffers of an array lie behind each other: together they are one buffer.
+    # All buffers of an array are contiguous: together they are one buffer.
     buffer, element = call.of("src", BufferedTensor, "a buffer"), call.dtype()
     if not call.given("shape"):
         buffer = one_buffer(call, "src")

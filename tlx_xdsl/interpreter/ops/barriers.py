@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, effect, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, action, effect, step
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 
@@ -107,19 +107,14 @@ def init_barrier(op: ttng.InitBarrierOp) -> Run:
     return run
 
 
-@step(ttng.InvalBarrierOp)
-def inval_barrier(op: ttng.InvalBarrierOp) -> Run:
+@action(ttng.InvalBarrierOp)
+def inval_barrier(task: Task, op: ttng.InvalBarrierOp, view: View) -> None:
     """The memory may hold something else from now on."""
-
-    def run(task: Task, view: View) -> Coroutine:
-        yield None
-        barrier = barrier_of(op, view)
-        check_barrier(task.block.cluster, barrier)
-        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
-        del view.memory.barriers[view.address]
-        view.memory.ended = op
-
-    return run
+    barrier = barrier_of(op, view)
+    check_barrier(task.block.cluster, barrier)
+    view.cell.overwrite(task.actor(op, view), task.clock, view.name)
+    del view.memory.barriers[view.address]
+    view.memory.ended = op
 
 
 @step(ttng.BarrierExpectOp)
@@ -166,17 +161,12 @@ def arrive_remote(op: tlx.ArriveRemoteOp) -> Run:
     return run
 
 
-@step(tlx.ArrivePerThreadOp)
-def arrive_per_thread(op: tlx.ArrivePerThreadOp) -> Run:
+@action(tlx.ArrivePerThreadOp)
+def arrive_per_thread(task: Task, op: tlx.ArrivePerThreadOp, view: View, pred: Any = True) -> None:
     """Every thread of the task arrives."""
-
-    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
-        yield None
-        if pred:
-            touch(task, op, view)
-            arrive(task, op, view, task.threads)
-
-    return run
+    if pred:
+        touch(task, op, view)
+        arrive(task, op, view, task.threads)
 
 
 @step(ttng.WaitBarrierOp)

@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import Memory, View
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Binary, Coroutine, Kind, Run, effect, pure, step, structured
+from tlx_xdsl.interpreter.registry import Binary, Coroutine, Kind, Run, action, effect, pure, step, structured
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -108,26 +108,16 @@ def _ends_kernel(op: Operation) -> bool:
     return isinstance(following, tt.ReturnOp) and isinstance(func, tt.FuncOp) and func.is_kernel
 
 
-@step(ttg.LocalLoadOp)
-def local_load(op: ttg.LocalLoadOp) -> Run:
+@action(ttg.LocalLoadOp)
+def local_load(task: Task, op: ttg.LocalLoadOp, view: View, *_token: Any) -> Any:
     """A token orders nothing here: the wait that yields it does."""
-
-    def run(task: Task, view: View, *_token: Any) -> Coroutine:
-        yield None
-        return task.read(op, view)
-
-    return run
+    return task.read(op, view)
 
 
-@step(ttg.LocalStoreOp)
-def local_store(op: ttg.LocalStoreOp) -> Run:
+@action(ttg.LocalStoreOp)
+def local_store(task: Task, op: ttg.LocalStoreOp, values: Array, view: View) -> None:
     """Write a whole buffer."""
-
-    def run(task: Task, values: Array, view: View) -> Coroutine:
-        yield None
-        task.write(op, view, values)
-
-    return run
+    task.write(op, view, values)
 
 
 # Storage aliasing, before it is lowered ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.tma import load_queue, store_queue
-from tlx_xdsl.interpreter.registry import Coroutine, Run, step
+from tlx_xdsl.interpreter.registry import action
 
 
 def _check(op: Operation, address: int, view: View, size: int) -> None:
@@ -29,19 +29,15 @@ def _check(op: Operation, address: int, view: View, size: int) -> None:
         raise fault_at(op, f"a bulk copy of {size} bytes, the buffer '{view.name}' has {held}")
 
 
-@step(tlx.AsyncBulkLoadOp)
-def async_bulk_load(op: tlx.AsyncBulkLoadOp) -> Run:
-    """The bytes arrive some time, in the order of their addresses, and complete on the barrier."""
+@action(tlx.AsyncBulkLoadOp)
+def start_bulk_load(
+    task: Task, op: Operation, address: np.int64 | int, target: View, size: np.int32 | int, barrier: View
+) -> None:
+    """Issue a copy of `size` bytes to `target`, which complete on `barrier`.
 
-    def run(task: Task, address: np.int64, target: View, size: np.int32, barrier: View) -> Coroutine:
-        yield None
-        start_bulk_load(task, op, int(address), target, int(size), barrier)
-
-    return run
-
-
-def start_bulk_load(task: Task, op: Operation, start: int, target: View, count: int, barrier: View) -> None:
-    """Issue a copy of `count` bytes from the address `start` to `target`, which complete on `barrier`."""
+    They arrive some time, in the order of their addresses.
+    """
+    start, count = int(address), int(size)
     memory = task.block.cluster.launch.memory
     _check(op, start, target, count)
     # A wild address is reported at once.
@@ -58,19 +54,13 @@ def start_bulk_load(task: Task, op: Operation, start: int, target: View, count: 
     task.issue(queue, op, finish)
 
 
-@step(tlx.AsyncBulkStoreOp)
-def async_bulk_store(op: tlx.AsyncBulkStoreOp) -> Run:
-    """The bytes are read some time; the waits for TMA stores count it."""
+@action(tlx.AsyncBulkStoreOp)
+def start_bulk_store(task: Task, op: Operation, source: View, address: np.int64 | int, size: np.int32 | int) -> None:
+    """Issue a copy of the first `size` bytes of `source`.
 
-    def run(task: Task, source: View, address: np.int64, size: np.int32) -> Coroutine:
-        yield None
-        start_bulk_store(task, op, source, int(address), int(size))
-
-    return run
-
-
-def start_bulk_store(task: Task, op: Operation, source: View, start: int, count: int) -> None:
-    """Issue a copy of the first `count` bytes of `source` to the address `start`."""
+    They are read some time; the waits for TMA stores count it.
+    """
+    start, count = int(address), int(size)
     memory = task.block.cluster.launch.memory
     _check(op, start, source, count)
     memory.bytes_at(op, start, count, "bulk store")

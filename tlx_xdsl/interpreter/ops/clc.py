@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, pure, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, action, pure, step
 from tlx_xdsl.numerics.arrays import Array
 
 FOUND = 1 << 96
@@ -87,27 +87,17 @@ def _answer(task: Task, number: int) -> Array:
     return values
 
 
-@step(ttng.CLCTryCancelOp)
-def try_cancel(op: ttng.CLCTryCancelOp) -> Run:
+@action(ttng.CLCTryCancelOp)
+def try_cancel(task: Task, op: ttng.CLCTryCancelOp, target: View, barrier: View) -> None:
     """For the thread block that asks."""
-
-    def run(task: Task, target: View, barrier: View) -> Coroutine:
-        yield None
-        request(task, op, target, barrier, for_all=False)
-
-    return run
+    request(task, op, target, barrier, for_all=False)
 
 
-@step(tlx.CLCTryCancelOp)
-def try_cancel_for_all(op: tlx.CLCTryCancelOp) -> Run:
+@action(tlx.CLCTryCancelOp)
+def try_cancel_for_all(task: Task, op: tlx.CLCTryCancelOp, target: View, barrier: View, pred: np.bool_) -> None:
     """For all thread blocks of the cluster."""
-
-    def run(task: Task, target: View, barrier: View, pred: np.bool_) -> Coroutine:
-        yield None
-        if pred:
-            request(task, op, target, barrier, for_all=True)
-
-    return run
+    if pred:
+        request(task, op, target, barrier, for_all=True)
 
 
 @step(ttng.CLCTryCancelSyncOp)
@@ -124,18 +114,13 @@ def try_cancel_sync(op: ttng.CLCTryCancelSyncOp) -> Run:
     return run
 
 
-@step(ttng.CLCLoadResultOp)
-def load_result(op: ttng.CLCLoadResultOp) -> Run:
+@action(ttng.CLCLoadResultOp)
+def load_result(task: Task, op: ttng.CLCLoadResultOp, view: View) -> Any:
     """The response as one number."""
-
-    def run(task: Task, view: View) -> Coroutine:
-        yield None
-        view.cell.read(task.actor(op, view), task.clock, view.name)
-        # A launch that only warns of uninitialized memory would go on with a cluster that there is not.
-        view.check_written(op)
-        return int.from_bytes(view.read(op).tobytes(), "little")
-
-    return run
+    view.cell.read(task.actor(op, view), task.clock, view.name)
+    # A launch that only warns of uninitialized memory would go on with a cluster that there is not.
+    view.check_written(op)
+    return int.from_bytes(view.read(op).tobytes(), "little")
 
 
 @pure(ttng.CLCIsCanceledOp)

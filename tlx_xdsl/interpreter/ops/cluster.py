@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, step
+from tlx_xdsl.interpreter.registry import Run, action, effect
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -54,42 +54,19 @@ def map_to_remote(op: tlx.MapToRemoteOp) -> Run:
     return run
 
 
-@step(tlx.RemoteStoreOp)
-def remote_store(op: tlx.RemoteStoreOp) -> Run:
+@action(tlx.RemoteStoreOp)
+def remote_store(task: Task, op: tlx.RemoteStoreOp, values: Array, view: View) -> None:
     """Write a whole buffer; nothing releases it to the other thread block."""
-
-    def run(task: Task, values: Array, view: View) -> Coroutine:
-        yield None
-        visit(task, op, view)
-        task.write(op, view, values)
-
-    return run
+    visit(task, op, view)
+    task.write(op, view, values)
 
 
-@step(tlx.AsyncRemoteStoreOp, ttng.AsyncSharedStoreOp)
-def async_store(op: Operation) -> Run:
-    """The registers are read at once, and arrive some time (PTX ISA, "st.async")."""
+@action(tlx.AsyncRemoteStoreOp, ttng.AsyncSharedStoreOp)
+def start_store(task: Task, op: Operation, values: Array, view: View, barrier: View) -> None:
+    """Issue a store of `values` to another thread block, whose bytes complete on `barrier` (PTX ISA, "st.async").
 
-    def run(task: Task, values: Array, view: View, barrier: View) -> Coroutine:
-        yield None
-        start_store(task, op, view, values, barrier)
-
-    return run
-
-
-@step(tlx.AsyncRemoteCopyOp)
-def async_remote_copy(op: tlx.AsyncRemoteCopyOp) -> Run:
-    """The source is read some time, and may not be written before the other thread block says so."""
-
-    def run(task: Task, source: View, view: View, barrier: View) -> Coroutine:
-        yield None
-        start_copy(task, op, source, view, barrier)
-
-    return run
-
-
-def start_store(task: Task, op: Operation, view: View, values: Array, barrier: View) -> None:
-    """Issue a store of `values` to a thread block of the cluster, whose bytes complete on `barrier`."""
+    The registers are read at once, and arrive some time.
+    """
     queue = remote_queue(task, "remote store", barrier)
     _check_target(task, op, view, barrier, queue)
     # It is no operation of the async proxy.
@@ -102,8 +79,12 @@ def start_store(task: Task, op: Operation, view: View, values: Array, barrier: V
     task.issue(queue, op, finish)
 
 
+@action(tlx.AsyncRemoteCopyOp)
 def start_copy(task: Task, op: Operation, source: View, view: View, barrier: View) -> None:
-    """Issue a copy of `source` to another thread block, whose bytes complete on `barrier`."""
+    """Issue a copy of `source` to another thread block, whose bytes complete on `barrier`.
+
+    The source is read some time, and may not be written before the other thread block releases it.
+    """
     check_tile(op, source)
     queue = remote_queue(task, "remote copy", barrier)
     _check_target(task, op, view, barrier, queue)

@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import arrive_later, barrier_of, touch
-from tlx_xdsl.interpreter.registry import Coroutine, Run, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, step
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -49,15 +49,10 @@ def async_copy(op: ttg.AsyncCopyGlobalToLocalOp) -> Run:
     return run
 
 
-@step(ttg.AsyncCommitGroupOp)
-def commit_group(op: ttg.AsyncCommitGroupOp) -> Run:
+@action(ttg.AsyncCommitGroupOp)
+def commit_group(task: Task, op: ttg.AsyncCommitGroupOp, *_tokens: Any) -> None:
     """The copies since the last commit become a group."""
-
-    def run(task: Task, *_tokens: Any) -> Coroutine:
-        yield None
-        _groups(task).append(_queue(task).issued)
-
-    return run
+    _groups(task).append(_queue(task).issued)
 
 
 @step(ttg.AsyncWaitOp)

@@ -123,10 +123,8 @@ def _store(running: Running, type_: str) -> Coroutine:
 
 def _store_async(running: Running, type_: str) -> Coroutine:
     yield None
-    task, op = running.task, running.op
     view, values = _stored(running, type_)
-    barrier = barrier_view(running, 2)
-    start_store(task, op, view, values, barrier)
+    start_store(running.task, running.op, values, view, barrier_view(running, 2))
 
 
 def _stored(running: Running, type_: str) -> tuple[View, Array]:
@@ -169,8 +167,7 @@ def _remote_copy(running: Running) -> Coroutine:
     running.once()
     task, op, size = running.task, running.op, running.number(2)
     target, source = (view_at(task, op, running.number(index), size) for index in (0, 1))
-    barrier = barrier_view(running, 3)
-    start_copy(task, op, source, target, barrier)
+    start_copy(task, op, source, target, barrier_view(running, 3))
 
 
 def _tile_load(running: Running) -> Coroutine:

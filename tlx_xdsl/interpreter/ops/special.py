@@ -60,21 +60,10 @@ def _place(task: Task, what: str, axis: int) -> int:
             return launch.cluster[axis]
 
 
-_GPU: dict[type[Operation], str] = {
-    gpu.BlockIdOp: "ctaid",
-    gpu.GridDimOp: "nctaid",
-    gpu.BlockDimOp: "ntid",
-    gpu.ClusterIdOp: "clusterid",
-    gpu.ClusterDimOp: "nclusterid",
-    gpu.ClusterBlockIdOp: "cluster.ctaid",
-    gpu.ClusterDimBlocksOp: "cluster.nctaid",
-}
-
-
-@effect(*_GPU)
-def gpu_place(op: Operation) -> Unary:
+@effect(*(op for op in gpu.DimensionOp.__subclasses__() if op is not gpu.ThreadIdOp))
+def gpu_place(op: gpu.DimensionOp) -> Unary:
     """Indices and sizes of blocks and clusters."""
-    what, axis = _GPU[type(op)], _axis(op)
+    what, axis = op.REGISTER, _axis(op)
     return lambda task: np.int64(_place(task, what, axis))
 
 

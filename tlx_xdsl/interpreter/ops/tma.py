@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
-from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, effect, step
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 # Loads ---------------------------------------------------------------------------------------------------------------
@@ -80,18 +80,20 @@ def check_tile(op: Operation, view: View) -> None:
         )
 
 
-@step(ttng.AsyncTMAGatherOp)
-def gather(op: ttng.AsyncTMAGatherOp) -> Run:
+@action(ttng.AsyncTMAGatherOp)
+def gather(
+    op: ttng.AsyncTMAGatherOp,
+    task: Task,
+    desc: Descriptor,
+    rows: Array,
+    column: np.int32,
+    barrier: View,
+    target: View,
+    pred: np.bool_,
+) -> None:
     """Rows at any numbers; those outside of the tensor are zeros."""
-
-    def run(
-        task: Task, desc: Descriptor, rows: Array, column: np.int32, barrier: View, target: View, pred: np.bool_
-    ) -> Coroutine:
-        yield None
-        if pred:
-            start_load(task, op, desc, target, barrier, lambda: gather_rows(task, op, desc, rows, int(column)))
-
-    return run
+    if pred:
+        start_load(task, op, desc, target, barrier, lambda: gather_rows(task, op, desc, rows, int(column)))
 
 
 def gather_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int) -> Array:
@@ -130,16 +132,13 @@ def copy_to_global(op: ttng.AsyncTMACopyLocalToGlobalOp) -> Run:
     return run
 
 
-@step(ttng.AsyncTMAScatterOp)
-def scatter(op: ttng.AsyncTMAScatterOp) -> Run:
+@action(ttng.AsyncTMAScatterOp)
+def scatter(
+    task: Task, op: ttng.AsyncTMAScatterOp, desc: Descriptor, rows: Array, column: np.int32, source: View
+) -> None:
     """Rows to any numbers."""
-
-    def run(task: Task, desc: Descriptor, rows: Array, column: np.int32, source: View) -> Coroutine:
-        yield None
-        desc.check(op)
-        start_store(task, op, source, lambda values: scatter_rows(task, op, desc, rows, int(column), values))
-
-    return run
+    desc.check(op)
+    start_store(task, op, source, lambda values: scatter_rows(task, op, desc, rows, int(column), values))
 
 
 def scatter_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int, values: Array) -> None:

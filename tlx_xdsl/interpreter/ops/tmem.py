@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, effect, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, action, effect, step
 from tlx_xdsl.interpreter.tensor_core import issue
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
@@ -88,18 +88,13 @@ def tmem_load(op: ttng.TMEMLoadOp) -> Run:
     return run
 
 
-@step(ttng.TMEMStoreOp)
-def tmem_store(op: ttng.TMEMStoreOp) -> Run:
+@action(ttng.TMEMStoreOp)
+def tmem_store(task: Task, op: ttng.TMEMStoreOp, view: View, *rest: Any) -> None:
     """Write a whole buffer where the predicate holds."""
-
-    def run(task: Task, view: View, *rest: Any) -> Coroutine:
-        yield None
-        *_token, values, pred = rest
-        if pred:
-            check_warps(task, op)
-            task.write(op, view, values)
-
-    return run
+    *_token, values, pred = rest
+    if pred:
+        check_warps(task, op)
+        task.write(op, view, values)
 
 
 @step(ttng.TMEMCopyOp)

@@ -25,11 +25,11 @@ class Function:
     meaning: str
     overloads: tuple[Overload, ...]
     is_predicate: bool = False
-    """Whether libdevice's int32 answer becomes an int1."""
+    """True if libdevice's int32 answer becomes an int1."""
 
     @property
     def arity(self) -> int:
-        """How many arguments there are."""
+        """Number of arguments."""
         return len(self.overloads[0].arguments)
 
 
@@ -136,7 +136,7 @@ _FAST: dict[str, tuple[int, str, str]] = {
 _C_TYPES = {
     "int": "int32", "uint": "uint32", "ll": "int64", "ull": "uint64", "float": "fp32", "double": "fp64"
 }  # fmt: skip
-"""How libdevice calls the types between which it converts."""
+"""Libdevice's names of the types between which it converts."""
 
 _CONVERSIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("double", "float", tuple(_ROUNDINGS)),

@@ -7,7 +7,7 @@ from typing import Any
 from tlx_xdsl.language.core import BUILTIN_NAME
 
 PREFIXES = ("buffer_", "amd_", "async_amd_")
-"""What the names of whole families begin with."""
+"""Prefixes of families of names."""
 
 NAMES = frozenset(
     {
@@ -22,7 +22,7 @@ NAMES = frozenset(
 
 
 def amd_only(name: str) -> Any:
-    """What stands for the AMD name `name`; None when it is no such name."""
+    """A function for the AMD name `name`, which raises when called; None when it is no such name."""
     if name not in NAMES and not name.startswith(PREFIXES):
         return None
 

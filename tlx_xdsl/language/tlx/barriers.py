@@ -43,7 +43,7 @@ def alloc_warp_barrier(num_barriers: int, num_warps: int = 1, num_arrivals: int 
 def barrier_expect_bytes(bar: Any, size: int, pred: Any = None) -> Any:
     """Arrive once, and make the current phase also wait for `size` bytes of asynchronous copies.
 
-    It stands in front of the copies; `size` is what all of them bring in this phase. `pred` says whether it happens.
+    It comes before the copies; `size` is what all of them bring in this phase. `pred` says whether it happens.
     """
 
 
@@ -53,7 +53,7 @@ def barrier_wait(bar: Any, phase: Any, pred: Any = None) -> Any:
 
     Phases count from 0, and the parity of a phase is its lowest bit. In a ring of SLOTS buffers whoever reads slot
     `t % SLOTS` in step t waits for parity `(t // SLOTS) & 1`; whoever fills it waits for the opposite one, `^ 1`, which
-    passes at once in the first round: it is that of the phase in front of phase 0. `pred` says whether to wait at all.
+    passes at once in the first round: it is that of the phase before phase 0. `pred` says whether to wait at all.
     """
 
 

@@ -74,7 +74,7 @@ def async_descriptor_load(
 ) -> Any:
     """Copy the block at `offsets` (elements) to the buffer `result` by TMA; its bytes complete on `barrier`.
 
-    A `barrier_expect_bytes` for them stands in front, a `barrier_wait` in front of the first use. Elements outside the
+    A `barrier_expect_bytes` for them comes before, a `barrier_wait` before the first use. Elements outside the
     tensor arrive as zeros, and count as bytes. `multicast_targets` are the ranks of the CTAs whose buffers
     and barriers get the block; with `two_ctas` the bytes count on the barrier of the even CTA of a pair.
     """
@@ -86,7 +86,7 @@ def async_descriptor_store(
 ) -> Any:
     """Copy the buffer `source` to the block at `offsets` (elements) by TMA, clipped to the tensor.
 
-    The buffer may be written again behind `async_descriptor_store_wait`, and the kernel may not end before.
+    The buffer may be written again after `async_descriptor_store_wait`, and the kernel may not end before.
     `store_reduce` combines instead: "add", "min", "max", "and", "or" or "xor".
     """
 

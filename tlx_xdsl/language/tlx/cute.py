@@ -25,7 +25,7 @@ def power_of_two(value: Any, what: str) -> int:
 
 
 def is_pair(value: Any) -> bool:
-    """Whether `value` is a tuple or list of two."""
+    """Say whether `value` is a tuple or list of two."""
     return isinstance(value, tuple | list) and len(cast(Sequence[Any], value)) == 2
 
 
@@ -81,5 +81,5 @@ def _parse_nested(text: str) -> Any:
 
     result = item()
     if position != len(text):
-        raise ValueError(f"unexpected '{text[position:]}' behind '{text[:position]}'")
+        raise ValueError(f"unexpected '{text[position:]}' after '{text[:position]}'")
     return result

@@ -208,7 +208,7 @@ class nv_mma_shared_layout_encoding(shared_layout_encoding):
 
 
 class TMemCTAMode(Enum):
-    """How the CTAs of a pair share an accumulator in tensor memory."""
+    """Distribution of an accumulator in tensor memory over a pair of CTAs."""
 
     DEFAULT = 0
     """Each CTA has accumulators of its own."""

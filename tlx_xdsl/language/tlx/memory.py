@@ -77,7 +77,7 @@ def local_reshape(src: Any, shape: Sequence[int]) -> Any:
 def local_reinterpret(src: Any, dtype: dtype, shape: Sequence[int] | None = None, layout: Any = None) -> Any:
     """The same bytes as elements of another type, shape or layout; no data moves.
 
-    With a `shape`, `src` may be a whole array, whose buffers lie behind each other.
+    With a `shape`, `src` may be a whole array, whose buffers are contiguous.
     """
 
 
@@ -85,8 +85,8 @@ def local_reinterpret(src: Any, dtype: dtype, shape: Sequence[int] | None = None
 def local_load(src: Any, token: Any = None, layout: Any = None, relaxed: bool = False) -> Any:
     """Read a buffer into registers, after the copy that `token` stands for, in `layout`.
 
-    The result is a block of the buffer's shape and type. What TMA brings is there behind a `barrier_wait`, what another
-    task writes behind a barrier. `relaxed` is a hint for AMD GPUs and means nothing here.
+    The result is a block of the buffer's shape and type. Data of TMA copies is there after a `barrier_wait`, data of
+    other tasks after a barrier. `relaxed` is a hint for AMD GPUs and means nothing here.
     """
 
 
@@ -94,7 +94,7 @@ def local_load(src: Any, token: Any = None, layout: Any = None, relaxed: bool = 
 def local_store(dst: Any, src: Any) -> Any:
     """Write a block from registers to a buffer of the same shape and type.
 
-    Between this and a TMA copy or a product that reads the buffer stands a `fence_async_shared`.
+    Between this and a TMA copy or an MMA that reads the buffer there must be a `fence_async_shared`.
     """
 
 

@@ -28,9 +28,9 @@ def async_dot(
     """Issue acc + A @ B: A of M x K, B of K x N in shared memory. With `use_acc` false the accumulator counts as zero.
 
     Hopper: A may be a block; `acc` is a block (zeros without it), and the result is in flight until `async_dot_wait`.
-    Blackwell: A may be in tensor memory; `acc` is a buffer in tensor memory, which the product goes to where `pred`
+    Blackwell: A may be in tensor memory; `acc` is a buffer in tensor memory, which the result goes to where `pred`
     holds. It is in flight until `mBarriers` complete, or a `tcgen05_commit` with `force_async`; without both the call
-    waits. With `two_ctas` a pair of CTAs works on one product: each gives its half of the rows of A and of the columns
+    waits. With `two_ctas` a pair of CTAs works on one MMA: each gives its half of the rows of A and of the columns
     of B, and gets its half of the rows of the result.
     """
 

@@ -21,7 +21,7 @@ def async_tasks(
     """`with tlx.async_tasks():` holds the tasks of a warp-specialised kernel, which run at the same time.
 
     `exclusive` promises that there are no others in the kernel, `no_ending_cluster_sync` leaves out the wait for the
-    cluster behind them. `mbarrier_try_wait_suspend_ns` is a hint that stock Triton has no place for: it is dropped.
+    cluster after them. `mbarrier_try_wait_suspend_ns` is a hint without an attribute upstream: it is dropped.
     `warp_specialize` may be True only: a kernel without tasks is one without this statement.
     """
 
@@ -44,4 +44,4 @@ def async_task(
 
 @_tlx
 def async_task_replica_id() -> Any:
-    """Which copy of a replicated task this is, a compile-time integer."""
+    """The number of this copy of a replicated task, a compile-time integer."""

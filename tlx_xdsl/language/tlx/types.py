@@ -31,7 +31,7 @@ __all__ = [
 
 
 class storage_kind(Enum):
-    """Where a buffer lives."""
+    """Memory of a buffer."""
 
     smem = "smem"
     """Shared memory of the thread block."""
@@ -42,7 +42,7 @@ class storage_kind(Enum):
 
 
 class reuse_group_type(Enum):
-    """How the members of a `reuse_group` lie in memory."""
+    """Placement of the members of a `reuse_group` in memory."""
 
     shared = "shared"
     """Members occupy the same region at each buffer index."""
@@ -77,7 +77,7 @@ class storage_alias_spec_type:
 
     @property
     def storage(self) -> storage_kind:
-        """Where the region lives."""
+        """The memory of the region."""
         return self._storage
 
     @property
@@ -126,7 +126,7 @@ class storage_alias_spec_type_class:
 
     @property
     def storage(self) -> storage_kind:
-        """Where the region lives."""
+        """The memory of the region."""
         return self._type.storage
 
     @property
@@ -207,7 +207,7 @@ class reuse_group:
 
     @property
     def group_type(self) -> reuse_group_type:
-        """How the members lie in memory."""
+        """The placement of the members in memory."""
         return self._group_type
 
     @property
@@ -232,7 +232,7 @@ class reuse_group_ir_type:
 
     @property
     def group_kind(self) -> reuse_group_type:
-        """How the members lie in memory."""
+        """The placement of the members in memory."""
         return self._group_kind
 
     def mangle(self) -> str:

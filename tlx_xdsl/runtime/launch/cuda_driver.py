@@ -15,6 +15,7 @@ import enum
 import functools
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 LIBRARY_NAME = "libcuda.so.1"
@@ -198,6 +199,7 @@ class CudaDriverError(RuntimeError):
         super().__init__(f"{call} failed: {reason}")
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class PreparedLaunch:
     """One kernel launch with everything in place: calling it enqueues the kernel, nothing more.
 
@@ -205,19 +207,10 @@ class PreparedLaunch:
     calling thread must have the context current in which the launch was prepared.
     """
 
-    __slots__ = ("_arguments", "_describe_failure", "_entry", "_keep_alive")
-
-    def __init__(
-        self,
-        entry: Callable[..., int],
-        arguments: tuple[Any, ...],
-        describe_failure: Callable[[int], CudaDriverError],
-        keep_alive: object,
-    ):
-        self._entry = entry
-        self._arguments = arguments
-        self._describe_failure = describe_failure
-        self._keep_alive = keep_alive
+    _entry: Callable[..., int]
+    _arguments: tuple[Any, ...]
+    _describe_failure: Callable[[int], CudaDriverError]
+    _keep_alive: object
 
     def __call__(self) -> None:
         """Enqueue the kernel; return without waiting for it.

@@ -71,6 +71,10 @@ class Failed:
     error: CompilationError
     seconds: float
 
+    def __post_init__(self) -> None:
+        """Let the error be sent to another process."""
+        self.error.without_history()
+
 
 @dataclass(frozen=True)
 class Unreachable:

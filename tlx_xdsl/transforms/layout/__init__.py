@@ -1,1 +1,1 @@
-"""Passes over layouts: what operations need, what users wish, and where both meet."""
+"""Passes over layouts: requirements of operations, choices of users, and conversions between them."""

@@ -22,7 +22,7 @@ from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.functions import callee_of, functions_of, returned, update_signature
 from tlx_xdsl.transforms.layout.encodings import values_of
-from tlx_xdsl.transforms.layout.views import ViewOp, is_view, layout_of_source, layout_of_view, same_layout
+from tlx_xdsl.transforms.layout.views import is_view, layout_of_source, layout_of_view, same_layout
 from tlx_xdsl.transforms.rewriting import ops_of, retype
 
 
@@ -32,14 +32,14 @@ class Reason:
 
     at: Operation | SSAValue
     what: str
-    """What is needed there, as part of a message."""
+    """The requirement there, as part of a message."""
 
     @property
     def note(self) -> str:
-        """Where it is, and what."""
+        """The location and the requirement."""
         location = self.at.location if isinstance(self.at, Operation) else location_of(self.at)
-        place = source_location(location)
-        return self.what if place is None else f"{place}: {self.what}"
+        found = source_location(location)
+        return self.what if found is None else f"{found}: {self.what}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Choice:
     encoding: Attribute
     reason: Reason
     is_users: bool
-    """Whether the user named it when the buffer was allocated."""
+    """True if the user named it when the buffer was allocated."""
 
 
 class BufferLayouts:
@@ -85,7 +85,7 @@ class BufferLayouts:
                 pending += self._neighbours(name, wanted, reason)
 
     def respell(self, value: SSAValue, encoding: Attribute) -> None:
-        """Let `value` and all views of its buffer have the same layout in other words, those of `encoding`."""
+        """Let `value` and all views of its buffer have the same layout under another attribute, `encoding`."""
         pending, seen = [(value, encoding)], set[SSAValue]()
         while pending:
             at, wanted = pending.pop()
@@ -121,9 +121,8 @@ class BufferLayouts:
 
 
 def _follow(op: Operation, encoding: Attribute, reason: Reason, *, back: bool) -> Attribute:
-    view: ViewOp = op  # pyright: ignore[reportAssignmentType]
     try:
-        return layout_of_source(view, encoding) if back else layout_of_view(view, encoding)
+        return layout_of_source(op, encoding) if back else layout_of_view(op, encoding)
     except ValueError as error:
         raise error_at(op, f"{error}, and its layout is required to be {encoding}", [reason.note]) from error
 
@@ -141,12 +140,12 @@ def _conflict(known: Choice, new: Choice, value: SSAValue) -> Exception:
 
 
 def _allocation_note(value: SSAValue) -> list[str]:
-    """Where the buffer that `value` is a view of comes from, when views alone lead there."""
+    """A note at the allocation that `value` is a view of, when views alone lead there."""
     while isinstance(value.owner, Operation) and is_view(value.owner):
         value = value.owner.operands[0]
-    place = source_location(location_of(value))
+    location = source_location(location_of(value))
     name = f"'{value.name_hint}'" if value.name_hint else "the buffer"
-    return [] if place is None else [f"{place}: {name} comes from here"]
+    return [] if location is None else [f"{location}: {name} comes from here"]
 
 
 def _buffers(module: ModuleOp) -> Iterator[SSAValue]:

@@ -1,7 +1,7 @@
 """`tlx-dump-layout`: check what the user asserts of layouts, and print those that the user wants to see.
 
 `tlx.assert_same_layout` and `tlx.assert_same_layout_expected` compare linear layouts: two attributes that put every
-element into the same place are the same layout. Both, and `tlx.dump_layout`, leave the module.
+element at the same location are the same layout. Both, and `tlx.dump_layout`, leave the module.
 
 Before:
 ```mlir
@@ -96,7 +96,7 @@ class _Placed:
         return to_linear_layout(self.layout, shape)
 
     def same(self, other: _Placed) -> bool:
-        """Whether every element is in the same place in both."""
+        """True if every element is at the same location in both."""
         return (
             self.shape == other.shape
             and self.linear == other.linear
@@ -105,7 +105,7 @@ class _Placed:
 
 
 def _paddings(layout: Layout) -> tuple[Ints, Ints]:
-    """What a linear layout does not say of a padded buffer."""
+    """The properties of a padded buffer that a linear layout has not."""
     return (layout.intervals, layout.paddings) if isinstance(layout, PaddedSharedLayout) else ((), ())
 
 
@@ -154,8 +154,8 @@ def _one_line(placed: _Placed) -> str:
 
 def _dumped(op: DumpLayoutOp, known: FunctionBuffers) -> Iterator[str]:
     """The lines about one value."""
-    place = source_location(op.location)
-    yield "tlx.dump_layout" if place is None else f"tlx.dump_layout @ {place}"
+    location = source_location(op.location)
+    yield "tlx.dump_layout" if location is None else f"tlx.dump_layout @ {location}"
     yield f"  {op.src.type}"
     placed = _placed(op, op.src.type)
     try:

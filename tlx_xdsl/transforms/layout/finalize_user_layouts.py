@@ -1,4 +1,4 @@
-"""`tlx-finalize-user-layouts`: take the marks of the user's wishes from layouts.
+"""`tlx-finalize-user-layouts`: remove the marks of the user's choices from layouts.
 
 No pass of ours changes a layout any more. Constants get the types of their results, and conversions that
 convert nothing go.
@@ -55,7 +55,7 @@ def _attributes(op: Operation) -> Iterator[Attribute]:
 
 
 def _is_marked(attribute: Attribute, known: dict[Attribute, bool]) -> bool:
-    """Whether a mark is in `attribute`; `known` has the answers for those that were seen."""
+    """True if a mark is in `attribute`; `known` has the answers for those that were seen."""
     if attribute not in known:
         parts: list[Attribute] = []
         if isinstance(attribute, ArrayAttr):

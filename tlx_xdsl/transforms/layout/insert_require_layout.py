@@ -1,4 +1,4 @@
-"""`tlx-insert-require-layout`: say which layouts the operations need whose buffers have another.
+"""`tlx-insert-require-layout`: make layout requirements explicit where a buffer has another layout.
 
 Buffers of the tensor cores, of copies by TMA and to tensor memory; and tensors that are loaded from shared memory to
 be operands of a `tt.dot` whose layout is known. What a placeholder stands for is left to `tlx-propagate-layout`.
@@ -36,7 +36,7 @@ REGISTER_BITS = 32
 
 
 class InsertRequireLayoutPass(ModulePass):
-    """Put a `tlx.require_layout` in front of each operand that an operation needs in another layout."""
+    """Put a `tlx.require_layout` before each operand that an operation requires in another layout."""
 
     name = "tlx-insert-require-layout"
 

@@ -1,6 +1,6 @@
 """`tlx-lower-scale-arrays`: arrays of buffers with scales become arrays of columns of tensor memory.
 
-Stock Triton allows no more than one buffer with a layout of scales in an allocation. An array of them takes as many
+Upstream Triton allows no more than one buffer with a layout of scales in an allocation. An array of them takes as many
 32-bit columns as it would, and each buffer is a view of its columns.
 
 Before:

@@ -1,7 +1,7 @@
-"""`tlx-lower-scale-copies`: see scales in shared memory as the matrix that they are in tensor memory.
+"""`tlx-lower-scale-copies`: view scales in shared memory as the matrix that they are in tensor memory.
 
 The hardware copies blocks of 128 x 4 scales, each as 32 lines of 16 bytes, and a kernel allocates and fills such lines.
-Stock Triton wants both sides of a copy to be one matrix: its places in the lines are spelled out.
+Upstream Triton requires both sides of a copy to be one matrix: a linear layout gives its offsets in the lines.
 
 Before:
 ```mlir

@@ -55,22 +55,22 @@ _TAKES_ANY_LAYOUT = (
     RequireLayoutOp,
     ReleaseLayoutOp,
 )
-"""What takes a tensor in any layout, whatever it does with it."""
+"""Operations that take a tensor in any layout."""
 
 _IN_FLIGHT = (ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
 
 
-def lower_tensor_wishes(module: ModuleOp) -> None:
+def lower_tensor_requirements(module: ModuleOp) -> None:
     """Spread pinned layouts, and turn all requirements and releases of tensors into conversions."""
-    wishes = ops_of(module, RequireLayoutOp, ReleaseLayoutOp)
-    pins = [op for op in wishes if isinstance(op, ReleaseLayoutOp) and op.pin is not None]
+    marks = ops_of(module, RequireLayoutOp, ReleaseLayoutOp)
+    pins = [op for op in marks if isinstance(op, ReleaseLayoutOp) and op.pin is not None]
     if pins:
         spread = _Spread(module)
         for op in pins:
             retype(op.result, op.src.type)
             spread.from_(op.result)
         spread.convert_borders()
-    for op in wishes:
+    for op in marks:
         _lower(op)
     for op in ops_of(module, ttg.LocalAllocOp):
         _fold_round_trip(op)
@@ -142,7 +142,7 @@ class _Spread:
                         self._bring(use)
 
     def _is_left(self, use: Use) -> bool:
-        """Whether a use of a value with a pinned layout needs it without."""
+        """True if a use of a value with a pinned layout requires it without."""
         op = use.operation
         if isinstance(op, _TAKES_ANY_LAYOUT):
             return False
@@ -168,7 +168,7 @@ class _Spread:
 
 
 def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
-    """The layout of the results of `op` when an operand has `encoding`; None when that is not for us to say."""
+    """The layout of the results of `op` when an operand has `encoding`; None when it does not follow."""
     if is_elementwise(op) or isinstance(op, tt.BroadcastOp):
         return encoding
     layout = bare(encoding)
@@ -210,13 +210,13 @@ def _convert_operand(op: Operation, index: int, encoding: Attribute) -> None:
 def _in_layout(value: SSAValue, type_: TensorType[Attribute], before: Operation) -> SSAValue:
     owner = value.owner
     if isinstance(owner, ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
-        # A constant is born in any layout.
+        # A constant can be made in any layout.
         return insert_before(before, ConstantOp(retyped(owner.value, type_))).result
     return insert_before(before, ttg.ConvertLayoutOp(operands=[value], result_types=[type_])).result
 
 
 def _released(value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
-    """`value` without its layout, from one conversion behind its definition."""
+    """`value` without its layout, from one conversion after its definition."""
     if value not in known:
         free = with_layout(tensor_type(value.type), NoneAttr())
         convert = ttg.ConvertLayoutOp(operands=[value], result_types=[free])
@@ -225,7 +225,7 @@ def _released(value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
 
 
 def _lower(op: RequireLayoutOp | ReleaseLayoutOp) -> None:
-    """Turn a wish for a tensor's layout into a conversion, or into nothing."""
+    """Turn a requirement or release of a tensor's layout into a conversion, or into nothing."""
     if op.parent is None or as_tensor(op.result.type) is None:
         return
     if op.src.type == op.result.type:

@@ -1,10 +1,10 @@
-"""`tlx-propagate-layout`: let required layouts be what buffers have from their allocation on.
+"""`tlx-propagate-layout`: propagate required layouts to allocations.
 
-Buffers: behind the pass no `tlx.require_layout` of one is left. A requirement reaches the allocation through views,
+Buffers: after the pass no `tlx.require_layout` of one is left. A requirement reaches the allocation through views,
 control flow, calls and captures, and every view between has the layout that follows. Where threads alone read and
 write a view, any layout will do, so that such a requirement yields to others; else two requirements of one buffer
 are an error that names both. A layout of the user's (`#tlx.user_layout`) stays. A `#tlx.dummy_tmem_layout` becomes
-what its users need.
+what its users require.
 
 Tensors: what is computed from a tensor whose `tlx.release_layout` has `pin` keeps its layout
 (`pinned_tensors`); what is left of requirements and releases are conversions.
@@ -32,10 +32,11 @@ from collections.abc import Iterator
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import SSAValue, Use
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.base.effects import Space, accesses_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
 from tlx_xdsl.dialects.tlx import RequireLayoutOp
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr, UserLayoutAttr
@@ -46,22 +47,9 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.buffer_layouts import BufferLayouts, Reason
 from tlx_xdsl.transforms.layout.needs import Need, needs_of
-from tlx_xdsl.transforms.layout.pinned_tensors import lower_tensor_wishes
+from tlx_xdsl.transforms.layout.pinned_tensors import lower_tensor_requirements
 from tlx_xdsl.transforms.layout.views import is_view
 from tlx_xdsl.transforms.rewriting import forward, ops_of
-
-_ANY_LAYOUT = (
-    ttg.LocalLoadOp,
-    ttg.LocalStoreOp,
-    ttg.LocalGatherOp,
-    ttg.LocalScatterOp,
-    ttg.LocalAtomicScatterRMWOp,
-    ttg.LocalDeallocOp,
-    ttg.AsyncCopyGlobalToLocalOp,
-    ttng.TMEMLoadOp,
-    ttng.TMEMStoreOp,
-)
-"""What threads do with the elements of a buffer, wherever they are."""
 
 
 class PropagateLayoutPass(ModulePass):
@@ -72,7 +60,7 @@ class PropagateLayoutPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Settle buffers, then tensors."""
         _settle_buffers(op)
-        lower_tensor_wishes(op)
+        lower_tensor_requirements(op)
 
 
 def _settle_buffers(module: ModuleOp) -> None:
@@ -131,7 +119,7 @@ def _allocated(module: ModuleOp) -> Iterator[SSAValue]:
 
 
 def _yields(op: RequireLayoutOp) -> bool:
-    """Whether threads alone access the buffer in the layout that `op` asks for, so that any other will do."""
+    """True if threads alone access the buffer in the layout that `op` asks for, so that any other will do."""
     if op.pin is not None:
         return False
     pending: list[SSAValue] = [op.result]
@@ -139,13 +127,20 @@ def _yields(op: RequireLayoutOp) -> bool:
         for use in pending.pop().uses:
             if is_view(use.operation):
                 pending += use.operation.results
-            elif not isinstance(use.operation, _ANY_LAYOUT):
+            elif not _is_by_threads(use):
                 return False
     return True
 
 
+def _is_by_threads(use: Use) -> bool:
+    """Whether threads access a buffer of their own CTA, which they can in any layout."""
+    buffer = use.operation.operands[use.index]
+    found = [access for access in accesses_of(use.operation) or () if access.value is buffer]
+    return bool(found) and not any(access.is_async or access.space is Space.CLUSTER for access in found)
+
+
 def _reason(op: RequireLayoutOp) -> Reason:
-    """Why `op` is there: for the operation behind it, or because the user says so."""
+    """The reason of `op`: the operation that uses it, or the user."""
     needs = (need for use in op.result.uses for need in needs_of(use.operation) if need.buffer is op.result)
     need = next(needs, None)
     if op.pin is not None or need is None:
@@ -154,7 +149,7 @@ def _reason(op: RequireLayoutOp) -> Reason:
 
 
 def _check_part(op: ttg.MemDescSubsliceOp, layouts: BufferLayouts) -> None:
-    """Refuse to cut a part out of a buffer whose layout has come to mix the places where parts begin."""
+    """Refuse to cut a part out of a buffer whose layout has come to split parts."""
     choice = layouts.choice(op.src)
     layout = choice.encoding.data if choice is not None and isinstance(choice.encoding, LayoutAttr) else None
     if choice is None or not isinstance(layout, SharedLayout):
@@ -171,7 +166,7 @@ def _check_part(op: ttg.MemDescSubsliceOp, layouts: BufferLayouts) -> None:
 
 
 def _satisfy(need: Need, layouts: BufferLayouts) -> None:
-    """Say the layout that was chosen for a buffer in the words of an operation that takes it.
+    """Give the layout that was chosen for a buffer the attribute that an operation expects.
 
     Raises CompilationError when it does not do for that operation.
     """

@@ -1,4 +1,4 @@
-"""`tlx-resolve-placeholder-layouts`: put layouts where something stands for them.
+"""`tlx-resolve-placeholder-layouts`: replace placeholders by layouts.
 
 A `#tlx.dummy_register_layout` becomes the layout in which the warps of its region, which may be a partition's, load
 or store the buffer in tensor memory that the tensor comes from or goes to; without such a buffer one that would do

@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
-from tlx_xdsl.dialects.tlx import MapToRemoteOp, MemDescDynamicSubsliceOp, RequireLayoutOp
+from tlx_xdsl.dialects.base.views import ViewLayout, view_of
 from tlx_xdsl.dialects.ttg import (
-    MemDescIndexOp,
     MemDescReinterpretOp,
     MemDescReshapeOp,
-    MemDescSubsliceOp,
     MemDescTransOp,
 )
 from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout
-
-_SAME_LAYOUT = (
-    MemDescIndexOp,
-    MemDescSubsliceOp,
-    MemDescDynamicSubsliceOp,
-    TMEMSubSliceOp,
-    MapToRemoteOp,
-    RequireLayoutOp,
-)
-"""Views whose layout is that of the buffer."""
-
-ViewOp: TypeAlias = (
-    MemDescIndexOp
-    | MemDescSubsliceOp
-    | MemDescDynamicSubsliceOp
-    | TMEMSubSliceOp
-    | MapToRemoteOp
-    | RequireLayoutOp
-    | MemDescTransOp
-    | MemDescReshapeOp
-    | MemDescReinterpretOp
-)
 
 
 def is_view(op: Operation) -> bool:
@@ -52,6 +26,9 @@ def is_view(op: Operation) -> bool:
     A `ttg.memdesc_reinterpret` sees bytes, and so is an allocation of its own, unless it changes nothing but the kind
     of the elements.
     """
+    view = view_of(op)
+    if view is not None and view.layout is not ViewLayout.OWN:
+        return True
     if isinstance(op, MemDescReinterpretOp):
         source, result = memdesc_type(op.src.type), op.result.type
         return (source.shape, source.element_bits, source.encoding) == (
@@ -59,28 +36,26 @@ def is_view(op: Operation) -> bool:
             result.element_bits,
             result.encoding,
         )
-    if isinstance(op, RequireLayoutOp):
-        return isinstance(op.src.type, MemDescType)
-    return isinstance(op, (*_SAME_LAYOUT, MemDescTransOp, MemDescReshapeOp))
+    return False
 
 
-def layout_of_view(op: ViewOp, encoding: Attribute) -> Attribute:
+def layout_of_view(op: Operation, encoding: Attribute) -> Attribute:
     """The layout of the result of the view `op` of a buffer with the layout `encoding`.
 
     Raises ValueError when no layout describes it.
     """
-    return _through(op, encoding, memdesc_type(op.src.type), memdesc_type(op.result.type), back=False)
+    return _through(op, encoding, memdesc_type(op.operands[0].type), memdesc_type(op.results[0].type), back=False)
 
 
-def layout_of_source(op: ViewOp, encoding: Attribute) -> Attribute:
+def layout_of_source(op: Operation, encoding: Attribute) -> Attribute:
     """The layout that the buffer must have for its view `op` to have the layout `encoding`.
 
     Raises ValueError when there is none.
     """
-    return _through(op, encoding, memdesc_type(op.result.type), memdesc_type(op.src.type), back=True)
+    return _through(op, encoding, memdesc_type(op.results[0].type), memdesc_type(op.operands[0].type), back=True)
 
 
-def _through(op: ViewOp, encoding: Attribute, source: MemDescType, target: MemDescType, *, back: bool) -> Attribute:
+def _through(op: Operation, encoding: Attribute, source: MemDescType, target: MemDescType, *, back: bool) -> Attribute:
     if not isinstance(op, MemDescTransOp | MemDescReshapeOp):
         return encoding
     layout = encoding.data if isinstance(encoding, LayoutAttr) else None

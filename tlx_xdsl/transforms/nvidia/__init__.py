@@ -1,1 +1,1 @@
-"""What NVIDIA hardware asks for: the life of barriers."""
+"""Passes for NVIDIA GPUs: checks of the target, synchronisation, lowering to PTX, lifetimes."""

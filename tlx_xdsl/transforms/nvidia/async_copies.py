@@ -1,11 +1,11 @@
-"""`tlx-legalize-async-copies`: asynchronous copies that no instruction can make become loads and stores.
+"""`tlx-legalize-async-copies`: replace asynchronous copies that no instruction can make by loads and stores.
 
 `cp.async` copies 4, 8 or 16 bytes (PTX ISA, "cp.async"). Elements of 8 and 16 bits go several at a time, if the
 pointers are contiguous and aligned for it and the mask is the same for all of them: which the compiler must know, as
-for an argument of type `*fp16:16`. Where it does not, stock Triton refuses the copy. Loads and stores give the same
-result, only not in the background: the data is there before the group is waited for, so a remark tells the user.
+for an argument of type `*fp16:16`. Where it does not, upstream Triton refuses the copy. Loads and stores give the same
+result, only not in the background: the data is there before the group is waited for, so a remark is reported.
 
-Before, of 16-bit elements behind a pointer of unknown alignment:
+Before, of 16-bit elements at a pointer of unknown alignment:
 ```mlir
 %t = ttg.async_copy_global_to_local %p, %b : tensor<256x!tt.ptr<f16>> -> <256xf16, #shared, #smem, mutable>
 %g = ttg.async_commit_group tokens %t
@@ -43,7 +43,7 @@ from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
 
 LEAST_BITS = 32
-"""What `cp.async` copies at least (PTX ISA, "cp.async": cp-size)."""
+"""The least that `cp.async` copies (PTX ISA, "cp.async": cp-size)."""
 
 
 class LegalizeAsyncCopiesPass(ModulePass):
@@ -72,7 +72,7 @@ def _may_be_narrow(op: Operation) -> TypeGuard[ttg.AsyncCopyGlobalToLocalOp]:
 
 
 def _bits_at_a_time(copy: ttg.AsyncCopyGlobalToLocalOp, infos: dict[SSAValue, AxisInfo], warps: int) -> int:
-    """What one instruction can copy, as stock Triton sees it: elements that lie side by side here and there."""
+    """Bits that one instruction can copy, as upstream Triton computes it: elements that are adjacent on both sides."""
     layout = coalesced_layout(copy.src, infos[copy.src], warps)
     assert isinstance(layout, BlockedLayout)
     fastest = layout.order[0]

@@ -1,10 +1,10 @@
-"""`tlx-end-barrier-lifetimes`: end the life of every mbarrier.
+"""`tlx-end-barrier-lifetimes`: end the lifetime of every mbarrier.
 
-Stock Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
+Upstream Triton gives the memory of an mbarrier to another allocation as soon as it sees no more uses, while an mbarrier
 is in use until it is invalidated (PTX ISA, "mbarrier.inval"). A barrier that is never invalidated keeps its memory up
-to every exit that its allocation reaches. Where a kernel ends there, that is all: its memory is nobody's any more, and
-each invalidation would take a meeting of the threads. Behind another exit the memory has other uses, so the barriers
-are invalidated.
+to every exit that its allocation reaches. Where a kernel ends there, that is all: its memory is released, and each
+invalidation would take a barrier of the threads. After another exit the memory has other uses, so the barriers are
+invalidated.
 
 Before:
 ```mlir
@@ -31,8 +31,6 @@ tt.return
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
@@ -40,8 +38,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 
+from tlx_xdsl.analysis.buffer_users import accesses
+from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp, WarpSpecializePartitionsOp
+from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
@@ -54,8 +54,10 @@ class EndBarrierLifetimesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""
-        for inner in ops_of(op, LocalAllocOp):
-            if _is_barrier_array(inner.result.type) and _needs_end(inner.result):
+        allocations = [inner for inner in ops_of(op, LocalAllocOp) if _is_barrier_array(inner.result.type)]
+        carried = CarriedValues.of(op, MemDescType) if allocations else CarriedValues()
+        for inner in allocations:
+            if _needs_end(inner.result, carried):
                 for exit_ in exits_of(inner):
                     if _ends_kernel(exit_):
                         insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)
@@ -72,22 +74,9 @@ def _is_barrier_array(type_: MemDescType) -> bool:
     return type_.element_type == i64 and type_.shape[-1:] == (1,) and len(type_.shape) <= 2
 
 
-def _needs_end(barriers: SSAValue) -> bool:
-    users = [type(user) for user in _users(barriers)]
+def _needs_end(barriers: SSAValue, carried: CarriedValues) -> bool:
+    users = [type(user) for user in accesses(barriers, carried)]
     return InitBarrierOp in users and InvalBarrierOp not in users and LocalDeallocOp not in users
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    """Operations that use `value` or a barrier of it, in partitions too."""
-    values = [value]
-    for known in values:
-        for use in known.uses:
-            op = use.operation
-            yield op
-            if isinstance(op, MemDescIndexOp):
-                values.append(op.result)
-            elif isinstance(op, WarpSpecializePartitionsOp):
-                values.extend(region.blocks[0].args[use.index] for region in op.partition_regions)
 
 
 def exits_of(alloc: LocalAllocOp) -> list[Operation]:
@@ -96,7 +85,7 @@ def exits_of(alloc: LocalAllocOp) -> list[Operation]:
     assert block is not None and region is not None
     reached = list(region.blocks)
     if block is not reached[0]:
-        # Where most allocations stand, in the first block, this need not be asked.
+        # Most allocations are in the first block, which dominates all others.
         dominance = DominanceInfo(region)
         reached = [other for other in reached if dominance.dominates(block, other)]
     terminators = [other.last_op for other in reached]
@@ -119,5 +108,5 @@ def _invalidate(alloc: LocalAllocOp, exit_: Operation) -> None:
 
 
 def _insert(exit_: Operation, op: Operation, alloc: LocalAllocOp) -> None:
-    # The user's line that asked for the barrier is the one to show for its end as well.
+    # Errors about the end of a lifetime are shown at the allocation.
     insert_before(exit_, op, located_at=alloc)

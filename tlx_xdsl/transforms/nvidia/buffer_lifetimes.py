@@ -1,7 +1,7 @@
-"""`tlx-extend-buffer-lifetimes`: keep the memory of buffers whose addresses PTX uses.
+"""`tlx-extend-buffer-lifetimes`: extend the live ranges of buffers whose addresses PTX uses.
 
-Stock Triton gives the memory of a buffer to another one behind its last use, and knows no use behind a cast to a
-pointer. A buffer whose address was taken is given back at every exit that its allocation reaches.
+Upstream Triton gives the memory of a buffer to another one after its last use, and sees no use through a cast to a
+pointer. A buffer whose address was taken is deallocated at every exit that its allocation reaches.
 
 Before:
 ```mlir
@@ -33,11 +33,11 @@ from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 _ENDS = (LocalDeallocOp, InvalBarrierOp)
-"""What uses a buffer last, as stock Triton's allocator sees it."""
+"""The end of a live range, as upstream Triton's allocator sees it."""
 
 
 class ExtendBufferLifetimesPass(ModulePass):
-    """Give buffers whose addresses were taken back where their allocations' regions end."""
+    """Deallocate buffers whose addresses were taken at the ends of their allocations' regions."""
 
     name = "tlx-extend-buffer-lifetimes"
 
@@ -46,15 +46,15 @@ class ExtendBufferLifetimesPass(ModulePass):
         for func in ops_of(op, tt.FuncOp):
             carried = CarriedValues.of(func, MemDescType)
             for alloc in ops_of(func, LocalAllocOp):
-                _keep(alloc, carried)
+                _extend(alloc, carried)
 
 
-def _keep(alloc: LocalAllocOp, carried: CarriedValues) -> None:
+def _extend(alloc: LocalAllocOp, carried: CarriedValues) -> None:
     users = accesses(alloc.result, carried)
     if not any(isinstance(user, UnrealizedConversionCastOp) for user in users):
         return
     if any(isinstance(user, _ENDS) for user in users):
         return
     for exit_ in exits_of(alloc):
-        # The line that asked for the buffer is the one to show for its end as well.
+        # Errors about the end of a lifetime are shown at the allocation.
         insert_before(exit_, LocalDeallocOp(operands=[alloc.result]), located_at=alloc)

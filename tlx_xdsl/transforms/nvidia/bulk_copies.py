@@ -1,9 +1,9 @@
 """Copies of bytes that follow each other, and prefetches of tiles, as PTX of one thread.
 
 PTX ISA, "cp.async.bulk" and "cp.async.bulk.prefetch.tensor". A store commits a group of its own, for which
-`ttng.async_tma_store_wait` waits in the thread that has issued it; so the other threads wait for that thread behind
-it. A tile that takes several boxes of its descriptor is prefetched box by box; cache policies of prefetches are hints
-to a hint, and are dropped.
+`ttng.async_tma_store_wait` waits in the thread that has issued it; so the other threads wait for that thread after it.
+A tile that takes several boxes of its descriptor is prefetched box by box; cache policies of prefetches are hints to a
+hint, and are dropped.
 
 Before:
 ```mlir
@@ -31,7 +31,7 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import descriptor_address, shared_address
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 

@@ -1,8 +1,8 @@
 """Cluster launch control as PTX (PTX ISA, "clusterlaunchcontrol").
 
-Stock Triton has operations for it from 3.8 on, for a thread block that asks for itself; `native` keeps those. What asks
-for a whole cluster is PTX in every version. One thread asks; a response is loaded by all threads with Triton's own
-load, whose order it knows, and taken apart by each.
+Upstream Triton has operations for it from 3.8 on, for a thread block that asks for itself; `native` keeps those. What
+asks for a whole cluster is PTX in every version. One thread asks; a response is loaded by all threads with Triton's own
+load, which it orders, and decoded by each.
 
 Before:
 ```mlir
@@ -37,8 +37,7 @@ from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
+from tlx_xdsl.transforms.nvidia.ptx import inline_ptx, run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address
 from tlx_xdsl.transforms.nvidia.threads import registers_of, warps_at
 from tlx_xdsl.transforms.rewriting import insert_before, replace

@@ -1,6 +1,6 @@
 """Tensor descriptors that the program writes to memory of its own choice.
 
-The fields are those that stock Triton gives the descriptors that it makes itself: boxes and swizzle follow the layout
+The fields are those that upstream Triton gives its own descriptors: boxes and swizzle follow the layout
 of the tile in shared memory, sizes and strides count from the fastest dimension, and strides are in bytes.
 
 Before:

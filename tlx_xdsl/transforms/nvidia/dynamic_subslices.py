@@ -1,8 +1,8 @@
-"""`tlx-lower-dynamic-subslices`: parts of buffers whose places are known at run time.
+"""`tlx-lower-dynamic-subslices`: parts of buffers at run-time offsets.
 
-Stock Triton takes a part of a buffer at constant places only, and one of an array of buffers at any index. Where the
-parts lie in shared memory one behind the other, each as a buffer of its own would (`layouts/tiles.py`), the buffer is
-an array of them. Otherwise the part has no type in Triton, and is refused.
+Upstream Triton takes a part of a buffer at constant offsets only, and one of an array of buffers at any index. Where
+the parts follow each other in shared memory, each as a buffer of its own would (`layouts/tiles.py`), the buffer is an
+array of them. Otherwise the part has no type in Triton, and is refused.
 
 Before, with rows of 128 bytes:
 ```mlir
@@ -37,14 +37,14 @@ from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace, retype
 
 
 class LowerDynamicSubslicesPass(ModulePass):
-    """Replace parts at run-time places by tiles of an array."""
+    """Replace parts at run-time offsets by tiles of an array."""
 
     name = "tlx-lower-dynamic-subslices"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite every such part of the module.
 
-        Raises CompilationError for parts that do not lie behind each other.
+        Raises CompilationError for parts that do not follow each other.
         """
         for inner in ops_of(op, tlx.MemDescDynamicSubsliceOp):
             _lower(inner)
@@ -76,7 +76,7 @@ def _lower(op: tlx.MemDescDynamicSubsliceOp) -> None:
 
 def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDescType) -> tuple[int, ...]:
     if source.alloc_shape[-len(source.shape) :] != source.shape:
-        raise error_at(op, f"a part of a part can't be taken at a place that is known at run time only: {source}")
+        raise error_at(op, f"a part of a part can't be taken at an offset that is known at run time only: {source}")
     layout = shared_layout(op, source)
     try:
         return tile_strides(layout, source.shape, part.shape, source.element_bits)
@@ -84,19 +84,19 @@ def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDes
         wanted, whole = ("x".join(map(str, type_.shape)) for type_ in (part, source))
         raise error_at(
             op,
-            f"{wanted} elements of {whole} can't be taken at a place that is known at run time only: {error}",
+            f"{wanted} elements of {whole} can't be taken at an offset that is known at run time only: {error}",
             ("Triton takes such parts where each lies in shared memory as a buffer of its own",),
         ) from error
 
 
 def _retype_views(value: SSAValue) -> None:
-    """Let what views a part know that it is no part of a larger buffer any more."""
+    """Give the views of a part types that are no parts of a larger buffer."""
     for user in [use.operation for use in value.uses]:
         views = [result for result in user.results if isinstance(result.type, MemDescType)]
         if not views:
             continue
         if not isinstance(user, ttg.MemDescTransOp):
-            raise error_at(user, f"'{user.name}' can't view a part at a place that is known at run time only")
+            raise error_at(user, f"'{user.name}' can't view a part at an offset that is known at run time only")
         type_ = memdesc_type(user.result.type)
         retype(user.result, type_.with_shape(type_.shape))
         _retype_views(user.result)

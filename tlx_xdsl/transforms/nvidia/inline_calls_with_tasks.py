@@ -1,6 +1,6 @@
-"""`tlx-inline-calls-with-tasks`: let stock Triton inline every function of a kernel with tasks, for Triton 3.8.
+"""`tlx-inline-calls-with-tasks`: have upstream Triton inline every function of a kernel with tasks, for Triton 3.8.
 
-Its lowering of tasks looks for a note in each function, which no pass leaves in those that the default task calls.
+Its lowering of tasks looks for an attribute of each function, which no pass sets on those that the default task calls.
 
 Before:
 ```mlir
@@ -26,12 +26,12 @@ _NOINLINE = "noinline"
 
 
 class InlineCallsWithTasksPass(ModulePass):
-    """Take the wish not to be inlined from the functions of a module with tasks."""
+    """Clear `noinline` on the functions of a module with tasks."""
 
     name = "tlx-inline-calls-with-tasks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Mark the functions in place; stock Triton's inliner does the rest."""
+        """Clear the attribute in place; upstream Triton's inliner does the rest."""
         if not ops_of(op, WarpSpecializeOp):
             return
         for func in ops_of(op, tt.FuncOp):

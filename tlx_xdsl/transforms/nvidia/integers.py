@@ -1,4 +1,4 @@
-"""Integer arithmetic in front of an operation, for passes that compute addresses; constants are folded."""
+"""Integer arithmetic before an operation, for passes that compute addresses; constants are folded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number: TypeAlias = SSAValue | int
 
 
 class Integers:
-    """Makes i32 and i64 arithmetic in front of `anchor`, at its location."""
+    """Makes i32 and i64 arithmetic before `anchor`, at its location."""
 
     def __init__(self, anchor: Operation):
         self.anchor = anchor
@@ -71,7 +71,7 @@ class Integers:
 
     def _binary(
         self,
-        make: type[arith.AddiOp | arith.XOrIOp | arith.AndIOp | arith.OrIOp | arith.ShLIOp | arith.ShRUIOp],
+        make: type[arith.SignlessIntegerBinaryOperation],
         fold: Callable[[int, int], int],
         left: Number,
         right: Number,
@@ -87,5 +87,5 @@ def _known(number: Number) -> int | None:
 
 
 def is_true(predicate: SSAValue) -> bool:
-    """Whether an i1 is the constant that always holds."""
+    """True if an i1 is the constant true."""
     return bool(constant_integer(predicate))

@@ -72,7 +72,7 @@ _ROUNDED: dict[type[Attribute], str] = {
     Float8E4M3FNType: "e4m3x4",
     Float8E5M2Type: "e5m2x4",
 }
-"""What the instruction calls a register of each type."""
+"""The name of a register of each type in the instruction."""
 
 # A pack takes 32 random bits. Its first half rounds the low elements and its second half the high ones, so each half
 # comes from an element that it rounds. `prmt` picks the two upper bytes of both.

@@ -1,8 +1,8 @@
-"""`tlx-keep-memdesc-branches`: keep stock Triton 3.6 and 3.7 from choosing between buffers by a select.
+"""`tlx-keep-memdesc-branches`: keep upstream Triton 3.6 and 3.7 from choosing between buffers by a select.
 
 Their analysis of shared memory follows a buffer through branches and asserts at an `arith.select`, which MLIR makes of
 an `scf.if` that only chooses between values known before it. So each branch computes what it yields: the same bytes
-as elements of another type, which is undone behind the `scf.if`. Neither takes an instruction.
+as elements of another type, which is undone after the `scf.if`. Neither takes an instruction.
 Triton's views of other types start where their allocation does, so parts of buffers are refused instead.
 
 Before:

@@ -1,6 +1,6 @@
 """TMA loads for several CTAs of a cluster as PTX.
 
-Stock Triton knows multicast only for tensors that span the cluster. One thread issues a copy for each box of the tile
+Upstream Triton has multicast only for tensors that span the cluster. One thread issues a copy for each box of the tile
 (PTX ISA, "cp.async.bulk.tensor"); the coordinates come from the fastest dimension to the slowest. With `two_ctas` the
 bytes complete on the barrier of the even CTA of the pair, which `.cta_group::2` allows.
 
@@ -33,10 +33,16 @@ from tlx_xdsl.layouts.offset_terms import offset_of
 from tlx_xdsl.layouts.tma_box import tma_box, tma_corners
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.remote_address import address_in, remote_address
-from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of, descriptor_address, shared_base
-from tlx_xdsl.transforms.nvidia.shared_address import shared_address as local_address
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.shared_address import (
+    address_in,
+    address_terms,
+    byte_of,
+    descriptor_address,
+    remote_address,
+    shared_address,
+    shared_base,
+)
 from tlx_xdsl.transforms.rewriting import insert_before
 
 _EVICTIONS = {EvictionPolicy.EVICT_FIRST: "evict_first", EvictionPolicy.EVICT_LAST: "evict_last"}
@@ -89,7 +95,7 @@ def _barrier(op: tlx.AsyncTMALoadOp) -> SSAValue:
     """The address of the barrier: of the pair's even CTA, another CTA's, or the own one that each target CTA has."""
     if isinstance(op.barrier.owner, tlx.MapToRemoteOp):
         return remote_address(op, op.barrier)
-    address = local_address(op, op.barrier)
+    address = shared_address(op, op.barrier)
     if op.two_ctas is None:
         return address
     rank = insert_before(op, SPECIAL_REGISTERS["cluster.ctarank"]()).results[0]

@@ -1,7 +1,7 @@
-"""`tlx-lower-named-barriers`: give the user's named barriers hardware numbers that nobody else uses.
+"""`tlx-lower-named-barriers`: give the user's named barriers hardware numbers that are free.
 
-A thread block has 16 named barriers (PTX ISA, "bar"). Stock Triton takes number 0 for the default warps, 1 for
-starting partitions, and 2 + i for partition i; the user's come behind. Constant ids are numbered densely in their
+A thread block has 16 named barriers (PTX ISA, "bar"). Upstream Triton takes number 0 for the default warps, 1 for
+starting partitions, and 2 + i for partition i; the user's come after. Constant ids are numbered densely in their
 order, so that any 16 - 2 - partitions different ids fit, whatever their values; where a kernel computes an id, all ids
 keep their distances. The text is PTX that Triton passes on as it is: it takes `nvvm.barrier` for its own barrier.
 
@@ -35,7 +35,7 @@ from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, ops_o
 _NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
 
 _TRITONS_OWN = 2
-"""Barriers that stock Triton uses besides one per partition."""
+"""Barriers that upstream Triton uses besides one per partition."""
 
 
 class LowerNamedBarriersPass(ModulePass):
@@ -62,8 +62,8 @@ class LowerNamedBarriersPass(ModulePass):
 
 
 def _numbers(ids: Sequence[int], *, dense: bool) -> dict[int, int]:
-    """The number of each id behind Triton's own barriers."""
-    return {known: place if dense else known for place, known in enumerate(sorted(set(ids)))}
+    """The number of each id, counted from the end of Triton's own barriers."""
+    return {known: number if dense else known for number, known in enumerate(sorted(set(ids)))}
 
 
 def _too_many(partitions: int, ids: Sequence[int]) -> str:

@@ -1,8 +1,8 @@
-"""`tlx-insert-proxy-fences`: let TMA and the tensor cores see what threads have written to shared memory.
+"""`tlx-insert-proxy-fences`: order writes of threads to shared memory before TMA and the tensor cores.
 
 Threads write through one proxy, TMA and the tensor cores access shared memory through another one, and what one task
 writes for another one is ordered by a barrier, which is no fence between the proxies (PTX ISA, "Async proxy"). Where
-the user has put no fence, one is put in front of what tells others of the write, or of the task's own asynchronous
+the user has put no fence, one is put before the release of the write, or before the task's own asynchronous
 operation (`analysis/proxy_hazards.py`). Where the user has, nothing changes.
 
 Before:
@@ -36,5 +36,5 @@ class InsertProxyFencesPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle all functions of the module."""
-        for place in missing_fences(op):
-            insert_before(place, FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))
+        for anchor in missing_fences(op):
+            insert_before(anchor, FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))

@@ -1,7 +1,7 @@
-"""`tlx-relax-remote-arrivals`: have arrivals at other CTAs' mbarriers release no more than the kernel needs.
+"""`tlx-relax-remote-arrivals`: relax the memory ordering of arrivals at other CTAs' mbarriers.
 
 A release to the cluster waits until all accesses of the CTA's threads have reached the GPU's L2 cache (SASS:
-MEMBAR.ALL.GPU); beside that of a matrix product this is most of an arrival's time. `analysis.remote_releases` says what
+MEMBAR.ALL.GPU); beside that of an MMA this is most of an arrival's time. `analysis.remote_releases` says what
 a function's arrivals must release, and each of them gets one of three forms:
 
 - *cluster*: `mbarrier.arrive.release.cluster`. Everything is released.
@@ -20,7 +20,7 @@ that no write to come can change it, and a write is in memory, where whoever rea
 The other side waits by `mbarrier.try_wait`, which acquires from the own CTA unless it says more (PTX ISA,
 "mbarrier.try_wait"). Shared memory is not cached, and the same instruction acquires from the cluster. For global memory
 it is less than needed, since the L1 cache may hold what was there before: where arrivals hand over global memory,
-`fence.acquire.cluster` stands behind the waits (SASS: CCTL.IVALL).
+`fence.acquire.cluster` follows the waits (SASS: CCTL.IVALL).
 
 Before:
 ```mlir
@@ -45,14 +45,14 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.tlx.cluster import Releases
-from tlx_xdsl.transforms.nvidia.one_thread import run
+from tlx_xdsl.transforms.nvidia.ptx import run
 from tlx_xdsl.transforms.rewriting import ops_of
 
 _ACQUIRE = "fence.acquire.cluster;"
 
 
 class RelaxRemoteArrivalsPass(ModulePass):
-    """Say on arrivals at other CTAs' mbarriers what they release."""
+    """Set what arrivals at other CTAs' mbarriers release."""
 
     name = "tlx-relax-remote-arrivals"
 

@@ -1,7 +1,7 @@
 """`tlx-lower-remote-memory`: reach the shared memory of other CTAs of a cluster by PTX.
 
-Stock Triton has no operation for it where each CTA has tensors of its own. What one thread does for all of its region
-waits for the others first; data are stored by the threads that hold them (`remote_stores`).
+Upstream Triton has no operation for it where each CTA has tensors of its own. What one thread does for all of its
+region waits for the others first; data are stored by the threads that hold them (`remote_stores`).
 
 Before:
 ```mlir
@@ -17,13 +17,14 @@ ttg.barrier local
 %m = nvvm.inline_ptx "mapa.shared::cluster.u32 $0, $1, $2;" ro(%a, %other : i32, i32) -> i32
 nvvm.inline_ptx "{ ... @p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$2], 1; }" ro(%thread, %c0, %m ...)
 ```
-With `releases shared` it is a relaxed arrival behind `fence.release.sync_restrict::shared::cta.cluster`, with `releases
+With `releases shared` it is a relaxed arrival after `fence.release.sync_restrict::shared::cta.cluster`, with `releases
 cta` one that releases to the own CTA (`tlx-relax-remote-arrivals`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,10 +40,9 @@ from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import is_true
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
-from tlx_xdsl.transforms.nvidia.remote_address import remote_address
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.remote_stores import lower_remote_store
-from tlx_xdsl.transforms.nvidia.shared_address import address_terms, shared_address
+from tlx_xdsl.transforms.nvidia.shared_address import address_terms, remote_address, shared_address
 from tlx_xdsl.transforms.rewriting import replace
 
 
@@ -83,20 +83,20 @@ class LowerRemoteMemoryPass(ModulePass):
 _ARRIVALS = {Releases.CLUSTER: "release.cluster", Releases.SHARED: "relaxed.cluster", Releases.CTA: "release.cta"}
 """`.sem` and `.scope` of an arrival (PTX ISA, "mbarrier.arrive")."""
 _FENCE = "@p fence.release.sync_restrict::shared::cta.cluster; "
-"""Releases accesses to the own shared memory with the relaxed arrivals behind it (PTX ISA, "fence")."""
+"""Releases accesses to the own shared memory with the relaxed arrivals after it (PTX ISA, "fence")."""
 
 
 @dataclass
 class _Fences:
     """The fences that were put: arrivals side by side share one."""
 
-    behind: dict[Operation, list[SSAValue | None]] = field(default_factory=dict[Operation, list[SSAValue | None]])
-    """By the meeting of the threads that they follow: the conditions under which they run, None where they always do.
-    Behind a meeting the threads have touched no memory when one is found again."""
+    conditions: dict[Operation, list[SSAValue | None]] = field(default_factory=dict[Operation, list[SSAValue | None]])
+    """By the barrier of the threads that they follow: the conditions under which they run, None where they always do.
+    The threads have accessed no memory after a barrier that is found again."""
 
-    def covers(self, meeting: Operation, condition: SSAValue | None) -> bool:
-        """Whether a fence runs where `condition` holds; if not, the next one does from here on."""
-        known = self.behind.setdefault(meeting, [])
+    def covers(self, barrier_op: Operation, condition: SSAValue | None) -> bool:
+        """True if a fence runs where `condition` holds; if not, the next one does from here on."""
+        known = self.conditions.setdefault(barrier_op, [])
         if None in known or condition in known:
             return True
         known.append(condition)
@@ -105,10 +105,10 @@ class _Fences:
 
 def _arrive(op: tlx.ArriveRemoteOp, fences: _Fences) -> None:
     barrier = remote_address(op, op.alloc)
-    # The other threads' accesses are behind the arrival, since they have met this thread before.
-    meeting = wait_for_region(op)
+    # The barrier orders the other threads' accesses before the arrival.
+    barrier_op = wait_for_region(op)
     condition = None if op.pred is None or is_true(op.pred) else op.pred
-    fence = _FENCE if op.released is Releases.SHARED and not fences.covers(meeting, condition) else ""
+    fence = _FENCE if op.released is Releases.SHARED and not fences.covers(barrier_op, condition) else ""
     code = f"@p mbarrier.arrive.{_ARRIVALS[op.released]}.shared::cluster.b64 _, [{{0}}], {op.count.value.data};"
     run_in_one_thread(op, fence + code, [barrier], predicate=op.pred)
     Rewriter.erase_op(op)
@@ -134,17 +134,9 @@ def _bytes_side_by_side(op: tlx.AsyncRemoteCopyOp) -> int:
     """
     for buffer in (op.src, op.dst):
         type_ = memdesc_type(buffer.type)
-        size = type_.element_bits // 8
-        for extent in type_.shape:
-            size *= extent
+        size = prod(type_.shape) * type_.element_bits // 8
         terms = address_terms(op, buffer)
-        images: list[int] = []
-        for dim, extent in enumerate(type_.shape):
-            for bit in range(log2(extent)):
-                image = 0
-                for term in terms:
-                    image ^= term.value(1 << bit) if term.dim == dim else 0
-                images.append(image)
+        images = [term.value(1 << bit) for term in terms for bit in range(log2(type_.shape[term.dim]))]
         if size % BULK_BYTES:
             raise error_at(op, f"an asynchronous copy moves a multiple of {BULK_BYTES} bytes, {type_} has {size}")
         if any(image >= size for image in images):

@@ -1,14 +1,15 @@
 """Stores of tensors to the shared memory of another CTA, element by element from the registers of the threads.
 
-The place of an element is linear over the bits of the number of the thread and of its register, so a thread computes
+The offset of an element is linear over the bits of the number of the thread and of its register, so a thread computes
 one address, and its registers lie at fixed distances from it. What lies side by side is stored at once, up to 16 bytes;
 of several threads that hold an element one stores it, since an asynchronous store counts its bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -24,13 +25,12 @@ from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout
-from tlx_xdsl.layouts.linear_layout import log2
+from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run
-from tlx_xdsl.transforms.nvidia.remote_address import remote_address, remote_tile
-from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of
+from tlx_xdsl.transforms.nvidia.ptx import run
+from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of, remote_address, remote_tile
 from tlx_xdsl.transforms.nvidia.threads import registers_of, thread_number
 from tlx_xdsl.transforms.rewriting import insert_before
 
@@ -42,7 +42,7 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class StorePlan:
-    """Where the registers of a thread go."""
+    """The stores of the registers of a thread."""
 
     thread: tuple[OffsetTerm, ...]
     """The byte of register 0, as a function of the number of the thread."""
@@ -55,7 +55,7 @@ class StorePlan:
 
 
 def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
-    """Have the threads store their registers, in front of `op`.
+    """Have the threads store their registers, before `op`.
 
     Raises CompilationError where the buffer's elements have no linear addresses.
     """
@@ -75,11 +75,11 @@ def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
     owner = integers.value(integers.both(thread_number(op), plan.owners)) if plan.owners else None
     barrier = remote_address(op, op.barrier) if is_async else None
     for distance, members in plan.chunks:
-        place, text = address, f"+{distance}" if distance else ""
+        target, text = address, f"+{distance}" if distance else ""
         if distance & reach:
-            place, text = integers.value(integers.add(base, integers.xor(here, distance))), ""
+            target, text = integers.value(integers.add(base, integers.xor(here, distance))), ""
         words = _words(integers, [registers[member] for member in members], size)
-        _store(op, place, text, words, len(members) * size, owner, barrier)
+        _store(op, target, text, words, len(members) * size, owner, barrier)
 
 
 def _as_integers(op: Operation, value: SSAValue) -> SSAValue:
@@ -124,7 +124,7 @@ def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedL
     # From the slowest dimension to the fastest, which is `dim`.
     dims = [*(other for other in range(len(shape)) if other != dim), dim]
     tile = default_blocked_layout(tuple(shape[d] // (count if d == dim else 1) for d in dims), warps)
-    at = {d: place for place, d in enumerate(dims)}
+    at = {d: position for position, d in enumerate(dims)}
     return BlockedLayout(
         tuple(count if d == dim else 1 for d in range(len(shape))),
         tuple(tile.threads_per_warp[at[d]] for d in range(len(shape))),
@@ -136,14 +136,9 @@ def _along(shape: tuple[int, ...], dim: int, count: int, warps: int) -> BlockedL
 def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequence[OffsetTerm], size: int) -> StorePlan:
     """The stores of a tensor of `shape` whose elements have `size` bytes, to a buffer with these terms."""
     linear = distributed_to_linear(layout, shape)
-    names = dim_names(len(shape))
-
-    def byte(name: str, bit: int) -> int:
-        place = linear.apply(dict.fromkeys(linear.in_names, 0) | {name: 1 << bit})
-        return offset_of(terms, tuple(place[dim] for dim in names))
-
+    linear = linear.transpose_outs(dim_names(len(shape)))
     images = {
-        name: [byte(name, bit) for bit in range(log2(linear.in_sizes.get(name, 1)))] for name in (REGISTER, LANE, WARP)
+        name: [offset_of(terms, basis) for basis in linear.bases.get(name, ())] for name in (REGISTER, LANE, WARP)
     }
     free = linear.free_variables()
     lanes = len(images[LANE])
@@ -160,7 +155,7 @@ def plan_stores(layout: DistributedLayout, shape: tuple[int, ...], terms: Sequen
         inside.append(step)
     chunks: list[tuple[int, tuple[int, ...]]] = []
     for first in _combinations([bit for bit in moving if bit not in inside]):
-        distance = _image(first, images[REGISTER])
+        distance = image(images[REGISTER], first)
         chunks.append((distance, tuple(first | member for member in _combinations(inside))))
     owners = free.get(LANE, 0) | free.get(WARP, 0) << lanes
     return StorePlan(terms_of([threads]), tuple(chunks), owners, reach)
@@ -174,23 +169,13 @@ def _combinations(bits: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _image(number: int, images: Sequence[int]) -> int:
-    result = 0
-    for bit, image in enumerate(images):
-        result ^= image if number >> bit & 1 else 0
-    return result
-
-
-def _union(images: Sequence[int]) -> int:
-    result = 0
-    for image in images:
-        result |= image
-    return result
+def _union(images: Iterable[int]) -> int:
+    return reduce(lambda bits, image: bits | image, images, 0)
 
 
 def _reach(terms: Sequence[OffsetTerm]) -> int:
     """The bits that the byte of an element can have."""
-    return _union([term.value(term.mask) for term in terms])
+    return _union(term.value(term.mask) for term in terms)
 
 
 def _width(plan: StorePlan) -> int:
@@ -207,15 +192,15 @@ def _words(integers: Integers, elements: Sequence[SSAValue], size: int) -> list[
     for first in range(0, len(elements), per_word):
         parts = [integers.unsigned(element) for element in elements[first : first + per_word]]
         word = parts[0]
-        for place, part in enumerate(parts[1:], 1):
-            word = integers.value(integers.either(word, integers.shifted(part, 8 * size * place)))
+        for position, part in enumerate(parts[1:], 1):
+            word = integers.value(integers.either(word, integers.shifted(part, 8 * size * position)))
         words.append(word)
     return words
 
 
 def _store(
     op: Operation,
-    place: SSAValue,
+    target: SSAValue,
     text: str,
     words: Sequence[SSAValue],
     total: int,
@@ -223,7 +208,7 @@ def _store(
     barrier: SSAValue | None,
 ) -> None:
     """One instruction for `total` bytes (PTX ISA, "st", "st.async")."""
-    operands = [place, *words]
+    operands = [target, *words]
     names = [f"${1 + number}" for number in range(len(words))]
     bits = 8 * min(total // len(words), 8)
     kind = f".v{len(words)}.b{bits}" if len(words) > 1 else f".b{bits}"

@@ -1,12 +1,12 @@
-"""`tlx-rebalance-setmaxnreg`: see that every task gets the registers that it asks for.
+"""`tlx-rebalance-setmaxnreg`: check and complete the registers that tasks request.
 
-A multiprocessor has 65536 registers. A thread block starts with the same number for each of its threads
-(`ttg.maxnreg`, or what divides them up), and its warp groups of four warps then give some back or take some
-(PTX ISA, "setmaxnreg"). Stock Triton gives each partition what `requestedRegisters` says and the default task what is
-left; where that does not work out it drops the requests without a word. So the sum is checked here. Where the default
-task alone asks, the partitions get equal parts of what it leaves.
+A multiprocessor has 65536 registers. A thread block starts with the same number for each of its threads (`ttg.maxnreg`,
+or what divides them up), and its warp groups of four warps then give some back or take some (PTX ISA, "setmaxnreg").
+Upstream Triton gives each partition what `requestedRegisters` says and the default task what is left; where the sum is
+too large it drops the requests without a diagnostic. So the sum is checked here. Where the default task alone asks, the
+partitions get equal parts of what it leaves.
 
-The other wishes about all tasks end here, too. `tlx.exclusive` was a promise that has been checked, and
+The other attributes of all tasks end here, too. `tlx.exclusive` was an assertion that has been checked, and
 `tlx.mbarrier_try_wait_suspend_ns` says how long the hardware may let a waiting thread sleep at a time, of which stock
 Triton's waits have no notion: neither changes what a kernel computes.
 
@@ -44,15 +44,15 @@ REGISTERS = 65536
 """32-bit registers of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications per Compute
 Capability")."""
 STEP = 8
-"""What a number of registers per thread is a multiple of."""
+"""Every number of registers per thread is a multiple of this."""
 GROUP_THREADS = WARPS_PER_WARP_GROUP * WARP_SIZE
 DEFAULT_REGISTERS = "tlx.default_registers"
-"""What the default task asks for, on the operation."""
+"""The attribute with the request of the default task."""
 _HINTS = (DEFAULT_REGISTERS, "tlx.exclusive", "tlx.mbarrier_try_wait_suspend_ns")
 
 
 class RebalanceSetmaxnregPass(ModulePass):
-    """Check what the tasks ask for, and put it as stock Triton reads it."""
+    """Check the registers that tasks request, and write them as upstream Triton reads them."""
 
     name = "tlx-rebalance-setmaxnreg"
 
@@ -73,7 +73,7 @@ class RebalanceSetmaxnregPass(ModulePass):
 
 @dataclass(frozen=True)
 class _Budget:
-    """The registers of a thread block, and who shares them."""
+    """The registers of a thread block, and the groups that share them."""
 
     default_threads: int
     groups: tuple[tuple[int, ...], ...]
@@ -110,7 +110,7 @@ class _Budget:
 
 
 def _warp_groups(num_warps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Partitions in the order in which stock Triton gives them warps, the largest ones first, by warp group."""
+    """Partitions in the order in which upstream Triton gives them warps, the largest ones first, by warp group."""
     groups: list[list[int]] = []
     free = 0
     for number in sorted(range(len(num_warps)), key=lambda i: -num_warps[i]):
@@ -145,7 +145,7 @@ def _rebalance(op: WarpSpecializeOp, budget: _Budget, wanted: int | None) -> Non
 
 
 def _sum(budget: _Budget, wanted: int | None, requested: Sequence[int] | None) -> str:
-    """Who asks for how much, for an error."""
+    """The requests of all tasks, for an error."""
     threads = budget.default_threads + sum(budget.group_threads)
     parts: list[str] = []
     if wanted is not None:

@@ -1,8 +1,8 @@
-"""Addresses that PTX can use: of buffers in shared memory, of descriptors, of tensor memory.
+"""Addresses that PTX can use: of buffers in shared memory of this CTA and of others, of descriptors, of tensor memory.
 
-Stock Triton lowers a buffer to a struct: the pointer to the array's tile, and the offsets of the part that the view
-is. A cast to that struct folds away when stock Triton lowers its own casts; the address follows from the struct and the
-layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the pointer.
+Upstream Triton lowers a buffer to a struct: the pointer to the array's tile, and the offsets of the part that the view
+is. A cast to that struct folds away when upstream Triton lowers its own casts; the address follows from the struct and
+the layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the pointer.
 
 ```mlir
 %s = builtin.unrealized_conversion_cast %b : !ttg.memdesc<64xf32, ...> to !llvm.struct<(!llvm.ptr<3>, i32)>
@@ -10,7 +10,8 @@ layout, since the offsets of a part (`ttg.memdesc_subslice`) are not in the poin
 %a = llvm.ptrtoint %p : !llvm.ptr<3> to i32
 ```
 
-Stock Triton's allocator sees no use of the buffer behind such a cast: `tlx-extend-buffer-lifetimes` has to run later.
+Upstream Triton's allocator sees no use of the buffer through such a cast: `tlx-extend-buffer-lifetimes` has to run
+later.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tlx_xdsl.dialects.tlx.cluster import MapToRemoteOp
 from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
 from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -29,6 +31,7 @@ from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_terms
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers, Number
+from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
 from tlx_xdsl.transforms.nvidia.threads import extract
 from tlx_xdsl.transforms.rewriting import insert_before
 
@@ -38,7 +41,7 @@ GENERIC_POINTER = llvm.LLVMPointerType()
 
 
 def shared_address(anchor: Operation, buffer: SSAValue) -> SSAValue:
-    """The address of the first element of `buffer` in the window of `.shared::cta`, an i32, in front of `anchor`.
+    """The address of the first element of `buffer` in the window of `.shared::cta`, an i32, before `anchor`.
 
     It is an address of `.shared::cluster`, too: that of this CTA's own memory.
 
@@ -54,8 +57,8 @@ def shared_address(anchor: Operation, buffer: SSAValue) -> SSAValue:
 def shared_base(anchor: Operation, buffer: SSAValue) -> tuple[SSAValue, list[Number]]:
     """The address of the tile that `buffer` is a part of, an i32, and the index in it where the part begins.
 
-    The byte of an element is that of its index plus this start, by `address_terms`: swizzles are about places in the
-    tile.
+    The byte of an element is that of its index plus this start, by `address_terms`: swizzles depend on offsets in
+    the tile.
     """
     integers = Integers(anchor)
     if isinstance(view := buffer.owner, MemDescDynamicSubsliceOp):
@@ -114,6 +117,42 @@ def tensor_memory_address(anchor: Operation, buffer: SSAValue) -> SSAValue:
     """The address of the first column of a buffer in tensor memory, an i32 (PTX ISA, "Tensor Memory Addressing")."""
     pointer = _cast(anchor, buffer, SHARED_POINTER)
     return insert_before(anchor, llvm.PtrToIntOp(pointer, i32)).output
+
+
+# --- of another CTA of the cluster (PTX ISA, "mapa") ---------------------------------------------------------------
+
+
+def remote_address(anchor: Operation, view: SSAValue) -> SSAValue:
+    """The address of the first element of a view of another CTA's buffer, in the window of `.shared::cluster`, an i32.
+
+    Raises CompilationError for a view that control flow has carried here.
+    """
+    mapped = _mapped(anchor, view)
+    return address_in(anchor, shared_address(anchor, mapped.src), mapped.rank)
+
+
+def remote_tile(anchor: Operation, view: SSAValue) -> tuple[SSAValue, list[Number]]:
+    """The address there of the tile that the view is a part of, and the index in it where the part begins."""
+    mapped = _mapped(anchor, view)
+    base, start = shared_base(anchor, mapped.src)
+    return address_in(anchor, base, mapped.rank), start
+
+
+def address_in(anchor: Operation, address: SSAValue, rank: Number) -> SSAValue:
+    """The address in CTA `rank` that corresponds to `address` in the shared memory of this one."""
+    operands = [address, Integers(anchor).value(rank)]
+    return insert_before(anchor, inline_ptx("mapa.shared::cluster.u32 $0, $1, $2;", operands, [i32])).write_only_args[0]
+
+
+def _mapped(anchor: Operation, view: SSAValue) -> MapToRemoteOp:
+    if not isinstance(mapped := view.owner, MapToRemoteOp):
+        raise error_at(
+            anchor, "a view of another CTA's memory can't be carried by control flow: make it where it is used"
+        )
+    return mapped
+
+
+# --- casts ----------------------------------------------------------------------------------------------------------
 
 
 def _tile(type_: MemDescType) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
-"""What a single thread has, for PTX: the registers in which it holds a tensor, and its number.
+"""The registers in which a single thread holds a tensor, and its number, for PTX.
 
-Stock Triton lowers a tensor to a structure of the elements that one thread holds, so a cast to that structure reaches
-them, in every version.
+Upstream Triton lowers a tensor to a structure of the elements that one thread holds, so a cast to that structure
+reaches them, in every version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tlx_xdsl.transforms.rewriting import insert_before
 
 
 def registers_of(anchor: Operation, tensor: SSAValue) -> list[SSAValue]:
-    """The elements of `tensor` that a thread holds, one by one, as operations in front of `anchor` give them.
+    """The elements of `tensor` that a thread holds, one by one, as operations before `anchor` give them.
 
     Raises CompilationError as `register_count` does.
     """
@@ -36,7 +36,7 @@ def registers_of(anchor: Operation, tensor: SSAValue) -> list[SSAValue]:
 
 
 def register_count(anchor: Operation, tensor: Attribute) -> int:
-    """How many elements of a tensor of that type a thread holds, for `anchor`.
+    """The number of elements of a tensor of that type that a thread holds, for `anchor`.
 
     Raises CompilationError where the tensor has no layout, or one that Triton's versions take for different numbers of
     registers.
@@ -52,7 +52,7 @@ def register_count(anchor: Operation, tensor: Attribute) -> int:
 
 
 def extract(anchor: Operation, struct: SSAValue, index: int) -> SSAValue:
-    """Element `index` of a structure, taken in front of `anchor`."""
+    """Element `index` of a structure, taken before `anchor`."""
     type_ = struct.type
     assert isinstance(type_, LLVMStructType)
     position = DenseArrayBase.from_list(i64, [index])
@@ -70,7 +70,7 @@ def warps_at(anchor: Operation) -> int:
 
 
 def thread_number(anchor: Operation) -> SSAValue:
-    """The number of the thread among those of its region, from 0, in front of `anchor`.
+    """The number of the thread among those of its region, from 0, before `anchor`.
 
     In a partition, `%tid` counts from the threads of the other ones, and where they begin is Triton's choice; a range
     with one element in each thread counts from here.

@@ -1,9 +1,9 @@
-"""`tlx-lower-2cta-mma`: products of pairs of CTAs that each have tensors of their own, as PTX.
+"""`tlx-lower-2cta-mma`: MMAs of pairs of CTAs that each have tensors of their own, as PTX.
 
-Stock Triton makes such products (`two_ctas`) of tensors that span both CTAs. Here the even CTA of a pair issues the
+Upstream Triton makes such MMAs (`two_ctas`) of tensors that span both CTAs. Here the even CTA of a pair issues the
 instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 16 elements of K, and their completion
 arrives at the barriers of both CTAs. Each CTA has 128 rows of A and of the accumulator, and half of B's columns: its
-part of the accumulator lies in tensor memory as that of a product of its own would. All operations of a kernel have one
+part of the accumulator lies in tensor memory as that of an MMA of its own would. All operations of a kernel have one
 `.cta_group`; the module attribute `ttng.two-ctas` has Triton 3.8 and 3.9 allocate tensor memory accordingly.
 
 Before:
@@ -42,12 +42,12 @@ from tlx_xdsl.layouts.matrix_descriptors import Operand, instruction_descriptor,
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.nvidia.integers import Integers
-from tlx_xdsl.transforms.nvidia.one_thread import run_in_one_thread, wait_for_region
+from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address, tensor_memory_address
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of
 
 TWO_CTAS = "ttng.two-ctas"
-"""Module attribute: `.cta_group::2` for everything that stock Triton makes of tensor memory."""
+"""Module attribute: `.cta_group::2` for everything that upstream Triton makes of tensor memory."""
 ROWS = 128
 """Of the accumulator in each CTA: half of M = 256."""
 _START = 0x3FFF
@@ -59,14 +59,14 @@ _COMMIT = (
 
 
 class LowerTwoCTAMMAPass(ModulePass):
-    """Replace products of pairs of CTAs, and the commits of a kernel with such products, by PTX."""
+    """Replace MMAs of pairs of CTAs, and the commits of a kernel with such MMAs, by PTX."""
 
     name = "tlx-lower-2cta-mma"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Handle a module that has such products.
+        """Handle a module that has such MMAs.
 
-        Raises CompilationError for a product that is not known here.
+        Raises CompilationError for an MMA that has no lowering here.
         """
         pairs = [inner for inner in ops_of(op, ttng.TCGen5MMAOp) if inner.two_ctas is not None]
         scaled = [inner for inner in ops_of(op, ttng.TCGen5MMAScaledOp) if inner.two_ctas is not None]
@@ -86,7 +86,7 @@ class LowerTwoCTAMMAPass(ModulePass):
 
 
 def _refuse(op: Operation, needs: str) -> NoReturn:
-    raise error_at(op, f"a product of a pair of CTAs can be compiled with {needs} only")
+    raise error_at(op, f"an MMA of a pair of CTAs can be compiled with {needs} only")
 
 
 def _lower(op: ttng.TCGen5MMAOp) -> None:
@@ -111,10 +111,10 @@ def _lower(op: ttng.TCGen5MMAOp) -> None:
         f"mov.b32 h, {left.high}; mov.b64 a, {{{{{{0}}, h}}}}; mov.b32 h, {right.high}; mov.b64 b, {{{{{{1}}, h}}}}; "
         f"mov.b32 i, {instruction}; @p tcgen05.mma.cta_group::2.kind::f16 [{{3}}], a, b, i, d;"
     )
-    for step, places in enumerate(zip(left.steps, right.steps, strict=True)):
+    for step, offsets in enumerate(zip(left.steps, right.steps, strict=True)):
         halves = [
-            _low_half(integers, start, place, operand)
-            for start, place, operand in zip(starts, places, (left, right), strict=True)
+            _low_half(integers, start, offset, operand)
+            for start, offset, operand in zip(starts, offsets, (left, right), strict=True)
         ]
         added = use if step == 0 else integers.value(1)
         run_in_one_thread(op, code, [*halves, added, target], predicate=issues)
@@ -135,8 +135,8 @@ def _operand(op: ttng.TCGen5MMAOp, value: SSAValue, k_dim: int) -> Operand:
         raise error_at(op, str(error)) from error
 
 
-def _low_half(integers: Integers, start: SSAValue, place: int, operand: Operand) -> SSAValue:
-    units = integers.both(integers.shifted(integers.add(start, place), -4), _START)
+def _low_half(integers: Integers, start: SSAValue, offset: int, operand: Operand) -> SSAValue:
+    units = integers.both(integers.shifted(integers.add(start, offset), -4), _START)
     return integers.value(integers.either(units, operand.low) if operand.low else units)
 
 
@@ -160,7 +160,7 @@ def _commit(op: Operation, barrier: SSAValue, predicate: SSAValue | None) -> Non
 
 
 def _unpair_types(module: ModuleOp) -> None:
-    """Give the accumulators the layout of one CTA's own product: with 128 rows it is the same."""
+    """Give the accumulators the layout of one CTA's own MMA: with 128 rows it is the same."""
 
     def unpaired(type_: Attribute) -> Attribute:
         if isinstance(type_, MemDescType) and isinstance(type_.memory_space, TensorMemorySpaceAttr):

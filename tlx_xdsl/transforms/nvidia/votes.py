@@ -1,9 +1,9 @@
 """Votes of the threads of a warp as PTX (PTX ISA, "vote.sync").
 
 A thread votes with its predicate; of a tensor, with whether any of the elements that it holds is true. So this comes
-when tensors have their layouts. The bits of a tensor's vote stand in each element of the result, which comes from
-inline assembly over all elements of a thread at once: a number that is splatted, or a cast of registers, could be taken
-in another layout, where the thread holds other elements. Where stock Triton wants another layout for the assembly, it
+when tensors have their layouts. The bits of a tensor's vote are in each element of the result, which comes from inline
+assembly over all elements of a thread at once: a number that is splatted, or a cast of registers, could be taken in
+another layout, where the thread holds other elements. Where upstream Triton picks another layout for the assembly, it
 votes again, with the elements that threads hold there: an element's own vote is in its bits in each of them.
 
 Before:

@@ -1,6 +1,6 @@
 """`tlx-storage-advice`: remarks on what a kernel could do with its shared and tensor memory. Changes nothing.
 
-Runs in front of `tlx-storage-alias-lowering`. It says, with bytes or columns:
+Runs before `tlx-storage-alias-lowering`. It says, with bytes or columns:
 
 - what no buffer takes, and what a member of a `shared` group leaves unused beside the largest one;
 - which sharing is unnecessary: what has room on the target, in memory of its own;
@@ -29,7 +29,7 @@ from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
 from tlx_xdsl.text.diagnostics import report_remark, report_warning
 
 MOST_STAGES = 64
-"""Where the search for the largest number of stages ends."""
+"""The end of the search for the largest number of stages."""
 
 
 class StorageAdvicePass(ModulePass):
@@ -53,7 +53,7 @@ class _Part:
 
     leaves: tuple[Leaf, ...]
     stages: int
-    """How often the smallest set of their buffers is there."""
+    """The number of copies of the smallest set of their buffers."""
 
     def counts(self, stages: int) -> dict[int, int]:
         """The number of buffers of each array, by its index, when there are so many stages."""
@@ -72,7 +72,7 @@ class _Advisor:
 
     @property
     def unit(self) -> str:
-        """What this memory is counted in."""
+        """The unit of this memory."""
         return UNITS[self.region.memory]
 
     def report(self) -> None:
@@ -111,7 +111,7 @@ class _Advisor:
             self._say(f"no buffer takes {total:,} of its {self.region.size:,} {self.unit}: {where}")
 
     def _room(self, tree: Node) -> None:
-        """What a member of a shared group leaves to the largest one alone."""
+        """Report the memory that only the largest member of a shared group uses."""
         for group in _groups(tree):
             if group.kind != "shared" or len(group.children) < 2:
                 continue
@@ -130,7 +130,7 @@ class _Advisor:
 
     def _sharing(self, tree: Group) -> None:
         limit, now = self.map.limit(self.region.memory), self.map.used(self.region.memory)
-        leaves = list(_leaves(tree))
+        leaves = _leaves(tree)
         apart = self._used_with([self._size(_alone(tree, leaf)) for leaf in leaves])
         if apart <= limit:
             if apart > now:
@@ -145,17 +145,17 @@ class _Advisor:
 
     def _taken_out(self, tree: Group, child: Node, others: str) -> None:
         """Say which of `child`, or else of its members, has room in memory of its own, away from `others`."""
-        told: set[str] = set()
+        reported: set[str] = set()
         for nodes in _choices(child):
             rest: Node | None = tree
             for node in nodes:
                 rest = None if rest is None else _without(rest, node)
             names = [leaf.name for node in nodes for leaf in _leaves(node)]
-            if rest is None or told.issuperset(names):
+            if rest is None or reported.issuperset(names):
                 continue
             used = self._used_with([self._size(rest), *map(self._size, nodes)])
             if self.map.used(self.region.memory) < used <= self.map.limit(self.region.memory):
-                told |= set(names)
+                reported |= set(names)
                 one = len(names) == 1
                 self._say(
                     f"{_and(names)} {'needs' if one else 'need'} no memory of {others}: with "
@@ -165,7 +165,7 @@ class _Advisor:
     # --- stages --------------------------------------------------------------------------------------------------
 
     def _stages(self, part: _Part, size: Callable[[dict[int, int]], int]) -> None:
-        """What one buffer more or less of each array of `part` costs; `size` is the region's, by buffer counts."""
+        """Report the cost of one buffer more or less of each array; `size` is the region's, by buffer counts."""
         if part.stages < 2:
             return
         limit = self.map.limit(self.region.memory)
@@ -195,7 +195,7 @@ class _Advisor:
         return place(node if isinstance(node, Group) else Group("shared", (node,))).total
 
     def _used_with(self, sizes: Sequence[int]) -> int:
-        """What the kernel takes when regions of `sizes` stand in the place of this one."""
+        """The memory that the kernel takes with regions of `sizes` instead of this one."""
         end = 0
         for other in self.map.of(self.region.memory):
             for size in sizes if other is self.region else [other.size]:
@@ -203,7 +203,7 @@ class _Advisor:
         return end
 
     def _more(self, used: int) -> str:
-        """How much more the kernel takes when it takes `used`."""
+        """The increase when the kernel takes `used`."""
         now, limit = self.map.used(self.region.memory), self.map.limit(self.region.memory)
         return f"{used - now:,} {self.unit} more, in all {used:,} of {limit:,}"
 
@@ -223,42 +223,32 @@ def _flat(node: Node, above: int) -> Node:
 
 
 def _is_leaf(node: Node) -> bool:
-    """Whether a node of a flat tree is a leaf with its group."""
+    """True if a node of a flat tree is a leaf with its group."""
     return isinstance(node, Group) and isinstance(node.children[0], Leaf)
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children if isinstance(node, Group) else ():
+        yield from _nodes(child)
 
 
 def _groups(node: Node) -> Iterator[Group]:
     """The groups of a flat tree that have members other than a leaf."""
-    if isinstance(node, Group) and not _is_leaf(node):
-        yield node
-        for child in node.children:
-            yield from _groups(child)
+    return (each for each in _nodes(node) if isinstance(each, Group) and not _is_leaf(each))
 
 
-def _leaves(node: Node) -> Iterator[Leaf]:
-    if isinstance(node, Leaf):
-        yield node
-    else:
-        for child in node.children:
-            yield from _leaves(child)
+def _leaves(node: Node) -> list[Leaf]:
+    return [each for each in _nodes(node) if isinstance(each, Leaf)]
 
 
-def _alone(node: Node, leaf: Leaf) -> Group:
+def _alone(node: Node, leaf: Leaf) -> Node:
     """The group of `leaf` in a flat tree."""
-    return next(group for group in _leaf_groups(node) if group.children[0] is leaf)
-
-
-def _leaf_groups(node: Node) -> Iterator[Group]:
-    if isinstance(node, Group):
-        if _is_leaf(node):
-            yield node
-        else:
-            for child in node.children:
-                yield from _leaf_groups(child)
+    return next(each for each in _nodes(node) if isinstance(each, Group) and each.children[0] is leaf)
 
 
 def _choices(child: Node) -> Iterator[tuple[Node, ...]]:
-    """What of a member of a shared group could leave it: the member, or all but one of its own, or one of them."""
+    """The parts of a member of a shared group that could leave it: the member, or all but one of its own, or one."""
     yield (child,)
     if isinstance(child, Group) and not _is_leaf(child):
         members = child.children
@@ -316,7 +306,7 @@ def _names(node: Node) -> str:
 
 
 def _verb(node: Node, one: str, many: str) -> str:
-    return one if len(list(_leaves(node))) == 1 else many
+    return one if len(_leaves(node)) == 1 else many
 
 
 def _and(parts: Sequence[str]) -> str:

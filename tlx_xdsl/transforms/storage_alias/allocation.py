@@ -2,9 +2,9 @@
 
 A spec becomes one allocation of bytes, or of columns of tensor memory (`ttng.tmem_alloc` of i32). An allocation from
 it becomes a `tlx.local_alias` of all of its memory, and every `ttg.memdesc_index` that reaches the alias gets the index
-of the place where the buffer really lies (`IndexMap`).
+of the slot where the buffer is (`IndexMap`).
 
-Before, with `%b` behind `%a` in each of two groups:
+Before, with `%b` after `%a` in each of two groups:
 ```mlir
 %s = tlx.storage_alias_spec storage = smem {buffer_shape = array<i64: 65536>} : !tlx.storage_alias_spec<smem>
 %b = tlx.storage_alias_local_alloc %s

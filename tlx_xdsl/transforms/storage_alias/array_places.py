@@ -1,7 +1,7 @@
-"""Where every array of a module lies: the places of its allocations, followed wherever an array can go.
+"""The slots of every array of a module: those of its allocations, propagated to every value that an array can be.
 
 Within a function an array has many names (`analysis/carried_values.py`), and views of it. A call takes it into
-another function; one that is called with arrays at different places exists once for each combination of them.
+another function; one that is called with arrays in different slots exists once for each combination.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tlx_xdsl.transforms.rewriting import ops_of
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     View,
-    ViewOp,
     allocated_at,
     cannot_see,
+    is_array_view,
     name_of,
     view_through,
 )
@@ -33,30 +33,30 @@ from tlx_xdsl.transforms.storage_alias.array_views import (
 
 @dataclass
 class FunctionPlaces:
-    """The arrays of a function that do not lie densely, for one combination of places of its arguments."""
+    """The arrays of a function that do not lie densely, for one combination of the slots of its arguments."""
 
     func: FuncOp
     entry: Mapping[SSAValue, ArrayPlace | None]
-    """Where the arrays that are its arguments lie."""
+    """The slots of the arrays that are its arguments."""
     values: CarriedValues
     by_class: dict[SSAValue, ArrayPlace] = field(default_factory=dict[SSAValue, ArrayPlace])
     """By the representative of the array's class."""
-    views: dict[ViewOp, View] = field(default_factory=dict[ViewOp, View])
-    """What becomes of the views of these arrays."""
+    views: dict[Operation, View] = field(default_factory=dict[Operation, View])
+    """The rewritten views of these arrays."""
     calls: dict[CallOp, FunctionPlaces] = field(default_factory=dict[CallOp, "FunctionPlaces"])
     """The function that each call must call."""
     results: tuple[ArrayPlace | None, ...] | None = None
-    """Where the arrays that it returns lie; None while that is being found out."""
+    """The slots of the arrays that it returns; None while they are not known."""
 
     def place(self, value: SSAValue) -> ArrayPlace | None:
-        """Where the buffers of an array lie; None when they are one after the other."""
+        """The slots of the buffers of an array; None when they are consecutive."""
         return self.by_class.get(self.values.representative(value))
 
 
 class ModulePlaces:
-    """The places of the arrays of a module, found from `roots`, the places of its allocations.
+    """The slots of the arrays of a module, found from `roots`, those of its allocations.
 
-    Raises CompilationError where an array is used in a way that its place does not allow.
+    Raises CompilationError where an array is used in a way that its slots do not allow.
     """
 
     def __init__(self, module: ModuleOp, roots: Mapping[SSAValue, ArrayPlace]):
@@ -125,11 +125,11 @@ class ModulePlaces:
         self._check_sources(found)
         for call, callee in found.calls.items():
             if tuple(found.place(argument) for argument in call.arguments) != tuple(callee.entry.values()):
-                raise error_at(call, "the place of an array that this call takes depends on what it returns")
+                raise error_at(call, "the slots of an array that this call takes depend on what it returns")
         found.results = tuple(found.place(value) for value in returned(found.func))
 
     def _arrive(self, found: FunctionPlaces, value: SSAValue, place: ArrayPlace | None) -> None:
-        """Note that `value` lies at `place`, and follow it; whether other values agree is checked at the end."""
+        """Note that `value` has the slots `place`, and follow it; other values are checked at the end."""
         pending = [(value, place)]
         while pending:
             value, place = pending.pop()
@@ -143,10 +143,10 @@ class ModulePlaces:
                         pending.append((use.operation.results[0], view.place))
 
     def _use(self, found: FunctionPlaces, op: Operation, place: ArrayPlace) -> View | None:
-        if isinstance(op, ViewOp) and op.results[0] not in self._roots:
+        if is_array_view(op) and op.results[0] not in self._roots:
             found.views[op] = view = view_through(op, place)
             return view
-        if not (isinstance(op, ViewOp | MemDescIndexOp | CallOp) or op in found.values.carriers):
+        if not (is_array_view(op) or isinstance(op, MemDescIndexOp | CallOp) or op in found.values.carriers):
             raise cannot_see(visible(op), place, "needs the whole array in one piece")
         return None
 
@@ -167,18 +167,18 @@ class ModulePlaces:
             self._arrive(found, result, place)
 
     def _check_sources(self, found: FunctionPlaces) -> None:
-        """Check that all values that can arrive in a class lie at its place."""
+        """Check that all values that can arrive in a class have its slots."""
         for first, place in found.by_class.items():
             for value in found.values.members(first):
                 if value not in found.values.arrivals and (other := self._source(found, value)) != place:
                     raise _conflict(found, value, other, place)
 
     def _source(self, found: FunctionPlaces, value: SSAValue) -> ArrayPlace | None:
-        """Where a value lies that is not carried to where it is defined."""
+        """The slots of a value that no control flow carries to its definition."""
         if value in found.entry:
             return found.entry[value]
         op = value.owner
-        if isinstance(op, ViewOp):
+        if isinstance(op, Operation) and is_array_view(op):
             view = found.views.get(op)
             return self._roots.get(value) if view is None else view.place
         if isinstance(op, CallOp) and op in found.calls:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.views import view_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
-from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescReshapeOp, MemDescSubsliceOp, MemDescTransOp
+from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescSubsliceOp, MemDescTransOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMSubSliceOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
@@ -21,16 +21,11 @@ from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, Sh
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.storage_alias.view_maps import places_of_regrouping, places_of_slice
 
-ViewOp: TypeAlias = (
-    MemDescReinterpretOp
-    | LocalAliasOp
-    | MemDescTransOp
-    | MemDescReshapeOp
-    | MemDescSubsliceOp
-    | TMEMSubSliceOp
-    | RequireLayoutOp
-)
-"""Operations that see a whole array and move no data."""
+
+def is_array_view(op: Operation) -> bool:
+    """Whether `op` sees an array, or a part of it that is known when compiling, and moves no data."""
+    view = view_of(op)
+    return view is not None and view.of_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +86,12 @@ class View:
 DENSE = View(None)
 
 
-def view_through(op: ViewOp, place: ArrayPlace) -> View:
+def view_through(op: Operation, place: ArrayPlace) -> View:
     """What `op` becomes when the buffers of its source lie at `place`.
 
     Raises CompilationError when no index can reach what it sees.
     """
-    source, result = memdesc_type(op.src.type), memdesc_type(op.results[0].type)
+    source, result = memdesc_type(op.operands[0].type), memdesc_type(op.results[0].type)
     if isinstance(op, MemDescReinterpretOp | LocalAliasOp) and (view := _in_one_piece(source, result, place)):
         return view
     places = _places_through(op, source, result, place.places) if _is_array(result) else None
@@ -165,7 +160,7 @@ def slice_of_buffer(
 # --- places ---------------------------------------------------------------------------------------------------------
 
 
-def _places_through(op: ViewOp, source: MemDescType, result: MemDescType, places: IndexMap) -> IndexMap | None:
+def _places_through(op: Operation, source: MemDescType, result: MemDescType, places: IndexMap) -> IndexMap | None:
     count = result.shape[0]
     match op:
         case MemDescSubsliceOp():
@@ -186,7 +181,7 @@ def _places_through(op: ViewOp, source: MemDescType, result: MemDescType, places
             return places_of_regrouping(places, unit, new_unit, count)
 
 
-def _slots_through(op: ViewOp, source: MemDescType, result: MemDescType, place: ArrayPlace, places: IndexMap) -> int:
+def _slots_through(op: Operation, source: MemDescType, result: MemDescType, place: ArrayPlace, places: IndexMap) -> int:
     if isinstance(op, MemDescSubsliceOp | TMEMSubSliceOp):
         return place.slots
     unit, new_unit = _size(buffer_type(source)), _size(buffer_type(result))

@@ -1,7 +1,7 @@
-"""Allocations of plain bytes or columns, for views of any kind to lie in.
+"""Allocations of plain bytes or columns, for views of any kind.
 
-Stock Triton wants powers of two in the dimensions of a layout, but not in the number of buffers: the total is split
-into buffers of the largest power of two that divides it.
+Upstream Triton requires powers of two in the dimensions of a layout, but not in the number of buffers: the total is
+split into buffers of the largest power of two that divides it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Give every index into an array the number of the slot where its buffer really lies.
+"""Map every index into an array to the slot of its buffer.
 
-The buffers of an array that shares a region may lie apart, or behind other buffers (`IndexMap`). Then the type of
+The buffers of an array that shares a region may lie apart, or after other buffers (`IndexMap`). Then the type of
 the array counts all slots up to the last buffer, under every name that the array has: results and block arguments of
 control flow, captures of partitions, arguments and results of calls, views. And each `ttg.memdesc_index` gets its
 index mapped; a constant one stays a constant. What cannot be rewritten is a located error.
@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.arith import AddiOp, ConstantOp, DivUIOp, MuliOp, RemUIOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.rewriter import Rewriter
 
@@ -49,7 +49,6 @@ from tlx_xdsl.transforms.storage_alias.array_places import FunctionPlaces, Modul
 from tlx_xdsl.transforms.storage_alias.array_views import (
     ArrayPlace,
     Piece,
-    ViewOp,
     all_of_first_dimension,
     allocated_at,
     buffer_type,
@@ -59,7 +58,7 @@ from tlx_xdsl.transforms.storage_alias.array_views import (
 
 
 def array_place(array: SSAValue, places: IndexMap, slots: int | None = None) -> ArrayPlace:
-    """The place of `array`, whose type counts its own buffers, in a region where buffer i lies at `places(i)`.
+    """The slots of `array`, whose type counts its own buffers, in a region where buffer i lies at `places(i)`.
 
     `slots` buffers of its size are in the region; without it the type will count as many as it needs.
     """
@@ -67,7 +66,7 @@ def array_place(array: SSAValue, places: IndexMap, slots: int | None = None) -> 
 
 
 def rewrite_indices(module: ModuleOp, arrays: Sequence[ArrayPlace]) -> None:
-    """Rewrite what uses `arrays`, by the place of each; their types, and those of all their names, count the slots.
+    """Rewrite what uses `arrays`, by the slots of each; their types, and those of all their names, count the slots.
 
     Raises CompilationError, before anything is changed, where a use does not follow the buffers.
     """
@@ -103,9 +102,9 @@ def _rewrite(function: FunctionPlaces) -> None:
     update_signature(function.func)
 
 
-def _begin_with(op: ViewOp, piece: Piece) -> None:
-    """Replace a view that begins behind the start of the region by one of the buffer that it begins with."""
-    source = op.src
+def _begin_with(op: Operation, piece: Piece) -> None:
+    """Replace a view that begins after the start of the region by one of the buffer that it begins with."""
+    source = op.operands[0]
     if piece.regrouped is not None:
         array = MemDescReinterpretOp(operands=[source], result_types=[piece.regrouped])
         source = insert_before(op, array).result
@@ -155,14 +154,14 @@ def _physical_index(op: MemDescIndexOp, place: ArrayPlace) -> SSAValue:
     return index
 
 
-def _constant(anchor: IRDLOperation, value: int) -> SSAValue:
+def _constant(anchor: Operation, value: int) -> SSAValue:
     result = insert_before(anchor, ConstantOp(IntegerAttr(value, i32))).result
     result.name_hint = f"c{value}_i32"
     return result
 
 
 def _checked(op: MemDescIndexOp, index: int, place: ArrayPlace) -> int:
-    """`index`, which is one of the array's buffers: the slot behind them is somebody else's."""
+    """`index`, which is one of the array's buffers: the next slot belongs to another allocation."""
     count = memdesc_type(op.src.type).shape[0]
     if not 0 <= index < count:
         raise error_at(

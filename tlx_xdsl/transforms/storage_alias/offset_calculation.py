@@ -1,4 +1,4 @@
-"""`tlx-buffer-offset-calculation`: find the place of every allocation in the region that it shares.
+"""`tlx-buffer-offset-calculation`: compute the offset of every allocation in the region that it shares.
 
 The overlap tree of a region becomes three numbers on each of its allocations, and is erased. An allocation of a
 region without a tree has no numbers: it begins with the region and is dense. Offset and stride are bytes in shared
@@ -69,7 +69,7 @@ def _set_offsets(region: StorageRegion, strict: bool) -> None:
 
 
 def _erase_unused_groups(module: ModuleOp) -> None:
-    # Groups come behind their members, so going backwards frees a group before its members are looked at.
+    # Groups come after their members, so going backwards frees a group before its members are looked at.
     for op in reversed(ops_of(module, ReuseGroupOp)):
         if op.result.first_use is None:
             Rewriter.erase_op(op)

@@ -1,4 +1,4 @@
-"""`tlx-rewrite-local-alias`: turn aliases into views that stock Triton knows.
+"""`tlx-rewrite-local-alias`: replace aliases by upstream Triton's views.
 
 Every alias becomes a view of the allocation itself, also where it is an alias of another alias.
 
@@ -43,7 +43,7 @@ class RewriteLocalAliasPass(ModulePass):
     """Make every view as large as its allocation, which Triton 3.8 demands."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Find the allocation behind every alias of the module, then replace the aliases."""
+        """Find the allocation of every alias of the module, then replace the aliases."""
         aliases = ops_of(op, LocalAliasOp)
         allocations: dict[SSAValue, Allocation] = {}
         views: dict[Allocation, list[LocalAliasOp]] = {}
@@ -61,7 +61,7 @@ class RewriteLocalAliasPass(ModulePass):
 
 
 def _allocation(alias: LocalAliasOp, known: dict[SSAValue, Allocation]) -> Allocation:
-    """The allocation that `alias` is a view of; `known` holds that of the aliases in front of it."""
+    """The allocation that `alias` is a view of; `known` holds that of the aliases before it."""
     source = alias.src.owner
     allocation = source if isinstance(source, LocalAllocOp | TMEMAllocOp) else known.get(alias.src)
     if allocation is None:

@@ -1,7 +1,7 @@
 """`tlx-storage-alias-size-definition`: settle the size of every region that allocations share.
 
 The size follows the overlap tree; without one it is that of the largest allocation. A size that the user gave is
-checked and kept. A spec that nobody allocates from is dropped with a warning.
+checked and kept. A spec without allocations is dropped with a warning.
 
 Before:
 ```mlir

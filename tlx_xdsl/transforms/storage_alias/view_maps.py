@@ -1,7 +1,7 @@
-"""How an array of buffers that do not lie one after the other looks through a view of it: plain arithmetic.
+"""The slots of a view of an array whose buffers are not consecutive: plain arithmetic.
 
 A view sees the bytes of the array as if its buffers were dense. Where they lie apart, the view's own buffers lie
-somewhere too, and when these places have the form of an `IndexMap` the view can be rewritten.
+somewhere too, and when these slots have the form of an `IndexMap` the view can be rewritten.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tlx_xdsl.analysis.overlap_tree import IndexMap
 
 
 def places_of_slice(places: IndexMap, first: int, count: int) -> IndexMap | None:
-    """Where buffers `first` to `first + count - 1` lie, when they are numbered from 0; None when no map says so."""
+    """The slots of buffers `first` to `first + count - 1`, numbered from 0; None when no map has them."""
     size = places.group_size
     if first // size == (first + count - 1) // size:
         return IndexMap(1, 1, places(first))
@@ -20,7 +20,7 @@ def places_of_slice(places: IndexMap, first: int, count: int) -> IndexMap | None
 
 
 def places_of_regrouping(places: IndexMap, unit: int, new_unit: int, count: int) -> IndexMap | None:
-    """Where `count` buffers of `new_unit` bytes lie that see the bytes of buffers of `unit` bytes.
+    """The slots of `count` buffers of `new_unit` bytes that view the bytes of buffers of `unit` bytes.
 
     None when one of them is not in one piece, or does not lie on a multiple of its size. Works on columns of tensor
     memory as well.

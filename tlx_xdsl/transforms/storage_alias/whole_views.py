@@ -1,6 +1,6 @@
-"""Views that are as large as the allocation behind them: what Triton 3.8 demands of every `ttg.memdesc_reinterpret`.
+"""Views that are as large as their allocation, which Triton 3.8 requires of every `ttg.memdesc_reinterpret`.
 
-A view gets as many buffers as fit in the allocation; those behind its own are never addressed. An allocation that is
+A view gets as many buffers as fit in the allocation; those after its own are never addressed. An allocation that is
 no whole number of a view's buffers grows to the next size that is one for all of its views, with a remark that says by
 how much.
 """
@@ -68,7 +68,7 @@ def _view(alias: LocalAliasOp, allocation: Allocation, size: int) -> list[ArrayP
 
 
 def _grown(allocation: Allocation, size: int, grown: int) -> tuple[Allocation, list[LocalAliasOp]]:
-    """A larger allocation in the place of `allocation`, and an alias that is what the old one was if that is used."""
+    """A larger allocation instead of `allocation`, and an alias that is what the old one was if that is used."""
     type_ = allocation.result.type
     if isinstance(allocation, TMEMAllocOp):
         unit, bits = "columns of tensor memory", 32

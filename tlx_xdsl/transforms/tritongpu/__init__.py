@@ -1,1 +1,1 @@
-"""From tensors without layouts to TTGIR that stock Triton takes."""
+"""From tensors without layouts to TTGIR that upstream Triton takes."""

@@ -32,11 +32,11 @@ from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_WARPS
 def functions_by_warps(module: ModuleOp, num_warps: int) -> dict[tt.FuncOp, int]:
     """The functions of `module` with the warps that run each; one that other warps call too is copied for them.
 
-    `num_warps` is that of the kernel, and of functions that nobody calls.
+    `num_warps` is that of the kernel, and of functions without a call.
     """
     called = {callee_of(op) for op in ops_of(module, tt.CallOp)}
     versions = _Versions(module, num_warps)
-    # Behind what is called from elsewhere come rings of functions that only call each other.
+    # After functions that others call come cycles of functions that only call each other.
     for name in sorted(versions.functions, key=lambda name: name in called):
         if not versions.has(name):
             versions.get(name, num_warps)
@@ -54,7 +54,7 @@ class _Versions:
         self._original: dict[str, str] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the function has warps."""
+        """True if the function has warps."""
         return self.functions[name] in self.warps
 
     def get(self, name: str, warps: int) -> str:

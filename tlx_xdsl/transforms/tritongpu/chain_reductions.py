@@ -1,9 +1,10 @@
-"""`tlx-chain-reductions`: reduce the rows of Hopper's accumulators block of columns behind block of columns.
+"""`tlx-chain-reductions`: reduce the rows of Hopper's accumulators one block of columns after the other.
 
-Stock Triton reduces the elements that one thread has of a row as a tree (since 3.8) or as one chain (3.6, 3.7). A tree
-needs all elements at once: ptxas then puts the whole softmax of an attention kernel behind the last of them. Here the
-columns are taken in blocks of 8, of which each thread has two, and the blocks are combined in order; stock reduces the
-last one. Each row so has two chains in a thread, which need few registers and let the exponentials start early.
+Upstream Triton reduces the elements that one thread has of a row as a tree (since 3.8) or as one chain (3.6, 3.7). A
+tree needs all elements at once: ptxas then puts the whole softmax of an attention kernel after the last of them. Here
+the columns are taken in blocks of 8, of which each thread has two, and the blocks are combined in order; upstream
+reduces the last one. Each row so has two chains in a thread, which need few registers and let the exponentials start
+early.
 
 Before:
 ```mlir
@@ -36,7 +37,7 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import insert_before
 
 BLOCK_COLUMNS = 8
 """Columns of a block of the accumulator's layout, which the lanes of a warp share (PTX ISA, wgmma, "Register Fragments
@@ -65,7 +66,7 @@ class ChainReductionsPass(ModulePass):
                 loop, type_ = _loop_of(inner), _rows_of_warps(inner)
                 if loop in outer or loop is None or type_ is None:
                     continue
-                if _origin(inner.srcs[0], known) is _Origin.PRODUCT:
+                if _origin(inner.srcs[0], known) is _Origin.MMA:
                     _chain(inner, type_, combiner)
 
 
@@ -77,7 +78,7 @@ def _loop_of(op: Operation) -> Operation | None:
 
 
 def _combiner(op: tt.ReduceOp) -> Operation | None:
-    """What combines two elements, where it is a single operation of them that we know."""
+    """The operation that combines two elements, where it is a single one of `_COMBINERS`."""
     first = op.combine_op.block.first_op
     if isinstance(first, _COMBINERS) and isinstance(first.next_op, tt.ReduceReturnOp):
         arguments = op.combine_op.block.args
@@ -98,18 +99,18 @@ def _rows_of_warps(op: tt.ReduceOp) -> TensorType[Attribute] | None:
 
 
 class _Origin(Enum):
-    """Where the elements of a tensor come from."""
+    """The origin of the elements of a tensor."""
 
     SPREAD = auto()
-    """From constants, rows or columns, spread out: such a tensor has the layout that its users want."""
-    PRODUCT = auto()
-    """From the result of a product in registers, element by element, and from what is spread out."""
+    """From constants, rows or columns, spread out: such a tensor gets the layout of its users."""
+    MMA = auto()
+    """From the result of an MMA in registers, element by element, and from what is spread out."""
     OTHER = auto()
     """From elsewhere as well, where columns may belong to different threads."""
 
 
 def _origin(value: SSAValue, known: dict[SSAValue, _Origin]) -> _Origin:
-    """Where the elements of a tensor come from; `known` keeps the answers."""
+    """The origin of the elements of a tensor; `known` keeps the answers."""
     pending = [value]
     while pending:
         this = pending[-1]
@@ -125,12 +126,12 @@ def _origin(value: SSAValue, known: dict[SSAValue, _Origin]) -> _Origin:
 
 def _combined(value: SSAValue, sources: list[_Origin]) -> _Origin:
     if isinstance(value.owner, ttng.WarpGroupDotOp | ttng.WarpGroupDotWaitOp):
-        return _Origin.PRODUCT
+        return _Origin.MMA
     if isinstance(value.owner, arith.ConstantOp | tt.SplatOp | tt.BroadcastOp):
         return _Origin.SPREAD
     if not _is_elementwise(value) or _Origin.OTHER in sources:
         return _Origin.OTHER
-    return _Origin.PRODUCT if _Origin.PRODUCT in sources else _Origin.SPREAD
+    return _Origin.MMA if _Origin.MMA in sources else _Origin.SPREAD
 
 
 def _is_elementwise(value: SSAValue) -> bool:
@@ -162,17 +163,7 @@ def _chain(op: tt.ReduceOp, type_: TensorType[Attribute], combiner: Operation) -
             attributes=combiner.attributes.copy(),
         )
         result = insert_before(op, joined).results[0]
-    region = op.detach_region(op.combine_op)
-    replace(
-        op,
-        tt.ReduceOp.create(
-            operands=[result],
-            result_types=[each.type for each in op.results],
-            properties=op.properties.copy(),
-            attributes=op.attributes.copy(),
-            regions=[region],
-        ),
-    )
+    op.operands[0] = result
 
 
 def _blocks(anchor: Operation, value: SSAValue, type_: TensorType[Attribute]) -> list[SSAValue]:

@@ -1,7 +1,7 @@
 """`tlx-check-dots-in-flight`: refuse what touches the result of an asynchronous dot before its wait.
 
 The tensor cores write the registers of such a result some time after the dot was issued. Whatever reads them before a
-wait that covers the dot gets what happened to be there, so this is an error, not a race to be lucky in:
+wait that covers the dot reads undefined data, so this is an error:
 ```mlir
 %d = ttng.warp_group_dot %a, %b, %c {isAsync = true} : ...
 %e = arith.mulf %d, %scale : tensor<64x64xf32>
@@ -51,7 +51,7 @@ def _refusal(use: EarlyUse) -> CompilationError:
         pendings = flight.short.pendings.value.data
         notes.append(
             f"{source_location(flight.short.location)}: this wait may leave {_dots(pendings)} in flight; "
-            f"it covers the dot only if as many were issued behind that one"
+            f"it covers the dot only if as many were issued after that one"
         )
     return error_at(
         use.op, f"'{use.op.name}' uses the result of an asynchronous dot that may still be in flight", notes

@@ -1,11 +1,10 @@
 """`convert-triton-to-tritongpu`: give every tensor a layout.
 
-A tensor that nobody has an opinion on gets the default blocked layout of its region's warps; accumulators of
-wgmma keep the instruction's layout all the way (see `accumulators`); beside matrix instructions, accesses to global
-memory are coalesced or have the layout of what they meet (see `access_layouts`); layouts that stand in the text stay.
-Where two layouts meet, a `ttg.convert_layout` is put, and stock Triton's `remove-layout-conversions` picks the best of
-them.
-Tensor descriptors get the shared-memory layout of the buffers that they are copied to and from.
+A tensor without requirements gets the default blocked layout of its region's warps; accumulators of wgmma keep the
+instruction's layout all the way (see `accumulators`); beside matrix instructions, accesses to global memory are
+coalesced or have the layout of what they meet (see `access_layouts`); layouts of the text are kept. Where two layouts
+meet, a `ttg.convert_layout` is put, and upstream Triton's `remove-layout-conversions` picks the best of them. Tensor
+descriptors get the shared-memory layout of the buffers that they are copied to and from.
 
 Before:
 ```mlir

@@ -1,4 +1,4 @@
-"""`expand-negf`: negation of tensors as a subtraction, because stock Triton 3.6 and 3.7 do not lower `arith.negf`.
+"""`expand-negf`: negation of tensors as a subtraction, because upstream Triton 3.6 and 3.7 do not lower `arith.negf`.
 
 Before:
 ```mlir

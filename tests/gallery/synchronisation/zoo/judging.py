@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.users import task_of, users
 from tlx_xdsl.text.diagnostics import source_line, source_location
 
 STARVING = ("nothing orders this wait", "nothing orders that after the start of CTA")
-"""Reports that are located at what starves: a wait that may be overtaken, the use of a CTA that may not live yet."""
+"""Reports located at what starves: a wait that may be overtaken, a use of a CTA that may not have started."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What NVIDIA GPUs have beyond the language."""
+"""Functions of NVIDIA GPUs beyond the language."""
 
 from tlx_xdsl.language.extra import libdevice
 from tlx_xdsl.language.extra.cuda import gdc, utils

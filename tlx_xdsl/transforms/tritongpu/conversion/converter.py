@@ -52,7 +52,7 @@ class Converter:
     def region(self, region: Region, warps: int) -> None:
         """Convert the operations of `region`, which `warps` warps run.
 
-        Of several blocks, each comes behind those that dominate it.
+        Of several blocks, each comes after those that dominate it.
         """
         outer, self.warps = self.warps, warps
         for block in region.blocks:

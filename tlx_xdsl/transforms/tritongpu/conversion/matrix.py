@@ -1,4 +1,4 @@
-"""Matrix products: of register tensors, and of Hopper's tensor cores."""
+"""Matrix multiplication: of register tensors, and of Hopper's tensor cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handle
 
 @handles(tt.DotOp)
 def dot(converter: Converter, op: tt.DotOp) -> None:
-    """A and B have the layouts of operands of the result's; stock Triton then picks the instruction."""
+    """A and B have the layouts of operands of the result's; upstream Triton then picks the instruction."""
     converter.settle(op.d)
     encoding = tensor_type(op.d.type).encoding
     parent = cast(DistributedLayout, layout_of(encoding))
@@ -25,7 +25,7 @@ def dot(converter: Converter, op: tt.DotOp) -> None:
 
 @handles(tt.DotScaledOp)
 def dot_scaled(converter: Converter, op: tt.DotScaledOp) -> None:
-    """Only the accumulator must have the result's layout: stock Triton takes the product apart and picks the others."""
+    """Only the accumulator must have the result's layout: upstream Triton decomposes the dot and picks the others."""
     converter.settle(op.d)
     converter.require(op, list(op.operands).index(op.c), tensor_type(op.d.type).encoding)
 
@@ -52,6 +52,6 @@ def warp_group_dot(converter: Converter, op: ttng.WarpGroupDotOp) -> None:
 
 @handles(ttng.WarpGroupDotWaitOp)
 def warp_group_dot_wait(_converter: Converter, op: ttng.WarpGroupDotWaitOp) -> None:
-    """The wait changes nothing but time."""
+    """The wait changes no value."""
     for before, after in zip(op.inputs, op.outputs, strict=True):
         retype(after, before.type)

@@ -57,8 +57,7 @@ def gather(converter: Converter, op: tt.GatherOp | ttg.LocalGatherOp) -> None:
 @handles(tt.DescriptorGatherOp, tt.DescriptorScatterOp)
 def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.DescriptorScatterOp) -> None:
     """Four row numbers in each thread, the same ones in all threads of a warp, as one instruction takes them."""
-    for result in op.results:
-        converter.settle(result)
+    results_only(converter, op)
     rows = BlockedLayout((1, 4), (WARP_SIZE, 1), (1, converter.warps), (1, 0))
     converter.require(op, 1, layout_attr(SliceLayout(0, rows)))
 
@@ -66,8 +65,7 @@ def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.Descrip
 @handles(ttg.LocalScatterOp, ttg.LocalAtomicScatterRMWOp)
 def scatter(converter: Converter, op: ttg.LocalScatterOp | ttg.LocalAtomicScatterRMWOp) -> None:
     """Values and indices, and what was there before, have one layout."""
-    for result in op.results:
-        converter.settle(result)
+    results_only(converter, op)
     values = as_tensor(op.values.type)
     assert values is not None
     for index, operand in enumerate(op.operands):

@@ -1,4 +1,4 @@
-"""What the forms of numbers are made of: program ids, arguments, positions, counters, and what is not known."""
+"""What the polynomials of numbers are made of: program ids, arguments, positions, counters, and what is not known."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class Lane:
-    """The position of an element along a dimension of the tensor that the form is about: 0 to `extent - 1`."""
+    """The position of an element along a dimension of the tensor that the polynomial is about: 0 to `extent - 1`."""
 
     dim: int
     extent: int
