@@ -71,17 +71,23 @@ UNMADE = {
 }
 """What is declared and never made, by operation."""
 
+INTERPRETER_ONLY = {
+    ("ttng.reinterpret_tensor_descriptor", "READ 'raw_desc' GLOBAL"): "the hardware reads it in the copy by TMA",
+    ("ttng.tensormap_fenceproxy_acquire", "READ 'desc_ptr' GLOBAL"): "the descriptor's mark, which TMA does not have",
+}
+"""What the interpreter does and the hardware does not, by operation and a part of the text."""
+
 DISAGREEMENTS = {
     ("nvvm.inline_ptx", "FENCE"): "a fence in PTX is declared as RELEASE or ACQUIRE, without FENCE",
     ("tlx.async_tma_load", "COMPLETE 'barrier' SHARED of other CTAs"): "with two_ctas, without multicast",
     ("ttng.tc_gen5_commit", "ARRIVE 'barrier' SHARED of other CTAs"): "in modules with MMAs of pairs of CTAs",
-    ("ttng.reinterpret_tensor_descriptor", "READ 'raw_desc' GLOBAL"): "the hardware reads it in the copy by TMA",
-    ("ttng.tensormap_fenceproxy_acquire", "READ 'desc_ptr' GLOBAL"): "the interpreter finds the descriptor's mark",
     ("ttng.warp_group_dot", "SHARED TENSOR_CORE until"): "a synchronous MMA waits for itself",
     ("ttng.tc_gen5_mma", "TENSOR_CORE until"): "a synchronous MMA waits for itself",
     ("ttng.cluster_barrier", "ACQUIRE"): "the wait of a relaxed barrier acquires what others have released",
 }
-"""Where a declaration is wrong, or the interpreter does more than the hardware: by operation and part of the text."""
+"""Declarations that are to be mended, by operation and a part of the text."""
+
+TABLES = {**UNMADE, **INTERPRETER_ONLY, **DISAGREEMENTS}
 
 NOT_RUN = {
     "nvvm.elect.sync": "the interpreter runs the threads of a task as one, and refuses what differs between them",
@@ -93,13 +99,13 @@ def unexplained(found: set[Finding]) -> list[str]:
     """The findings that no table explains, and the explanations that no finding needs."""
     left = {finding for finding in found if not _reasons(finding)}
     used = {reason for finding in found for reason in _reasons(finding)}
-    unused = [f"no kernel shows this any more, delete it: {key}" for key in {*UNMADE, *DISAGREEMENTS} - used]
+    unused = [f"no kernel shows this any more, delete it: {key}" for key in TABLES.keys() - used]
     return sorted(map(str, left)) + sorted(unused)
 
 
 def _reasons(finding: Finding) -> list[tuple[str, str]]:
-    table = {**UNMADE, **DISAGREEMENTS} if finding.is_declared else DISAGREEMENTS
-    return [key for key in table if key[0] == finding.op and key[1] in finding.what]
+    tables = TABLES if finding.is_declared else TABLES.keys() - UNMADE.keys()
+    return [key for key in tables if key[0] == finding.op and key[1] in finding.what]
 
 
 # The kernels ---------------------------------------------------------------------------------------------------------
