@@ -24,7 +24,8 @@ class Item:
     """One flag."""
     space: Space | None = None
     proxy: Proxy | None = None
-    """None where it is not observed; of data only."""
+    """None where it is not observed; of data only. It is not where an operation itself waits for an access to global
+    memory: the interpreter has one order of those, whatever the proxy."""
     end: str | Group | None = None
     """The mbarrier operand or the group that reports its end; of data only."""
     cluster: bool = False

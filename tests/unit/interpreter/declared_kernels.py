@@ -241,7 +241,7 @@ TEXTS: dict[str, Callable[[], None]] = {
         [np.zeros(64, np.int32), np.zeros(64, np.int32)], jobs=1,
     ),
     "copies that arrive": _text("%x: !tt.ptr<f32>", COPIED, _rows),
-    "products that are waited for": _text("", SYNCHRONOUS),
+    "synchronous MMAs": _text("", SYNCHRONOUS),
     "threads": _text("%n: i32", THREADS, 9),
     "cluster": lambda: interpret_text(CLUSTER, 2, [], cluster=(2, 1, 1), jobs=1),
     "tensor maps": _text(
