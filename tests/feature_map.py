@@ -215,11 +215,18 @@ def table() -> dict[str, dict[Feature, dict[str, list[TestFile]]]]:
     }
 
 
+@functools.cache
+def _names_of(key: str) -> str:
+    """Return a regular expression for all names of a pass, older ones among them."""
+    return "|".join(re.escape(name) for name, current in pass_names().items() if current == key) or re.escape(key)
+
+
 def _names_pass(file: TestFile, feature: Feature) -> bool:
+    names = _names_of(feature.key)
     if file.column == "lit":
         runs = "\n".join(re.findall(r"RUN:.*", file.text))
-        return re.search(rf"(?<![\w-]){re.escape(feature.key)}(?![\w-])", runs) is not None
-    return re.search(rf"\b{feature.class_name}\b|[\"']{re.escape(feature.key)}[\"'{{]", file.text) is not None
+        return re.search(rf"(?<![\w-])(?:{names})(?![\w-])", runs) is not None
+    return re.search(rf"\b{feature.class_name}\b|[\"'](?:{names})[\"'{{]", file.text) is not None
 
 
 def rendered() -> str:

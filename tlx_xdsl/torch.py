@@ -100,7 +100,7 @@ def no_launches() -> Generator[None]:
 
 
 def _launches() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    """What launches: what has it, its name, and what does nothing in its place."""
+    """Return what launches: what has it, its name, and what does nothing in its place."""
 
     def nothing(*args: Any, **kwargs: Any) -> None:
         """The launch that does not take place."""

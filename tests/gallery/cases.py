@@ -79,7 +79,7 @@ _registered: list[Case] = []
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Case]]:
-    """Give the cases that are made meanwhile, in their order, and to nobody else."""
+    """Collect the cases that are made meanwhile, in their order, apart from `registered()`."""
     global _registered
     outer, _registered = _registered, []
     try:

@@ -82,7 +82,7 @@ def test_the_stages_of_the_page_exist():
     from tlx_xdsl.transforms.registry import ALL_PASSES
 
     text = (ROOT / "docs" / "interpreter.md").read_text(encoding="utf-8")
-    assert re.search(r"behind that pass, such as `([\w-]+)`", text)[1] in ALL_PASSES
+    assert re.search(r"after that pass, such as `([\w-]+)`", text)[1] in ALL_PASSES
 
 
 def test_the_page_about_looking_inside(capsys):

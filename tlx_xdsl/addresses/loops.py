@@ -1,4 +1,4 @@
-"""What is known inside of `scf.for` and after it."""
+"""States of values inside of `scf.for` and after it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which values are one value under several names: control flow, branches, selects, captures and calls carry it on.
+"""Equivalence classes of SSA values through control flow, selects, captures and returns.
 
 `scf.for` gives its initial value, its block argument, what it yields and its result four names; they have one type
-and, when a pass changes what they stand for, one meaning. A *class* is all names that are connected this way.
+and, when a pass changes what they stand for, one meaning. A *class* is all values that forwarded operands connect with
+the successor inputs which they define (`dialects/regions.py`).
 """
 
 from __future__ import annotations

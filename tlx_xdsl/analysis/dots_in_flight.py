@@ -1,4 +1,4 @@
-"""Which values are results of asynchronous dots that may still be in flight, and who uses them too early.
+"""Results of asynchronous dots that may still be in flight, and the operations that use them too early.
 
 A wgmma is issued to the tensor cores and writes its registers some time later (PTX ISA, "wgmma.mma_async"). Each
 `ttng.warp_group_dot` is a group of its own; `ttng.warp_group_dot_wait {pendings = n}` completes all groups but the n

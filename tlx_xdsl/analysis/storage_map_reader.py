@@ -20,11 +20,11 @@ from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
 from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.base.operation import num_ctas_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp, WarpSpecializePartitionsOp
-from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import TMEMAllocOp, columns_of

@@ -9,8 +9,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.tlx import ReuseGroupOp, SetBufferOverlapOp, StorageAliasLocalAllocOp, StorageAliasSpecOp
-from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of

@@ -20,7 +20,7 @@ _MOST_BY_DEFAULT = 8
 
 
 def default_limit() -> int:
-    """How many workers a process has at most by default: one for each core it may use."""
+    """Return how many workers a process has at most by default: one for each core it may use."""
     # An affinity mask is what a container or a batch system grants; not every system has one.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _MOST_BY_DEFAULT))

@@ -23,7 +23,7 @@ _ABOUT_THE_MODULE = ("parse", "passes", "llir", "ptx", "cubin")
 """The stages whose failures have a place."""
 
 _LOCATING_SECONDS = 60.0
-"""How long a failure without a place is looked into."""
+"""Seconds for which a failure without a location is looked into."""
 
 _IN_PROCESS = threading.Lock()
 """Held while standard output is redirected, which concerns the whole process."""

@@ -1,4 +1,4 @@
-"""What one CTA can have on each target, and the check against it.
+"""The resources of one CTA on each target, and the check against it.
 
 Stock Triton compares shared memory with the device's limit only when it loads the binary, so that a kernel
 which can never launch costs a whole compile and fails far from its source.

@@ -1,4 +1,4 @@
-"""Where the operations of a module's text stand, and which places in the user's source they came from.
+"""The lines of the operations in a module's text, and their locations in the user's source.
 
 A scanner over brackets and strings, not a parser: it must work on text that no parser takes.
 """
@@ -57,7 +57,7 @@ class ModuleText:
         return [statement for statement in self.statements if statement.name]
 
     def text_of(self, statement: Statement) -> str:
-        """What stands from a statement on, up to the next one."""
+        """Return what stands from a statement on, up to the next one."""
         following = bisect_right(self.statements, statement.line, key=lambda other: other.line)
         end = self.statements[following].line if following < len(self.statements) else len(self.lines)
         return "\n".join(self.lines[statement.line : end])

@@ -1,4 +1,4 @@
-"""What a compile is asked for: the target and the launch-wide choices."""
+"""The options of a compile: the target and the launch-wide choices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_REGISTERS = 255
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """How stock Triton is to compile one module.
+    """The options with which stock Triton compiles one module.
 
     `target` is an `sm_` name. Stock always generates for the architecture-specific variant from capability 90
     on, so `sm_90` and `sm_90a` give the same binary.

@@ -1,4 +1,4 @@
-"""What parent and worker say to each other, and how.
+"""The messages between parent and worker.
 
 A frame is a pickle after its length in eight bytes. Pickle rather than JSON: both ends are the same package
 in the same Python, the products are bytes and frozen dataclasses, and no other process can write to the two
@@ -36,7 +36,7 @@ class Request:
 
     @property
     def input_path(self) -> Path:
-        """Where the module's text lies."""
+        """Return where the module's text lies."""
         return self.directory / INPUT_NAME
 
     def renamed(self, text: str) -> str:

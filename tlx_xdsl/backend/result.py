@@ -1,4 +1,4 @@
-"""What a compile gives back."""
+"""The result of a compile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tlx_xdsl.errors import SourceLocation, render
 
 @dataclass(frozen=True)
 class KernelMetadata:
-    """What a launcher must know about the kernel; the names are those of Triton's own metadata.
+    """Facts about the kernel that a launcher needs; the names are those of Triton's own metadata.
 
     `name` is the entry point in the PTX. `shared` is dynamic shared memory in bytes. `num_warps` counts ALL
     warps of a CTA, those of the warp-specialised partitions too. `tmem_size` is in tensor memory columns.
@@ -37,7 +37,7 @@ class KernelMetadata:
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What ptxas spent, as `ptxas -v` reports it.
+    """The resources that a kernel uses, as `ptxas -v` reports them.
 
     `registers` are those that a thread has at the launch; warp-specialised tasks then trade theirs. Spills and
     stack are in bytes per thread. `static_shared_bytes` is shared memory that the binary declares itself, beside

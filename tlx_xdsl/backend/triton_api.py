@@ -37,7 +37,7 @@ _NOTED = {
     "tmem_size": "ttg.tensor_memory_size",
     "num_warps": "ttg.total-num-warps",
 }
-"""Where the passes that allocate leave what a launcher must know: metadata and the module attribute."""
+"""The sizes that the passes leave for a launcher: metadata and the module attribute."""
 
 
 class StockModule:

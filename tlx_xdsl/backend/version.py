@@ -1,4 +1,4 @@
-"""Which stock Triton is installed, found out without importing it."""
+"""The version of the installed stock Triton, found without importing it."""
 
 from __future__ import annotations
 

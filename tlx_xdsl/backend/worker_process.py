@@ -21,7 +21,7 @@ from tlx_xdsl.backend.version import installed_triton_version
 
 _STARTUP_LOG = "startup.log"
 _END_SECONDS = 2.0
-"""How long a worker gets to end by itself before it is killed."""
+"""Seconds that a worker gets to end by itself before it is killed."""
 
 _ENVIRONMENT_PREFIXES = ("TRITON_", "MLIR_", "LLVM_", "PTXAS_", "NVPTX_", "DISABLE_")
 """Names of the environment variables that Triton's and LLVM's behaviour may depend on."""

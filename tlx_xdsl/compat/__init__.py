@@ -24,7 +24,7 @@ __all__ = ["NEEDS_TRITON", "install", "installed", "is_installed", "reading", "u
 
 
 class _State:
-    """What is in place in this process."""
+    """The drop-in of this process."""
 
     current: Installation | None = None
 
@@ -58,7 +58,7 @@ def uninstall() -> None:
 
 
 def is_installed() -> bool:
-    """Whether the drop-in is in place."""
+    """Return whether the drop-in is in place."""
     return _State.current is not None
 
 

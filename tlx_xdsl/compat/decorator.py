@@ -65,7 +65,7 @@ class _FirstLaunch:
                 self._decide((), {})
 
     def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether the next launch has to be looked at, too; if not, this object has gone from the kernel."""
+        """Return whether the next launch has to be looked at, too; if not, this object has gone from the kernel."""
         kernel = self._kernel
         given = [value for value in (*args, *kwargs.values()) if is_jitted(value)]
         # Stock Triton refuses the options of Meta's: a cluster is one, whatever the kernel does with it.

@@ -1,4 +1,4 @@
-"""What the drop-in changes in stock Triton, and how it is taken back."""
+"""The changes of the drop-in to stock Triton, and their removal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
 from tlx_xdsl.targets import target_named
 
 Mode = Literal["launch", "interpret", "compile"]
-"""What a launch does."""
+"""The effect of a launch."""
 
 _MISSING = object()
 

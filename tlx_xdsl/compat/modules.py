@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 TLX = "triton.language.extra.tlx"
-"""Where scripts expect Meta's tlx."""
+"""The module where scripts expect Meta's tlx."""
 
 _OUR_TLX = "tlx_xdsl.language.tlx"
 
@@ -44,7 +44,7 @@ _OURS = "tlx_xdsl.language"
 
 
 def is_ours(value: Any) -> bool:
-    """Whether a value is of our language or one of the modules above, or belongs to such a module."""
+    """Return whether a value is of our language or one of the modules above, or belongs to such a module."""
     if isinstance(value, ModuleType):
         return _is_name_of_ours(value.__name__)
     if isinstance(value, bool | int | float | str | None):

@@ -1,4 +1,4 @@
-"""What stands in the place of Triton's names while the drop-in is installed."""
+"""Replacements of Triton's names while the drop-in is installed."""
 
 # Triton's runtime has no types: what comes from it is of unknown type to a checker.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

@@ -1,4 +1,4 @@
-"""Whether a function of a script needs tlx, in its own body or in a function that it calls.
+"""Detection of functions that need tlx, in their own body or in a function that it calls.
 
 Stock Triton's objects are looked at here, too; they are known by their attributes, so that Triton is not imported.
 """
@@ -16,7 +16,7 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.source import KernelSource
 
 _NOTHING = object()
-"""What a name stands for that nothing is known of: a local one, or one that is not defined yet."""
+"""The value of an unknown name: a local one, or one that is not defined yet."""
 
 
 def uses_tlx(fn: Callable[..., Any]) -> bool:
@@ -28,12 +28,12 @@ def uses_tlx(fn: Callable[..., Any]) -> bool:
 
 
 def value_uses_tlx(value: Any) -> bool:
-    """Whether a value that a kernel is launched with, such as a function to call, needs our compiler."""
+    """Return whether a value that a kernel is launched with, such as a function to call, needs our compiler."""
     return _Search().in_value(value)
 
 
 def takes_functions(fn: Callable[..., Any]) -> bool:
-    """Whether a kernel calls one of its parameters, or hands one on to another function of the user's."""
+    """Return whether a kernel calls one of its parameters, or hands one on to another function of the user's."""
     source = KernelSource(inspect.unwrap(fn))
     try:
         parameters = {each.name for each in source.parameters if each.is_constexpr}
@@ -54,7 +54,7 @@ def takes_functions(fn: Callable[..., Any]) -> bool:
 
 
 def is_jitted(value: Any) -> bool:
-    """Whether a value is a function decorated by Triton or by us, tuned or not."""
+    """Return whether a value is a function decorated by Triton or by us, tuned or not."""
     return any(cls.__name__ in ("JITCallable", "KernelInterface") for cls in type(value).__mro__)
 
 
@@ -65,7 +65,7 @@ class _Search:
         self._seen: set[int] = set()
 
     def in_function(self, fn: Callable[..., Any]) -> bool:
-        """Whether a Python function uses tlx."""
+        """Return whether a Python function uses tlx."""
         fn = inspect.unwrap(fn)
         if not isinstance(fn, FunctionType) or id(fn) in self._seen:
             return False
@@ -75,7 +75,7 @@ class _Search:
         return any(is_ours(value) or self.in_value(value) for value in _mentioned(KernelSource(fn)))
 
     def in_value(self, value: Any) -> bool:
-        """Whether a value belongs to tlx, or is code that uses it."""
+        """Return whether a value belongs to tlx, or is code that uses it."""
         if value is _NOTHING or value is None or isinstance(value, int | float | str | ModuleType):
             return is_ours(value)
         if is_ours(value):

@@ -70,7 +70,7 @@ class InterpretedKernel(TritonKernel):
 
 
 class InterpretedLaunch:
-    """What a launch in the interpreter returns: how the run went, and what the kernel compiles to.
+    """The result of a launch in the interpreter: how the run went, and what the kernel compiles to.
 
     Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
     first of it is asked for.
@@ -139,11 +139,11 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
 
 
 class InterpreterWarning(UserWarning):
-    """What a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
+    """A warning of what a kernel has left unfinished when its programs ended, or what our passes had to say of it."""
 
 
 def _is_specialized(parameter: Any) -> bool:
-    """Whether a parameter's value may become a part of the kernel."""
+    """Return whether a parameter's value may become a part of the kernel."""
     return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
 
 
@@ -160,13 +160,13 @@ def _launch_options() -> frozenset[str]:
 
 
 class NoGpu:
-    """What Triton's runtime and scripts ask of Triton's driver, answered for a GPU that is not there."""
+    """A stand-in for Triton's driver, which answers for a GPU that is not there."""
 
     def __init__(self, target: str):
         chosen = target_named(target)
         self._capability = chosen.capability
         self.utils = SimpleNamespace(get_device_properties=functools.partial(_device_properties, chosen))
-        """What scripts ask of the driver's own module: `driver.active.utils.get_device_properties(device)`."""
+        """The part of the driver's own module that scripts use: `driver.active.utils.get_device_properties(device)`."""
 
     def get_current_target(self) -> GPUTarget:
         """The GPU that scripts see."""
@@ -188,15 +188,15 @@ class NoGpu:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """Where scripts are to put their tensors: into the CPU's memory."""
+        """Return where scripts are to put their tensors: into the CPU's memory."""
         return import_module("torch").device("cpu")
 
     def get_device_interface(self) -> Any:
-        """What scripts use of `torch.cuda` to wait for kernels."""
+        """Return what scripts use of `torch.cuda` to wait for kernels."""
         return SimpleNamespace(synchronize=lambda *_: None, current_device=self.get_current_device, Event=_Event)
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """How an autotuner measures."""
+        """Return how an autotuner measures."""
         return once
 
     def get_empty_cache_for_benchmark(self) -> None:
@@ -207,7 +207,7 @@ class NoGpu:
 
 
 def _device_properties(target: Target, device: int | None = 0) -> dict[str, int]:
-    """What Triton's driver says of a device: sizes in bytes, clocks in kHz, the width of the bus in bits."""
+    """Return what Triton's driver says of a device: sizes in bytes, clocks in kHz, the width of the bus in bits."""
     return {
         "max_shared_mem": target.shared_bytes,
         "max_num_regs": 65536,

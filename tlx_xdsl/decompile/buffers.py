@@ -19,7 +19,7 @@ from tlx_xdsl.decompile.types import (
     number_of,
     shape_of,
 )
-from tlx_xdsl.dialects.ttg.attrs import layout_of
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import (

@@ -33,7 +33,7 @@ from tlx_xdsl.frontend.values import (
     TupleValue,
     Value,
 )
-from tlx_xdsl.frontend.visitor import Visitor
+from tlx_xdsl.frontend.visitor import Argument, Visitor
 from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 
@@ -288,8 +288,8 @@ def call_method(
     visitor: Visitor,
     node: ast.Call,
     method: Method,
-    positional: Sequence[tuple[ast.AST, Value]],
-    keywords: dict[str, tuple[ast.AST, Value]],
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
 ) -> Value:
     """Call `method` with arguments."""
     handler, signature = METHODS[type(method.receiver), method.name]

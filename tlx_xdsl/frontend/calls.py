@@ -24,7 +24,7 @@ from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operati
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
-from tlx_xdsl.frontend.visitor import Visitor
+from tlx_xdsl.frontend.visitor import Argument, Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
 
@@ -312,8 +312,8 @@ def bound_arguments(
     node: ast.AST,
     name: str,
     signature: inspect.Signature,
-    positional: Sequence[tuple[ast.AST, Value]],
-    keywords: dict[str, tuple[ast.AST, Value]],
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
 ) -> inspect.BoundArguments:
     """The arguments of a call by parameter, as Python matches them.
 
@@ -333,7 +333,7 @@ def bound_arguments(
         raise visitor.error(place, f"{name}: {said}, expected {name}{_shown(signature)}") from error
 
 
-def _surplus(signature: inspect.Signature, positional: Sequence[tuple[ast.AST, Value]]) -> ast.AST | None:
+def _surplus(signature: inspect.Signature, positional: Sequence[Argument]) -> ast.AST | None:
     """The node of the first positional argument without a parameter."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     room = sum(parameter.kind in kinds for parameter in signature.parameters.values())
@@ -357,8 +357,8 @@ def bind(
     node: ast.AST,
     name: str,
     signature: inspect.Signature,
-    positional: Sequence[tuple[ast.AST, Value]],
-    keywords: dict[str, tuple[ast.AST, Value]],
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
 ) -> Call:
     """Match arguments to parameters as Python does; wrong counts and names are located errors."""
     bound = bound_arguments(visitor, node, name, signature, positional, keywords)
@@ -379,8 +379,8 @@ def call_builtin(
     visitor: Visitor,
     node: ast.AST,
     function: Any,
-    positional: Sequence[tuple[ast.AST, Value]],
-    keywords: dict[str, tuple[ast.AST, Value]],
+    positional: Sequence[Argument],
+    keywords: dict[str, Argument],
 ) -> Value:
     """Call a function of the language that is built in.
 

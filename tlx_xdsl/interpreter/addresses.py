@@ -33,11 +33,11 @@ _BYTE_MASK = (1 << _BYTES) - 1
 
 @dataclass(frozen=True)
 class TensorMap:
-    """What the address of a tensor descriptor stands for."""
+    """The tensor descriptor that an address refers to."""
 
     descriptor: Descriptor
     layout: SharedLayout
-    """How a copy lays out its tile."""
+    """The layout of the tile of a copy."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class _Range:
     end: int
     name: str
     owner: Any
-    """What keeps them alive."""
+    """References that keep them alive."""
 
 
 def bind(function: tt.FuncOp, values: Sequence[Any], names: Sequence[str], memory: GlobalMemory) -> list[Any]:

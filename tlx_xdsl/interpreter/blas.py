@@ -24,7 +24,7 @@ _NAMES = (
     ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
     ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
 )
-"""What libraries call the functions that get and set the number of threads; numpy's wheels have the first two."""
+"""Names of the functions that get and set the number of threads, by library; numpy's wheels have the first two."""
 
 
 @cache

@@ -29,7 +29,7 @@ TMEM_COLUMN_BYTES = 128 * 4
 
 @dataclass(frozen=True)
 class BufferPlaces:
-    """Where the elements of a buffer lie, from its first byte on."""
+    """The offsets of the elements of a buffer, from its first byte on."""
 
     offsets: NDArray[np.int64]
     """Byte of each element, in the shape of the buffer."""

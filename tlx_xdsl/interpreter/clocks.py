@@ -1,4 +1,4 @@
-"""Who knows what has happened: vector clocks over tasks and asynchronous engines.
+"""Happens-before: vector clocks over tasks and asynchronous engines.
 
 Every task and every queue of asynchronous operations is an agent with a number, and counts its steps. A clock holds,
 for each agent, the last step that is known to be over and visible. What another agent did at step s is ordered before
@@ -13,7 +13,7 @@ from collections.abc import Container
 
 
 class Clock:
-    """What one agent knows of all the others."""
+    """The steps of all the others that happened before an agent's next one."""
 
     __slots__ = ("fenced", "seen")
 
@@ -40,11 +40,11 @@ class Clock:
             self.fenced[agent] = step
 
     def only(self, agents: Container[int]) -> Clock:
-        """What is known of some agents."""
+        """Return what is known of some agents."""
         return Clock(*({agent: row[agent] for agent in row if agent in agents} for row in (self.seen, self.fenced)))
 
     def without(self, agents: Container[int]) -> Clock:
-        """What is known of all but some agents."""
+        """Return what is known of all but some agents."""
         return Clock(*({agent: row[agent] for agent in row if agent not in agents} for row in (self.seen, self.fenced)))
 
     def fence(self) -> None:
@@ -52,7 +52,7 @@ class Clock:
         _join(self.fenced, self.seen)
 
     def knows(self, agent: int, step: int) -> bool:
-        """Whether `step` of `agent` is over and visible."""
+        """Return whether `step` of `agent` is over and visible."""
         return self.seen.get(agent, 0) >= step
 
 

@@ -30,7 +30,7 @@ class Watcher(Protocol):
     """Receives operations with effects."""
 
     def watches(self, op: Operation) -> bool:
-        """Whether it wants to know of `op`; asked once, when the operation is planned."""
+        """Return whether it wants to know of `op`; asked once, when the operation is planned."""
         ...
 
     def runs(self, task: Any, op: Operation, operands: tuple[Any, ...], turns: tuple[int, ...]) -> None:
@@ -192,7 +192,7 @@ class Plan:
     because they count what one thread block does."""
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
-    """What operations have found out about the whole module, by its class."""
+    """Facts about the whole module that operations have found, by class."""
     watcher: Watcher | None = None
     """Receives what runs."""
 

@@ -62,7 +62,7 @@ def _releases(waiting: Waiting, reported: set[Operation]) -> list[str]:
 
 
 def barrier_notes(barrier: Mbarrier) -> list[str]:
-    """What has been done to a barrier in its current phase, and every line that may complete it."""
+    """Return what has been done to a barrier in its current phase, and every line that may complete it."""
     name = barrier.name.partition("[")[0]
     notes = barrier.history()
     kinds = [(use.operation, kind_of(use)) for use in users(barrier.allocation)]

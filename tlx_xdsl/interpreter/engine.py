@@ -62,14 +62,14 @@ class Queue:
     over: str = ""
     """By what one of them is known to be over."""
     hint: str = ""
-    """What else there is to say where two of them race."""
+    """A note for a race between two of them."""
     issued: int = 0
     waited: int = 0
     """Its task has waited for all transfers up to this number."""
     last: Operation | None = None
-    """What issued the last transfer."""
+    """The operation that issued the last transfer."""
     wait: Operation | None = None
-    """Where its task has waited for transfers last."""
+    """The operation at which its task has waited for transfers last."""
     pending: list[Transfer] = field(default_factory=list[Transfer])
 
     @property
@@ -93,7 +93,7 @@ class Queue:
         return Actor(self.agent, self.issued + 1, op, f"the {self.kind} of {self.owner}", is_async=True, queue=self)
 
     def knowledge(self, clock: Clock) -> Clock:
-        """What is over when the next transfer begins: what its task knows, and its predecessors where order holds."""
+        """Return what precedes the next transfer: what its task knows, and its predecessors where order holds."""
         known = clock.copy()
         if self.in_order:
             known.observe(self.agent, self.issued)

@@ -1,4 +1,4 @@
-"""What the interpreter reports: faults end a run, warnings do not."""
+"""Reports of the interpreter: faults end a run, warnings do not."""
 
 from __future__ import annotations
 

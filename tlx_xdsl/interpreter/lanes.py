@@ -117,7 +117,7 @@ class _LaneBody:
 
 
 def _build(planner: Planner, op: Operation) -> LaneRun:
-    """What runs an operation for some lanes."""
+    """Return what runs an operation for some lanes."""
     match op:
         case arith.SelectOp():
             return lambda _task, _mask, values: (np.where(*values)[()],)

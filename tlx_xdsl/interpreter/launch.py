@@ -22,7 +22,7 @@ MAX_TURNS = 10_000_000
 
 @dataclass(frozen=True)
 class Settings:
-    """How programs are run."""
+    """The settings of a run."""
 
     schedule: str = "round-robin"
     """A policy of `scheduler.POLICIES`."""
@@ -31,7 +31,7 @@ class Settings:
 
     @property
     def name(self) -> str:
-        """How to ask for the same schedule again."""
+        """Return how to ask for the same schedule again."""
         seed = f", seed {self.seed}" if self.schedule in scheduler.SEEDED else ""
         return f"schedule '{self.schedule}'{seed}"
 

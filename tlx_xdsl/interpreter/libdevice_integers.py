@@ -132,7 +132,7 @@ BITS: dict[str, Builder] = {
     "hiloint2double": _from_halves, "int_as_float": _same_bits, "longlong_as_double": _same_bits, "popc": _count,
     "popcll": _count, "uint_as_float": _same_bits,
 }  # fmt: skip
-"""What looks at bits."""
+"""Functions of bits."""
 
 INTEGERS: dict[str, Builder] = {
     "abs": _absolute,
@@ -150,4 +150,4 @@ INTEGERS: dict[str, Builder] = {
     "umulhi": _high(is_signed=False),
     "umul64hi": _high(is_signed=False),
 }
-"""What computes with integers."""
+"""Functions of integers."""

@@ -52,7 +52,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Launch:
-    """What all programs of a launch share."""
+    """The parts of a launch that all programs share."""
 
     plan: Plan
     memory: GlobalMemory
@@ -81,19 +81,19 @@ class Task:
     """The value of each SSA value of the function that runs, by its slot."""
     clock: Clock
     fenced: Clock = field(default_factory=Clock)
-    """What its fences have released to the cluster: a relaxed arrival there releases it."""
+    """The knowledge that its fences have released to the cluster: a relaxed arrival there releases it."""
     coroutine: Coroutine | None = None
     waiting: Waiting | None = None
     op: Operation | None = None
     """The operation that it is at: others have had their turn before it, or inside."""
     ended: bool = False
     passed: tuple[Operation, Mbarrier] | None = None
-    """Where it has waited at an mbarrier last."""
+    """The mbarrier that it has waited at last, and the operation."""
     turns: int = 0
-    """How often it has run."""
+    """The number of turns that it has had."""
     queues: dict[str, Queue] = field(default_factory=dict[str, Queue])
     tensor_core: TensorCore | None = None
-    """What it has issued to Blackwell's tensor cores."""
+    """Its operations on Blackwell's tensor cores."""
     cluster_phase: int | None = None
     """The phase of the cluster's barrier at which it has arrived, and for which it has not waited yet."""
     init_fences: int = 0
@@ -130,7 +130,7 @@ class Task:
         return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
 
     def story(self) -> list[str]:
-        """What it has waited for last, for the report of a race."""
+        """Return what it has waited for last, for the report of a race."""
         if self.passed is None:
             return [f"{self.label} has waited at no mbarrier so far"]
         op, barrier = self.passed
@@ -303,7 +303,7 @@ class Cluster:
     """The queues with something in flight."""
     queues: list[Queue] = field(default_factory=list[Queue])
     tensor_cores: list[TensorCore] = field(default_factory=list[TensorCore])
-    """What tasks have issued to tensor cores, on Blackwell."""
+    """The operations of tasks on tensor cores, on Blackwell."""
     marks: set[int] = field(default_factory=set[int])
     """Agents that stand for a fact, and access no memory: even a barrier that orders no memory releases them."""
     passed_on: set[int] = field(default_factory=set[int])
@@ -321,7 +321,7 @@ class Cluster:
     failed_request: int | None = None
     """The first of them that found no cluster."""
     schedule: str = ""
-    """How it is run, for reports."""
+    """The schedule and the seed, for reports."""
     time: int = 0
     """Turns so far."""
     observer: Observer | None = None
@@ -370,7 +370,7 @@ class Cluster:
 
     @property
     def note(self) -> str:
-        """Which programs it runs, and how: with every report, so that it can be had again."""
+        """Return which programs it runs, and how: with every report, so that it can be had again."""
         first = self.blocks[0].program
         where = f"program {first}"
         if len(self.blocks) > 1:

@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.users import lines, named_barrier_users
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What counts for a phase: an arrival, or the bytes of an asynchronous operation."""
+    """An event that counts for a phase: an arrival, or the bytes of an asynchronous operation."""
 
     agent: int
     step: int
@@ -31,9 +31,9 @@ class Mbarrier:
     name: str
     """The Python name of the barrier with its slot, such as `full[2]`."""
     op: Operation
-    """What initialised it."""
+    """The operation that initialised it."""
     allocation: Operation
-    """What allocated it."""
+    """The operation that allocated it."""
     count: int
     """Arrivals that complete a phase."""
     pending: int = 0
@@ -51,29 +51,29 @@ class Mbarrier:
     announced: tuple[int, int] = (0, 0)
     """The agent and the step of the fence that makes its initialisation visible to the cluster."""
     arrived: list[Arrival] = field(default_factory=list["Arrival"])
-    """What has arrived in the current phase."""
+    """The arrivals of the current phase."""
     before: list[Arrival] = field(default_factory=list["Arrival"])
-    """What has completed the phase before."""
+    """The arrivals of the phase before."""
     earlier: list[Arrival] = field(default_factory=list["Arrival"])
-    """What has completed the phase before that one."""
+    """The arrivals of the phase before that one."""
     passed: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
-    """Who has waited for the phase before the current one: the number of the wait and the operation, by mark."""
+    """The waits for the phase before the current one: the number of the wait and the operation, by mark."""
     gathering: Clock = field(default_factory=Clock)
-    """What those know that have arrived in the current phase."""
+    """The knowledge released by the arrivals of the current phase."""
     completed: Clock = field(default_factory=Clock)
-    """What they knew that arrived in the phase before."""
+    """The knowledge released by the arrivals of the phase before."""
 
     def __post_init__(self) -> None:
         self.pending = self.count
 
     @property
     def is_armed(self) -> bool:
-        """Whether the current phase has begun: something has arrived, or bytes are under way."""
+        """Return whether the current phase has begun: something has arrived, or bytes are under way."""
         return self.pending != self.count or self.bytes != 0
 
     @property
     def missing(self) -> str:
-        """What the current phase still waits for."""
+        """Return what the current phase still waits for."""
         parts = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
         if self.bytes > 0:
             parts.append(f"{self.bytes} bytes")
@@ -81,7 +81,7 @@ class Mbarrier:
         return f"{missing}, while {-self.bytes} bytes have come that are not expected" if self.bytes < 0 else missing
 
     def done(self, parity: int) -> bool:
-        """Whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
+        """Return whether the phase of that parity is complete (PTX: mbarrier.try_wait.parity)."""
         return self.phase & 1 != parity & 1
 
     def pass_wait(self, op: Operation, mark: int, clock: Clock) -> None:
@@ -169,7 +169,7 @@ class Mbarrier:
             )
 
     def history(self) -> list[str]:
-        """How it was initialised, and what the current phase has got so far."""
+        """Return how it was initialised, and what the current phase has got so far."""
         count = "1 arrival" if self.count == 1 else f"{self.count} arrivals"
         notes = [f"    initialised for {count} at {line}" for line in lines([self.op])]
         return notes + [f"    '{self.name}' has got {line}" for line in lines([arrival.op for arrival in self.arrived])]
@@ -227,7 +227,7 @@ class NamedBarrier:
     gathering: Clock = field(default_factory=Clock)
     completed: Clock = field(default_factory=Clock)
     ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
-    """What has arrived in the current phase, by agent."""
+    """The arrivals of the current phase, by agent."""
 
     def arrive(self, op: Operation, threads: int, expected: int, clock: Clock, agent: int) -> None:
         """Arrive with all `threads` of a task, of `expected` in all.
@@ -264,11 +264,11 @@ class NamedBarrier:
             self.completed, self.gathering = self.gathering, Clock()
 
     def history(self) -> list[str]:
-        """What the current phase has got so far."""
+        """Return what the current phase has got so far."""
         return [f"    named barrier {self.number} has got {line}" for line in lines(list(self.ops.values()))]
 
     def others(self, op: Operation) -> list[str]:
-        """What may arrive beside `op`."""
+        """Return what may arrive beside `op`."""
         users = named_barrier_users(op, self.number)
         return [f"    others arrive at {line}" for line in lines(users)]
 
@@ -279,7 +279,7 @@ class ClusterBarrier:
 
     phase: int = 0
     arrived: dict[int, Operation] = field(default_factory=dict[int, Operation])
-    """What has arrived in the current phase, by agent."""
+    """The arrivals of the current phase, by agent."""
     gathering: Clock = field(default_factory=Clock)
     completed: Clock = field(default_factory=Clock)
 

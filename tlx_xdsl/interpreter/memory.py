@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SCATTERED = 8
 """Intervals of bytes above which they are looked at one by one, instead of interval by interval."""
 POISON = 0xFF
-"""What every uninitialized byte holds: NaN as a float of any width."""
+"""The content of every uninitialized byte: NaN as a float of any width."""
 UNINITIALIZED = 0
 """The family of bytes that were not written yet."""
 
@@ -42,7 +42,7 @@ class Family:
 
 
 class Placement:
-    """Which bytes allocations get, and their families: the same in all thread blocks of a cluster (PTX ISA, "mapa")."""
+    """The bytes of allocations, and their families: the same in all thread blocks of a cluster (PTX ISA, "mapa")."""
 
     def __init__(self) -> None:
         self.families: list[Family] = []
@@ -60,7 +60,7 @@ class Placement:
 
 
 class UninitializedReads(Protocol):
-    """What a read gives of whose bytes the buffer's family has not written all last."""
+    """The policy for reads of bytes that the buffer's family has not written last."""
 
     def read(self, op: Operation, view: View, values: Array) -> Array:
         """Return the values of `view`, of which memory holds `values`, or raise a Fault."""
@@ -101,7 +101,7 @@ class Memory:
         self.barriers: dict[int, Mbarrier] = {}
         """The live mbarriers by their address."""
         self.ended: Operation | None = None
-        """What has ended the life of an mbarrier last."""
+        """The last operation that has ended the lifetime of an mbarrier."""
         self.pointed: dict[tuple[int, int], View] = {}
         """Views whose addresses were taken, by their families and first bytes."""
         self.views: dict[Any, View] = {}
@@ -202,7 +202,7 @@ class View:
 
     @property
     def cell(self) -> Cell:
-        """What is known of accesses to just these bytes."""
+        """Return what is known of accesses to just these bytes."""
         if self._cell is None:
             self._cell = self.memory.races.cell(self.footprint)
         return self._cell

@@ -68,7 +68,7 @@ class Planner:
         return body
 
     def build(self, op: Operation) -> tuple[Kind, Run]:
-        """What runs one operation."""
+        """Return what runs one operation."""
         if (builder := BUILDERS.get(type(op))) is None:
             raise fault_at(op, f"the interpreter can't run '{op.name}'")
         uses_buffers = any(isinstance(value.type, MemDescType) for value in (*op.operands, *op.results))
@@ -104,7 +104,7 @@ def _watched(op: Operation, run: Run, planner: Planner, watcher: Watcher) -> Run
 
 
 def _turns_of(op: Operation, planner: Planner) -> Callable[[Runner], tuple[int, ...]]:
-    """What gives the turns of the loops around `op` in its function, outermost first."""
+    """Return what gives the turns of the loops around `op` in its function, outermost first."""
     slots: list[tuple[int, int, int]] = []
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, tt.FuncOp):

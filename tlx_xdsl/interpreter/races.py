@@ -49,7 +49,7 @@ class Footprint:
         return self.intervals[-1][1]
 
     def overlaps(self, other: Footprint) -> bool:
-        """Whether a byte is in both."""
+        """Return whether a byte is in both."""
         if self.start >= other.end or other.start >= self.end:
             return False
         if len(self.intervals) == 1 == len(other.intervals):
@@ -74,7 +74,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who makes an access: a task itself, or an asynchronous operation for it."""
+    """The agent of an access: a task itself, or an asynchronous operation for it."""
 
     agent: int
     step: int

@@ -1,4 +1,4 @@
-"""Which code runs which operation.
+"""The registry of the code that runs each operation.
 
 A builder gets an operation once, when its function is planned, and gives back what runs it: it looks at types and
 attributes only then. There are four kinds of what runs an operation:
@@ -25,7 +25,7 @@ from tlx_xdsl.interpreter.memory import View
 
 
 class Kind(IntEnum):
-    """How an operation is run."""
+    """The way in which an operation is run."""
 
     PURE = 0
     EFFECT = 1
@@ -35,7 +35,7 @@ class Kind(IntEnum):
 Run: TypeAlias = Callable[..., Any]
 """Gives the result, a tuple of results where there are several, or anything where there is none."""
 Unary: TypeAlias = Callable[[Any], Any]
-"""What runs an operation with one operand, or one without operands that takes the task."""
+"""Runs an operation with one operand, or one without operands that takes the task."""
 Binary: TypeAlias = Callable[[Any, Any], Any]
 """The same with two."""
 Ternary: TypeAlias = Callable[[Any, Any, Any], Any]
@@ -51,7 +51,7 @@ class Waiting:
     op: Operation
     ready: Callable[[], bool]
     reason: Callable[[], str]
-    """What it waits for, and what is missing, for the report of a deadlock."""
+    """Describes what it waits for, and what is missing, for the report of a deadlock."""
     barrier: View | None = None
     """The mbarrier that it waits at."""
     named: int | None = None
@@ -65,7 +65,7 @@ Coroutine: TypeAlias = Generator[Waiting | None, None, Any]
 
 
 BUILDERS: dict[type[Operation], Builder] = {}
-"""What builds the code for each class of operations; `ops` fills it."""
+"""The builder of the code for each class of operations; `ops` fills it."""
 
 _B = TypeVar("_B", bound=Callable[..., Any])
 

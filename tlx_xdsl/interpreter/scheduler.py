@@ -1,4 +1,4 @@
-"""Who goes on next: a policy chooses between the tasks that can run and the transfers that can take effect.
+"""Schedules: a policy chooses between the tasks that can run and the transfers that can take effect.
 
 All policies are deterministic for a seed. Every schedule that they produce is one that the hardware could produce.
 """

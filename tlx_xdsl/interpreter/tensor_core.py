@@ -39,7 +39,7 @@ _HINT = (
 
 
 def tensor_core(task: Task) -> TensorCore:
-    """What the task has issued."""
+    """Return what the task has issued."""
     if task.tensor_core is None:
         cluster = task.block.cluster
         queue = task.queue("tcgen05 operation", in_order=True)

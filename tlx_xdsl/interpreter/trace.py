@@ -54,7 +54,7 @@ class Trace:
         self._count = 0
         self._rows: dict[tuple[int, str], _Row] = {}
         self._tasks: dict[Task, Operation | None] = {}
-        """Where each task begins its next turn."""
+        """The time at which each task begins its next turn."""
         self._waits: dict[Task, _Open] = {}
         self._transfers: dict[Transfer, _Open] = {}
 

@@ -1,4 +1,4 @@
-"""Who uses a buffer: from its allocation forward, through views, captures, loops, branches and calls."""
+"""The uses of a buffer: from its allocation forward, through views, captures, loops, branches and calls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _constant(op: Operation) -> int | None:
 
 
 def task_of(op: Operation) -> str:
-    """Which task runs an operation that stands in a region of one; else empty."""
+    """Return which task runs an operation that stands in a region of one; else empty."""
     child: Operation = op
     while (parent := child.parent_op()) is not None:
         if isinstance(parent, WarpSpecializePartitionsOp):

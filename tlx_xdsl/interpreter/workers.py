@@ -133,7 +133,7 @@ def talks(module: ModuleOp) -> bool:
 
 
 def needs_one_process(module: ModuleOp) -> bool:
-    """Whether programs poll for what others write, or take over the work of those that have not begun (CLC)."""
+    """Return whether programs poll for what others write, or take over the work of those that have not begun (CLC)."""
     return any(part in op.name for op in module.walk() for part in _NEEDING)
 
 
@@ -182,7 +182,7 @@ class _Done:
 
 
 def _work(link: Connection, launch: Launch, settings: Settings, idle: list[Cluster]) -> None:
-    """What a worker does: run chunks until there is no other. `idle` are clusters that have run."""
+    """The body of a worker: run chunks until there is no other. `idle` are clusters that have run."""
     # The parent ends its workers itself when the user interrupts. It also has set the threads of BLAS: here, to say so
     # once more would start them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -210,7 +210,7 @@ class _Worker:
     process: BaseProcess
     link: Connection
     chunk: int | None = None
-    """What it is at."""
+    """The chunk that it runs."""
 
 
 @dataclass
@@ -255,7 +255,7 @@ class _Crew:
         return self.turns
 
     def _is_settled(self, busy: Sequence[_Worker]) -> bool:
-        """Whether it is known how the run ends."""
+        """Return whether it is known how the run ends."""
         if self.error is None:
             return False
         return self.broken or all(worker.chunk is None or worker.chunk > self.error[0] for worker in busy)

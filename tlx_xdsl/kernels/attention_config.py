@@ -1,4 +1,4 @@
-"""How attention is cut into tiles: one configuration for each head dimension and mask.
+"""The tiles of attention: one configuration for each head dimension and mask.
 
 What won on an H200 (SXM, 700 W; fp16; Triton 3.6.0 / 3.9.0; 2026-11-20; cool clock, TFLOP/s; text of the form that this
 package's kernel becomes), at (batch, heads, length, head dim):

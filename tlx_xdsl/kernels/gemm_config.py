@@ -1,4 +1,4 @@
-"""Which tile and which schedule a GEMM gets: what a small model of the time says, the same for the same shape.
+"""The tile and the schedule of a GEMM, by a small model of the time; the same for the same shape.
 
 The tiles are those that won on an H200 (SXM, 700 W, 132 multiprocessors; Triton 3.6.0; fp16; 2026-11-20; cool clock,
 TFLOP/s; text of the form that this package's kernels become):

@@ -1,4 +1,4 @@
-"""What the functions of this package take and give: torch tensors on a GPU, or arrays of the CPU for the interpreter.
+"""Operands and results of these functions: torch tensors on a GPU, or arrays of the CPU for the interpreter.
 
 A tensor is anything that answers like torch's; numpy arrays are understood as well. torch is imported only where
 a GPU's tensor is at hand, so it is there.

@@ -1,4 +1,4 @@
-"""Where an element of a buffer is: the byte in shared memory, the row and column in tensor memory.
+"""The address of an element of a buffer: the byte in shared memory, the row and column in tensor memory.
 
 A buffer may have one dimension more than its layout describes, in front: that many tiles, one after the other.
 """
@@ -58,7 +58,7 @@ class TmemAddress:
 def shared_address(
     layout: SharedLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
 ) -> SharedAddress:
-    """Where element `index` of a buffer of `shape` elements of `element_bits` bits is.
+    """Return where element `index` of a buffer of `shape` elements of `element_bits` bits is.
 
     Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
     """
@@ -104,7 +104,7 @@ def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: 
 def tmem_address(
     layout: TmemLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
 ) -> TmemAddress:
-    """Where element `index` of a buffer of `shape` elements of `element_bits` bits is.
+    """Return where element `index` of a buffer of `shape` elements of `element_bits` bits is.
 
     Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
     """

@@ -1,4 +1,4 @@
-"""What it costs to bring a tensor from one register layout to another.
+"""The cost of bringing a tensor from one register layout to another.
 
 From cheap to dear: every thread has what it needs in its own registers; the lanes of a warp exchange registers; the
 warps of a CTA exchange through shared memory; CTAs of a cluster exchange.
@@ -32,7 +32,7 @@ WORD_BITS = 8 * WORD_BYTES
 
 
 class ConversionKind(Enum):
-    """What the threads of a conversion exchange their registers with."""
+    """The means by which the threads of a conversion exchange registers."""
 
     IN_THREAD = "in the thread"
     IN_WARP = "within a warp"
@@ -104,7 +104,7 @@ def linear_conversion_cost(source: LinearLayout, target: LinearLayout, element_b
 
 
 def conversion_kind(source: LinearLayout, target: LinearLayout) -> ConversionKind:
-    """How far the elements must move.
+    """Return how far the elements must move.
 
     Threads have what they need if the registers of each span what the target's do, and a step to the next lane, warp
     or CTA leads to the same place in both, but for what registers span. So for warps and CTAs.
@@ -127,7 +127,7 @@ def _bases(layout: LinearLayout, name: str) -> Sequence[int]:
 
 
 def _differences(source: LinearLayout, target: LinearLayout, name: str) -> list[int]:
-    """How much further a step of one bit of the index `name` leads in one layout than in the other."""
+    """Return how much further a step of one bit of the index `name` leads in one layout than in the other."""
     ours, theirs = list(_bases(source, name)), list(_bases(target, name))
     length = max(len(ours), len(theirs))
     ours += [0] * (length - len(ours))

@@ -174,7 +174,7 @@ def _row_major(coordinates: Ints, shape: Ints) -> int:
 
 
 def _carry_free(steps: list[int]) -> bool:
-    """Whether the sum of any of these numbers is their XOR."""
+    """Return whether the sum of any of these numbers is their XOR."""
     return sum(step.bit_count() for step in steps) == sum(steps).bit_count()
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 Ints: TypeAlias = tuple[int, ...]
 Bases: TypeAlias = tuple[Ints, ...]
-"""Where the bits of an index go: entry i is the tensor coordinate that the index 2**i has (`linear_layout`)."""
+"""The image of each bit of an index: entry i is the tensor coordinate that the index 2**i has (`linear_layout`)."""
 CGALayout: TypeAlias = Bases
 """Bases of the CTA-in-cluster dimension, in tiles of one CTA; empty for one CTA."""
 

@@ -56,7 +56,7 @@ class Elimination:
         return len(self.pivots)
 
     def reduce(self, vector: int) -> tuple[int, int]:
-        """What is left of `vector` after adding pivots, and the columns that were added.
+        """Return what is left of `vector` after adding pivots, and the columns that were added.
 
         `(rest, used)` obeys `image(columns, used) ^ rest == vector`; rest is 0 if and only if `vector` is in the image.
         """

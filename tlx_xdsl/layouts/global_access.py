@@ -1,4 +1,4 @@
-"""How a warp reads and writes global memory: the width of its accesses, and how many sectors they touch.
+"""Accesses of a warp to global memory: the width of its accesses, and how many sectors they touch.
 
 Global memory moves in sectors of 32 bytes, four to a line of 128 bytes (CUDA C++ Programming Guide, "Device Memory
 Accesses"). What a request touches of a sector costs the whole sector.
@@ -21,7 +21,7 @@ SECTOR_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class GlobalAccess:
-    """What it costs a warp to move its part of a tensor between registers and global memory."""
+    """The cost for a warp to move its part of a tensor between registers and global memory."""
 
     width_bits: int
     """Bits that a lane moves with one instruction."""

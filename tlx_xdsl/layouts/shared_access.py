@@ -1,4 +1,4 @@
-"""How a warp reads and writes shared memory: the width of an access, its wavefronts and its bank conflicts.
+"""Accesses of a warp to shared memory: the width of an access, its wavefronts and its bank conflicts.
 
 Shared memory has 32 banks of 4 bytes; successive words lie in successive banks. One wavefront serves any number of
 lanes as long as no bank has to give two different words; lanes that want one word share it (CUDA C++ Programming
@@ -33,7 +33,7 @@ WARP_BITS = 5
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess:
-    """What it costs one warp to move its part of a tensor between registers and shared memory."""
+    """The cost for one warp to move its part of a tensor between registers and shared memory."""
 
     instruction: str
     """`vector` for ld.shared and st.shared, or the matrix instruction: `ldmatrix`, `stmatrix.trans`, ..."""
@@ -160,7 +160,7 @@ def linear_access(offsets: Offsets, vector: int, element_bits: int) -> SharedAcc
 
 
 def conflict_ways(byte_offsets: Iterable[int]) -> int:
-    """How many words the busiest bank gives to an access to all sums (XOR) of these byte offsets."""
+    """Return how many words the busiest bank gives to an access to all sums (XOR) of these byte offsets."""
     words = [each // WORD_BYTES for each in byte_offsets]
     banks = [word % BANKS for word in words]
     return 1 << (Elimination.of(words).rank - Elimination.of(banks).rank)

@@ -1,4 +1,4 @@
-"""Whether a buffer in shared memory is an array of tiles that follow each other."""
+"""Recognition of buffers in shared memory that are arrays of tiles, one after the other."""
 
 from __future__ import annotations
 

@@ -20,5 +20,5 @@ def tma_box(layout: SharedLayout, shape: Ints, element_bits: int) -> Ints:
 
 
 def tma_corners(shape: Ints, box: Ints) -> list[Ints]:
-    """Where the boxes of a tile begin."""
+    """Return where the boxes of a tile begin."""
     return list(product(*(range(0, extent, step) for extent, step in zip(shape, box, strict=True))))

@@ -12,12 +12,12 @@ Array: TypeAlias = NDArray[Any]
 
 
 def is_small_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a floating-point type is narrower than f32: arithmetic on it is done in f32 and rounded."""
+    """Return whether a floating-point type is narrower than f32: arithmetic on it is done in f32 and rounded."""
     return dtype.itemsize < 4 and (dtype.kind == "f" or dtype.name.startswith(("bfloat", "float")))
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether `dtype` is a floating-point type, ours included."""
+    """Return whether `dtype` is a floating-point type, ours included."""
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 

@@ -28,7 +28,7 @@ StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
 
 Conversion: TypeAlias = Literal["auto", "own", "stock"]
-"""Who gives tensors their layouts. `own`: our passes, which keep buffers, barriers and tasks as they are written.
+"""The passes that give tensors their layouts. `own`: ours, which keep buffers, barriers and tasks as they are written.
 
 `stock`: stock Triton's passes, which also pipeline loops, and which take plain Triton only. `auto`: stock Triton for
 plain kernels, we for the others.
@@ -39,7 +39,7 @@ CONVERSIONS: tuple[Conversion, ...] = get_args(Conversion)
 
 @dataclass(frozen=True)
 class Specialization:
-    """What a kernel is compiled for."""
+    """The types, constants and options that a kernel is compiled for."""
 
     signature: Mapping[str, Signature]
     """Type of each runtime argument in Triton's spelling."""
@@ -65,9 +65,9 @@ class CompiledText:
 
     name: str
     ttir: str
-    """What the frontend made, in the version-neutral spelling."""
+    """The module of the frontend, in the version-neutral spelling."""
     ttgir: str
-    """What stock Triton gets, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
+    """The input of stock Triton, in the spelling of its version; of a plain Triton kernel this is the TTIR."""
     times_ms: dict[str, float]
     """Milliseconds per stage: `frontend`, each pass by its name, `verify`, `print`."""
 
@@ -134,7 +134,7 @@ def compile_text(
 
 
 def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:
-    """Whether stock Triton gets the module as TTIR, and gives it layouts itself."""
+    """Return whether stock Triton gets the module as TTIR, and gives it layouts itself."""
     if conversion == "own":
         return False
     beyond = first_beyond_plain(module)
@@ -168,7 +168,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
 
 
 def text_for_triton(module: ModuleOp, profile: Profile | None = None, *, plain: bool) -> str:
-    """What stock Triton gets of a module after its passes, in the spelling of `profile` (our own without one).
+    """Return what stock Triton gets of a module after its passes, in the spelling of `profile` (our own without one).
 
     `plain` says whether the frontend's module was plain Triton, which has Triton's own passes before it.
 
@@ -189,7 +189,7 @@ def _drop_launch_attributes(module: ModuleOp) -> None:
 
 
 def frontend_text(source: KernelSource, specialization: Specialization, *, verify: bool = True) -> str:
-    """What the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
+    """Return what the frontend makes of a kernel, in the version-neutral spelling; no pass runs.
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """
@@ -200,7 +200,7 @@ def frontend_text(source: KernelSource, specialization: Specialization, *, verif
 
 
 def frontend_module(source: KernelSource, specialization: Specialization) -> ModuleOp:
-    """What the frontend makes of a kernel; no pass runs and nothing is verified.
+    """Return what the frontend makes of a kernel; no pass runs and nothing is verified.
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """

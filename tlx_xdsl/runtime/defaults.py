@@ -1,4 +1,4 @@
-"""How a file says that its kernels are compiled by default: a table with the name `TLX_COMPILE`."""
+"""The default options of the kernels in a file: a table with the name `TLX_COMPILE`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target"
 
 @dataclass(frozen=True)
 class KernelDefaults:
-    """What a file's `TLX_COMPILE` says about one kernel."""
+    """The entry of one kernel in a file's `TLX_COMPILE`."""
 
     signature: Mapping[str, str] = field(default_factory=dict[str, str])
     constexprs: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -26,7 +26,7 @@ class KernelDefaults:
 
 
 def kernel_defaults(path: str, names: Mapping[str, Any], kernel: str) -> KernelDefaults:
-    """What the file at `path`, whose module holds `names`, says about one of its kernels; nothing without a table.
+    """Return what the file at `path`, whose module holds `names`, says about one of its kernels.
 
     Raises CompilationError for a table of another form.
     """
@@ -61,7 +61,7 @@ _FORMS = {
     **dict.fromkeys(("num_warps", "num_stages", "num_ctas"), _NUMBER),
     "maxnreg": f"{_NUMBER} or None",
 }
-"""What each entry of a kernel's settings is."""
+"""The form of each entry of a kernel's settings."""
 
 
 def _fits(entry: str, value: object) -> bool:

@@ -1,4 +1,4 @@
-"""What a caller gives to a kernel in the interpreter: the type of each value, and its memory as a numpy array."""
+"""Arguments of a kernel in the interpreter: the type of each value, and its memory as a numpy array."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def numpy_dtype(name: object) -> np.dtype[Any] | None:
 
 
 def is_descriptor(value: object) -> bool:
-    """Whether a value is a tensor descriptor, ours or Triton's."""
+    """Return whether a value is a tensor descriptor, ours or Triton's."""
     return hasattr(value, "block_shape")
 
 
@@ -65,7 +65,7 @@ def signature_of(name: str, value: Any) -> Signature:
 
 
 ALIGNED = 16
-"""What a pointer or an integer is a multiple of, for a kernel to be compiled for that, in bytes or as a number."""
+"""The divisor of pointers (in bytes) and integers that a kernel is compiled for."""
 
 
 def specialized(name: str, type_: Signature, value: Any) -> Signature:

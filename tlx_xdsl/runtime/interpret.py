@@ -48,7 +48,7 @@ Grid: TypeAlias = "int | Sequence[int] | Callable[[dict[str, Any]], int | Sequen
 
 @dataclass(frozen=True)
 class Interpretation:
-    """How a run went that ended without a fault."""
+    """The result of a run that ended without a fault."""
 
     clusters: int
     """Clusters of the grid: programs, where clusters have one thread block."""
@@ -57,7 +57,7 @@ class Interpretation:
     seconds: float
     """Time of the run, without the frontend and the passes."""
     warnings: tuple[Diagnostic, ...]
-    """What the kernel has left unfinished, and warnings of passes; each thing once, as the first program said it."""
+    """Warnings of what the kernel has left unfinished, and of passes; each thing once, as the first program said it."""
     jobs: int
     """Processes that have taken part."""
 
@@ -222,7 +222,7 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
 
 
 def source_of_kernel(kernel: Any) -> KernelSource:
-    """What was written of a kernel: ours, stock Triton's or a plain function.
+    """Return what was written of a kernel: ours, stock Triton's or a plain function.
 
     Raises TypeError for anything else.
     """

@@ -1,4 +1,4 @@
-"""How a kernel is interpreted: the options of a run."""
+"""Options of a run in the interpreter."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ UNWRITTEN = ("error", "warn")
 """Values of the option `unwritten`: what a read of uninitialized memory is."""
 
 TENSOR_CORE_ORDERS = ("ptx", "issue")
-"""What may order the operations that one task issues to a tensor core of Blackwell."""
+"""Orders of the operations that one task issues to a tensor core of Blackwell."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a kernel is interpreted."""
+    """Options of a run."""
 
     num_warps: int = 4
     """Warps of the kernel outside of warp-specialised tasks."""
@@ -37,9 +37,9 @@ class Options:
     seed: int = 0
     """Of the schedule."""
     unwritten: str = UNWRITTEN[0]
-    """What a read of uninitialized shared or tensor memory is: an `error`, or `warn`: a warning, and NaN."""
+    """The result of a read of uninitialized shared or tensor memory: an `error`, or `warn`: a warning, and NaN."""
     tensor_core_order: str = TENSOR_CORE_ORDERS[0]
-    """What orders the products (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
+    """The order of the MMAs (tcgen05.mma) and the copies to tensor memory (tcgen05.cp) that one task issues.
 
     `ptx`: what PTX promises. Products with the same accumulator follow each other, and a product follows the copies
     before it. `issue`: each follows all those before it, as on today's tensor cores. All else, such as

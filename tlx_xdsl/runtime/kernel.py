@@ -76,7 +76,7 @@ class Kernel:
         return interpret(self, grid, *args, **named)
 
     def is_launchable(self) -> bool:
-        """Whether Triton's runtime can take the kernel: it is installed, and the kernel's text is at hand."""
+        """Return whether Triton's runtime can take the kernel: it is installed, and the kernel's text is at hand."""
         if importlib.util.find_spec("triton") is None:
             return False
         try:

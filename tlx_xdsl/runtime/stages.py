@@ -13,7 +13,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 
 _SHOWN = 4
-"""How many kinds of operation `changes` names before it counts the rest."""
+"""The number of kinds of operation that `changes` names before it counts the rest."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Stage:
 
     @cached_property
     def operations(self) -> Counter[str]:
-        """How many operations there are of each kind, without the module itself."""
+        """Return how many operations there are of each kind, without the module itself."""
         return Counter(op.name for op in self._module.walk() if op is not self._module)
 
     @cached_property

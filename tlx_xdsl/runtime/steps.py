@@ -46,13 +46,13 @@ class Step(Stage):
     """The module after one pass, and the passes that are still to come."""
 
     passes: tuple[ModulePass, ...] = field(repr=False)
-    """What is still to run."""
+    """The passes that are still to run."""
     profile: Profile | None = field(repr=False)
     """The Triton version that the text is for; our own spelling without one."""
     plain: bool
     """Whether stock Triton's own passes take over after ours."""
     before: Step | None = field(repr=False)
-    """Where this step came from; None for the frontend's."""
+    """The step before; None for the frontend's."""
 
     @property
     def remaining(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class Step(Stage):
 
     @property
     def ttgir(self) -> str:
-        """What stock Triton gets.
+        """Return what stock Triton gets.
 
         Raises CompilationError while passes are left to run, and when the Triton version can't express the module.
         """
@@ -142,7 +142,7 @@ class Step(Stage):
         return text_for_triton(self.module(), self.profile, plain=self.plain)
 
     def storage_maps(self) -> list[StorageMap]:
-        """Which memory every buffer has, for each function that allocates some."""
+        """Return which memory every buffer has, for each function that allocates some."""
         return storage_maps(self.module())
 
     def interpret(self, grid: Grid, args: Sequence[Any] | Mapping[str, Any], **options: Any) -> Interpretation:

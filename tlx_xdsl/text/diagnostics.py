@@ -19,7 +19,7 @@ from tlx_xdsl.errors import CompilationError, SourceLocation, render
 from tlx_xdsl.text.locations import FileLineColRange
 
 _LANGUAGE = str(Path(__file__).parents[1] / "language")
-"""Where the functions of the language lie that are written in it, such as `tl.sum`."""
+"""The folder of the functions of the language that are written in it, such as `tl.sum`."""
 
 
 def source_location(location: Attribute) -> SourceLocation | None:
@@ -49,7 +49,7 @@ def call_chain(location: Attribute) -> tuple[str, ...]:
 
 
 def location_of(value: SSAValue) -> LocationAttr:
-    """Where `value` comes from."""
+    """Return where `value` comes from."""
     return value.location if isinstance(value, BlockArgument) else value.owner.location  # pyright: ignore
 
 

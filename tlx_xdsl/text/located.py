@@ -24,7 +24,7 @@ class LocatedLine:
 
     @property
     def place(self) -> SourceLocation | None:
-        """Where the operation comes from; an inlined one from the function that was inlined."""
+        """Return where the operation comes from; an inlined one from the function that was inlined."""
         return None if self.op is None else source_location(self.op.location)
 
 

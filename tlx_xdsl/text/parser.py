@@ -40,7 +40,7 @@ _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULT
 _NUMBERS = re.compile(r"(_\d+)+$")
 
 _EXPLICITLY_UNKNOWN = UnknownLoc()
-"""What `loc(unknown)` reads as: an operation with it keeps it."""
+"""The value of `loc(unknown)`: an operation with it keeps it."""
 
 
 class _Lexer(MLIRLexer):
@@ -53,7 +53,7 @@ class _Lexer(MLIRLexer):
 
 
 _NO_OPERATION = "Could not parse entire input!"
-"""How xDSL says that a token begins no operation, or that there was none."""
+"""The messages of xDSL for a token that begins no operation, or for none."""
 
 
 class Parser(XDSLParser):
@@ -70,14 +70,14 @@ class Parser(XDSLParser):
         self._first_line = first_line
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", input))]
         self._operations: list[Position] = []
-        """Where the name of each operation that is being read stands, outermost first."""
+        """The position of the name of each operation that is being read, outermost first."""
         self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(input)}
         self._seen: set[str] = set()
         self._hex_elements: list[int | None] = []
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
     def is_at_end(self) -> bool:
-        """Whether nothing is left but comments and spaces."""
+        """Return whether nothing is left but comments and spaces."""
         return self._current_token.kind == MLIRTokenKind.EOF
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
@@ -103,7 +103,7 @@ class Parser(XDSLParser):
         return op
 
     def _position_of(self, name: str) -> Position:
-        """Where the operation name that was just read begins."""
+        """Return where the operation name that was just read begins."""
         return self.lexer.input.content.rfind(name, 0, self.pos)
 
     def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:

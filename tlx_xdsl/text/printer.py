@@ -25,7 +25,7 @@ from tlx_xdsl.text.locations import LOCATIONS
 from tlx_xdsl.text.profiles import NEUTRAL, Profile
 
 _OUR_ATTRIBUTES = "tlx."
-"""How the names of attributes begin that stock Triton has no use for."""
+"""Prefixes of the names of attributes that stock Triton has no use for."""
 _PAIR_PRODUCT = "tcgen05.mma.cta_group::2"
 
 _ALIAS_PREFIX: dict[str, str] = {

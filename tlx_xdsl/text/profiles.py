@@ -1,4 +1,4 @@
-"""How the Triton versions spell the same IR. This is the only place that knows.
+"""The spelling of the IR in each Triton version, in one file.
 
 The IR in memory is version-neutral; a profile picks the spelling and refuses what its version can't express.
 """
@@ -85,12 +85,12 @@ class Profile:
 
     @property
     def has_clc(self) -> bool:
-        """Whether there are operations of the cluster launch control."""
+        """Return whether there are operations of the cluster launch control."""
         return self.version >= FIRST_VERSION["ttng.clc_try_cancel"]
 
     @property
     def has_local_gathers(self) -> bool:
-        """Whether there is an operation that picks from a buffer in shared memory."""
+        """Return whether there is an operation that picks from a buffer in shared memory."""
         return self.version >= FIRST_VERSION["ttg.local_gather"]
 
     @property

@@ -37,7 +37,7 @@ def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
 
 
 def _message(error: Exception) -> str:
-    """What the verifier said, on one line and without the dump of the operation that xDSL wraps around it."""
+    """Return what the verifier said, on one line and without the dump of the operation that xDSL wraps around it."""
     said = error if isinstance(error, VerifyException) else error.__cause__ or error
     return " ".join(line.strip() for line in str(said).strip().splitlines())
 

@@ -93,7 +93,7 @@ def _kernel(args: argparse.Namespace) -> tuple[ModuleOp, tt.FuncOp, Mapping[str,
 
 
 def _launch(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[str, Any]) -> Launch:
-    """What the command line says of a launch; a grid of one program where it does not say."""
+    """Return what the command line says of a launch; a grid of one program where it does not say."""
     types = {name: argument.type for argument, name in argument_names(function).items()}
     numbers: dict[str, int] = {}
     for name, text in assignments(args.arg, "--arg").items():

@@ -1,4 +1,4 @@
-"""What `tlx addresses` has found: as text, as JSON, and as warnings."""
+"""The findings of `tlx addresses`: as text, as JSON, and as warnings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Findings:
 
     @property
     def prefetches(self) -> list[Prefetch]:
-        """What to prefetch."""
+        """Return what to prefetch."""
         return [hint for access in self.accesses if (hint := prefetch_hint(access)) is not None]
 
 
@@ -88,7 +88,7 @@ def _rows(accesses: Sequence[Access]) -> list[tuple[str, ...]]:
 
 
 def _run(access: Access) -> str:
-    """How many elements follow each other in memory, at least."""
+    """Return how many elements follow each other in memory, at least."""
     if not access.is_known:
         return "-"
     if access.block_size is not None:

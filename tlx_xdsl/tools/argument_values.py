@@ -47,7 +47,7 @@ _FILLS: dict[str, tuple[int, str, Fill]] = {
     "arange": (0, "i32", lambda _, shape, __: np.arange(prod(shape)).reshape(shape)),
     "randint": (2, "i32", lambda random, shape, numbers: random.integers(int(numbers[0]), int(numbers[1]), shape)),
 }
-"""What fills an array: the count of numbers that it takes, the default type, and the function."""
+"""The functions that fill an array: the count of numbers that it takes, the default type, and the function."""
 
 _ARRAY = re.compile(r"(?P<fill>[a-z]+)(?:\((?P<numbers>[^()]*)\))?(?::(?P<dtype>\w+))?(?:\[(?P<shape>[^\[\]]*)\])?")
 _NUMBER = re.compile(r"(?P<number>[^:]+?)(?::(?P<dtype>\w+))?")
@@ -56,7 +56,7 @@ _FILE = re.compile(r"(?P<path>.*\.npy)(?::(?P<dtype>\w+))?")
 
 @dataclass(frozen=True)
 class Hint:
-    """What is known of an argument before it has a value."""
+    """The type and the block of an argument before it has a value."""
 
     dtype: np.dtype[Any] | None = None
     """Of a number, or of the elements."""
@@ -66,7 +66,7 @@ class Hint:
 
 
 def hint_of_signature(text: object) -> Hint:
-    """What a type in Triton's spelling says, such as `*fp16` or `tensordesc<fp16[64, 64]>`."""
+    """Return what a type in Triton's spelling says, such as `*fp16` or `tensordesc<fp16[64, 64]>`."""
     if not isinstance(text, str) or text.strip().startswith("("):
         return Hint()
     type_ = parse_argument_type(text)
@@ -76,7 +76,7 @@ def hint_of_signature(text: object) -> Hint:
 
 
 def hint_of_type(type_: Attribute) -> Hint:
-    """What the type of a function's argument says."""
+    """Return what the type of a function's argument says."""
     if isinstance(type_, TensorDescType):
         return Hint(dtype_of(type_.element_type), type_.shape)
     if isinstance(type_, PointerType):

@@ -28,7 +28,7 @@ from tlx_xdsl.tools.kernel_options import (
 from tlx_xdsl.tools.report import format_report
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
-"""What can be written, in the order in which it comes to be; `json` is what a launcher must know."""
+"""The stages that can be written, in their order; `json` is what a launcher must know."""
 _DEFAULT_STAGES = "ttir,ttgir,ptx,cubin,json"
 
 
@@ -240,7 +240,7 @@ def _backend(
 
 
 def _launch_json(specialization: Specialization, options: Mapping[str, Any], result: BackendResult) -> str:
-    """What a launcher must know, as JSON."""
+    """Return what a launcher must know, as JSON."""
     metadata = result.metadata
     return json.dumps(
         {

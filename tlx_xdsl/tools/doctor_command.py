@@ -66,7 +66,7 @@ def report(found: list[Finding]) -> str:
 
 
 def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
-    """What is found here; with `driver` in place of the process's own."""
+    """Return what is found here; with `driver` in place of the process's own."""
     yield Finding("tlx_xdsl", f"{__version__}, in {Path(__file__).parents[1]}")
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
     yield Finding("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in ("xdsl", "numpy", "ml-dtypes")))

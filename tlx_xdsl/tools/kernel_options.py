@@ -167,7 +167,7 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
 
 
 def backend_options(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
-    """How stock Triton is to compile a kernel that is launched with `options`."""
+    """Return how stock Triton is to compile a kernel that is launched with `options`."""
     return BackendOptions(
         specialization.target,
         specialization.num_warps,

@@ -1,4 +1,4 @@
-"""What `tlx explain` says of layouts: buffers with their accesses, conversions, and the reason for a value's layout."""
+"""The report of `tlx explain` on layouts: accesses to buffers, conversions, and the reason for a value's layout."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.text.printer import Printer
 
 _SUFFIX = re.compile(r"_\d+$")
-"""What the printer puts after the name of a Python variable that several values have."""
+"""The suffix that the printer puts after the name of a Python variable that several values have."""
 
 _MOST_CANDIDATES = 8
-"""How many candidates an error names before it counts the rest."""
+"""The number of candidates that an error names before it counts the rest."""
 
 
 def layout_section(module: ModuleOp, named: ModuleOp | None = None) -> str:
-    """What layouts cost in `module`: accesses to global memory and to buffers, and layout conversions.
+    """Return what layouts cost in `module`: accesses to global memory and to buffers, and layout conversions.
 
     Stock Triton forgets the names of buffers; `named` is the same program with names.
     """
@@ -75,7 +75,7 @@ def _buffer_lines(buffer: Buffer, names: dict[SourceLocation, str]) -> Iterator[
 
 
 def _places(ops: Iterable[Operation]) -> str:
-    """Where operations stand: ` (partition0, partition1: lines 110, 124)`."""
+    """Return where operations stand: ` (partition0, partition1: lines 110, 124)`."""
     tasks: set[str] = set()
     lines: set[int] = set()
     for op in ops:
@@ -157,7 +157,7 @@ def _holds(func: FuncOp, value: SSAValue) -> bool:
 
 
 def _layout_key(value: SSAValue) -> object:
-    """What values of one layout have in common: tensors and views of buffers are kept apart."""
+    """Return what values of one layout have in common: tensors and views of buffers are kept apart."""
     type_ = value.type
     return (isinstance(type_, MemDescType), layout_of_value(value))
 

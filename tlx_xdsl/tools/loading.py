@@ -24,7 +24,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 
 MLIR_SUFFIXES = (".mlir", ".ttir", ".ttgir")
-"""How files end that hold IR."""
+"""Suffixes of files of IR."""
 
 
 def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
@@ -60,7 +60,7 @@ def load_ir(path: str) -> ModuleOp:
 
 
 def _choice(path: str) -> str:
-    """What the kernels of a file are, where the file alone is named."""
+    """Return what the kernels of a file are, where the file alone is named."""
     kernels = _kernels(_run(path)) if path.endswith(".py") and Path(path).is_file() else {}
     return f", whose kernels are {', '.join(kernels)}" if kernels else ""
 

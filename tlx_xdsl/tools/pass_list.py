@@ -1,4 +1,4 @@
-"""What `tlx-opt --help` says about passes: ours with what each does, and the names of xDSL's."""
+"""The list of passes in `tlx-opt --help`: ours with what each does, and the names of xDSL's."""
 
 from __future__ import annotations
 

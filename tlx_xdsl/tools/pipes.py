@@ -1,4 +1,4 @@
-"""What a command line does when the reader of its output has gone, as in `tlx map ... | head`."""
+"""Handling of a reader of the output that has gone, as in `tlx map ... | head`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PTX_COUNTS: tuple[tuple[str, str], ...] = (
 
 
 def ptx_counts(ptx: str) -> dict[str, int]:
-    """How often each instruction of `PTX_COUNTS` stands in `ptx`."""
+    """Return how often each instruction of `PTX_COUNTS` stands in `ptx`."""
     return {name: len(re.findall(pattern, ptx)) for name, pattern in PTX_COUNTS}
 
 

@@ -198,7 +198,7 @@ class TlxOptMain(xDSLOptMain):
             start = following
 
     def _process(self, chunk: Chunk) -> tuple[str | None, CompilationError | None]:
-        """What becomes of a chunk: the output, or the error."""
+        """Return what becomes of a chunk: the output, or the error."""
         try:
             module = parse_module(
                 chunk.text, filename=self.get_input_name(), context=self.ctx, first_line=chunk.first_line

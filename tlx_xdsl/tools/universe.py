@@ -1,4 +1,4 @@
-"""What plain `xdsl-opt` gets when tlx_xdsl is installed: our dialects and passes.
+"""The plugin for plain `xdsl-opt`: our dialects and passes.
 
 Our `arith` stays out: a second dialect of that name would break `xdsl-opt` for everybody. So files in which
 `arith.select`, `arith.cmpi`, `arith.cmpf` or a cast takes tensors need `tlx-opt`.

@@ -91,9 +91,9 @@ tt.func @parts(%ptr: !tt.ptr<f16>, %n: i32) {
 
 // -----
 
-// A placeholder in tensor memory of which nothing tells what it is.
+// A placeholder in tensor memory without a use that determines it.
 
-tt.func @nobody() {
+tt.func @no_use() {
   // expected-error @below {{DummyTMEMLayoutAttr was not resolved during layout propagation}}
   %s = ttng.tmem_alloc : () -> !ttg.memdesc<128x4xi8, #tlx.dummy_tmem_layout, #ttng.tensor_memory, mutable>
   tt.return

@@ -38,7 +38,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:100"} {
 
 // -----
 
-// Two buffers of different blocks: the values are of the first one's layout, and the second store is behind a conversion.
+// Two buffers of different blocks: the values are of the first one's layout, and the second store comes after a conversion.
 
 // CHECK-LABEL: @two_buffers
 // CHECK:         %v = ttng.tmem_load %wide : {{.*}} -> tensor<128x64xf32, #[[A:.*]]>

@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-end-barrier-lifetimes --split-input-file | filecheck %s
 
-// A kernel's barriers keep their memory to its end; what was theirs is nobody's behind it.
+// A kernel's barriers keep their memory to its end; it is released there.
 
 // CHECK-LABEL: @kernel
 // CHECK:         ttng.init_barrier
@@ -18,7 +18,7 @@ tt.func public @kernel() {
 
 // -----
 
-// Behind the return of a function that is called, others use the memory: each barrier of an array is invalidated.
+// After the return of a function that is called, others use the memory: each barrier of an array is invalidated.
 
 // CHECK-LABEL: @called
 // CHECK:         ttng.init_barrier
@@ -63,7 +63,7 @@ tt.func public @loop(%n: i32) {
 
 // -----
 
-// Only exits that the allocation dominates end it: none on the return in front of it.
+// Only exits that the allocation dominates end it: none on the return before it.
 
 // CHECK-LABEL: @early_return
 // CHECK:       ^[[EARLY:.*]]:

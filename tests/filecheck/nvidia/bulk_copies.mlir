@@ -3,8 +3,8 @@
 #flat = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 
-// One thread copies behind what all others have done, and they wait for it behind its wait. Between two copies nobody
-// has done anything.
+// One thread copies after what all others have done, and they wait for it after its wait. Between two copies no
+// thread accesses memory.
 
 // CHECK-LABEL: @copies
 // CHECK:         ttg.barrier local

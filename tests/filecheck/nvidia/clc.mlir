@@ -4,7 +4,7 @@
 #flat = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 
-// One thread asks, behind all others of its task; each takes the response apart. `native` keeps what Triton knows.
+// One thread asks, after all others of its task; each takes the response apart. `native` keeps what Triton knows.
 
 // BOTH-LABEL: @one
 // PTX:         ttg.barrier local

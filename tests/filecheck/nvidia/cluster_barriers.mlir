@@ -1,12 +1,12 @@
 // RUN: tlx-opt %s -p tlx-lower-cluster-barriers --split-input-file | filecheck %s
 
-// Nobody has said that the cluster waits: it does so behind the initialisation and in front of the exit.
+// The user has not written that the cluster waits: it does so after the initialisation and before the exit.
 
 // CHECK-LABEL: @missing
 // CHECK-SAME:    nvvm.cluster_dim = array<i32: 2, 1, 1>
 // CHECK:         ttng.init_barrier
 // CHECK-NEXT:    nvvm.fence.mbarrier.init
-// Behind the fence nothing is left to release.
+// After the fence nothing is left to release.
 // CHECK-NEXT:    nvvm.cluster.arrive.relaxed {aligned}
 // CHECK-NEXT:    nvvm.cluster.wait {aligned}
 // CHECK:         tlx.arrive_remote
@@ -69,7 +69,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
 
 // -----
 
-// The warps of the partitions arrive, too: 5 are filled up to 8. Behind the tasks the cluster waits, as TLX has it.
+// The warps of the partitions arrive, too: 5 are filled up to 8. After the tasks the cluster waits, as TLX has it.
 
 // CHECK-LABEL: @tasks
 // CHECK:         ttg.warp_specialize() attributes {tlx.no_ending_cluster_sync}
@@ -109,7 +109,7 @@ builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} 
 
 // -----
 
-// What a thread has stored before the barrier is told by it, and an initialisation without a fence, too.
+// The barrier releases what a thread has stored before it, and an initialisation without a fence, too.
 
 // CHECK-LABEL: @stored
 // CHECK:         ttg.local_store

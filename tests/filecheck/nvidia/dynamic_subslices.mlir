@@ -28,7 +28,7 @@ builtin.module {
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 
-// Columns as wide as the swizzle are boxes that lie behind each other.
+// Columns as wide as the swizzle are boxes that follow each other.
 
 // CHECK-LABEL: @columns
 // CHECK:         ttg.memdesc_reinterpret %b : {{.*}} -> !ttg.memdesc<4x128x64xf16, #shared, #smem, mutable>
@@ -47,7 +47,7 @@ builtin.module {
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 
-// Nobody wants it any more: its users have become addresses.
+// It has no use any more: its users have become addresses.
 
 // CHECK-LABEL: @unused
 // CHECK-NEXT:    tt.return

@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-keep-memdesc-branches --split-input-file --verify-diagnostics | filecheck %s
 
-// Each branch computes the buffer that it yields, and behind the choice it has its type again.
+// Each branch computes the buffer that it yields, and after the choice it has its type again.
 
 // CHECK-LABEL: @whole_buffers
 // CHECK:         [[BITS:%\w+]] = scf.if %c -> (!ttg.memdesc<64xi32,

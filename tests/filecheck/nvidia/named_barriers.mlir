@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-lower-named-barriers --split-input-file | filecheck %s
 
-// Different constant ids are numbered densely behind Triton's two barriers and one for each partition.
+// Different constant ids are numbered densely after Triton's two barriers and one for each partition.
 
 // CHECK-LABEL: @constants
 // CHECK:         nvvm.inline_ptx "bar.sync 4, 256;"

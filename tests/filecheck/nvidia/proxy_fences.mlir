@@ -4,7 +4,7 @@
 #bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 
-// Another task copies what was written: the fence stands in front of the arrival that tells it.
+// Another task copies what was written: the fence is before the arrival that releases the write.
 
 // CHECK-LABEL: @hand_over
 // CHECK:         ttg.local_store

@@ -26,7 +26,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     %r = tlx.map_to_remote %empty, %rank : !bar -> !there
     %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : tensor<64x64xf32, #acc>
     tlx.arrive_remote %r, 1 : !there
-    // Nothing is told behind these.
+    // Nothing is released after these.
     %v = arith.truncf %w : tensor<64x64xf32, #acc> to tensor<64x64xf16, #acc>
     ttg.local_store %v, %tile : tensor<64x64xf16, #acc> -> !tile
     ttg.local_store %v, %own : tensor<64x64xf16, #acc> -> !tile
@@ -66,7 +66,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// The same of a tile that nobody else writes.
+// The same of a tile without another writer.
 
 // CHECK-LABEL: @read_by_threads_alone
 // CHECK:         tlx.arrive_remote %{{.*}}, 1 releases cta :
@@ -145,7 +145,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// Global memory is read in front of the arrival and written behind it, by whichever CTA; what is cached of it when
+// Global memory is read before the arrival and written after it, by whichever CTA; what is cached of it when
 // another CTA arrives is out of date.
 
 // CHECK-LABEL: @global_memory
@@ -198,7 +198,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// It is written in a loop, in whose next turn others are told.
+// It is written in a loop, whose next iteration has the release.
 
 // CHECK-LABEL: @loop
 // CHECK:         tlx.arrive_remote %{{.*}}, 1 :
@@ -303,13 +303,13 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // No CTA arrives for another one.
 
-// CHECK-LABEL: @nobody_arrives
+// CHECK-LABEL: @no_arrival
 // CHECK-NOT:     fence
 #one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 !bar = !ttg.memdesc<1xi64, #one, #smem, mutable>
 builtin.module attributes {"ttg.num-warps" = 4 : i32} {
-  tt.func private @nobody_arrives(%bar: !bar, %x: !tt.ptr<i32>, %n: i32) {
+  tt.func private @no_arrival(%bar: !bar, %x: !tt.ptr<i32>, %n: i32) {
     tt.store %x, %n : !tt.ptr<i32>
     ttng.arrive_barrier %bar, 1 : !bar
     ttng.wait_barrier %bar, %n : !bar

@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-lower-remote-memory --split-input-file | filecheck %s
 
-// One thread arrives for all, behind what all have done; a second arrival needs no meeting of its own.
+// One thread arrives for all, after what all have done; a second arrival needs no barrier of its own.
 
 // CHECK-LABEL: @arrive
 // CHECK:         [[RANK:%\w+]] = nvvm.read.ptx.sreg.cluster.ctarank
@@ -51,7 +51,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 // -----
 
 // A fence for accesses to the own shared memory serves the next arrivals that have the same condition, or any where it
-// has none; behind another access it takes another one.
+// has none; after another access it takes another one.
 
 // CHECK-LABEL: @arrive_behind_fence
 // CHECK:         ttg.barrier local

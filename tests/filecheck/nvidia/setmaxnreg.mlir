@@ -45,13 +45,13 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// Nobody asks: nothing is added.
+// No task asks: nothing is added.
 
-// CHECK-LABEL: @nobody_asks
+// CHECK-LABEL: @no_request
 // CHECK-NEXT:    ttg.warp_specialize()
 // CHECK-NEXT:    default {
 builtin.module attributes {"ttg.num-warps" = 4 : i32} {
-  tt.func public @nobody_asks() {
+  tt.func public @no_request() {
     ttg.warp_specialize() attributes {tlx.exclusive}
     default {
       ttg.warp_yield

@@ -37,7 +37,7 @@ tt.func @gemm() {
 !spec = !tlx.storage_alias_spec<smem, 40960>
 !a = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
 
-// A size that the user gave: what is unused is told, and no other size is proposed.
+// A size that the user gave: unused memory is reported, and no other size is proposed.
 tt.func @explicit() {
   // expected-remark @below {{in 's', no buffer takes 24,576 of its 40,960 B: 8,192 to 16,384, 24,576 to 40,960}}
   %s = tlx.storage_alias_spec storage = smem, size = 40960 : !spec

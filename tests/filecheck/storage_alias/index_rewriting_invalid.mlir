@@ -65,7 +65,7 @@ tt.func @cut() {
 !spec = !tlx.storage_alias_spec<smem>
 !a = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
 
-// The slot behind the last buffer belongs to somebody else.
+// The slot after the last buffer belongs to another allocation.
 tt.func @outside() {
   %s = tlx.storage_alias_spec storage = smem {buffer_shape = array<i64: 32768>} : !spec
   %a = tlx.storage_alias_local_alloc %s {buffer_offset = 0 : i64, bytes_between_buffers = 16384 : i64, group_size = 1 : i64} : !spec -> !a

@@ -10,7 +10,7 @@
 !c = !ttg.memdesc<2x64x256xf16, #shared, #smem, mutable>
 
 // The ring of a warp-specialised GEMM and the staging buffers of its result: B and both halves of A lie side by side,
-// C on top of them. One group of buffers, so 3 * 32768 + 6 * 8192 bytes and nothing behind.
+// C on top of them. One group of buffers, so 3 * 32768 + 6 * 8192 bytes and nothing after.
 // CHECK-LABEL: @gemm
 tt.func @gemm(%i: i32) {
   // CHECK-NEXT: %storage = ttg.local_alloc {alignment = 1024 : i32} : () -> !ttg.memdesc<144x1024xi8,

@@ -6,7 +6,7 @@
 !f16x2 = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
 !f16x4 = !ttg.memdesc<4x64x64xf16, #shared, #smem, mutable>
 
-// Both lie behind the other; the tree is gone.
+// Both lie after the other; the tree is gone.
 // CHECK-LABEL: @distinct
 tt.func @distinct() {
   %s = tlx.storage_alias_spec storage = smem : !tlx.storage_alias_spec<smem>
@@ -20,7 +20,7 @@ tt.func @distinct() {
   tt.return
 }
 
-// In the declared order %b would leave a gap of 8192 bytes in front of the larger %a, so %a comes first.
+// In the declared order %b would leave a gap of 8192 bytes before the larger %a, so %a comes first.
 // CHECK-LABEL: @large_alignment_first
 tt.func @large_alignment_first() {
   // CHECK: buffer_shape = array<i64: 65536>

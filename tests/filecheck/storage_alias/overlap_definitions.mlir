@@ -68,7 +68,7 @@ tt.func @phases(%i: i32, %x: tensor<64xi32, #regs>) {
 !a = !ttg.memdesc<2x64xi32, #line, #smem, mutable>
 !a_i = !ttg.memdesc<64xi32, #line, #smem, mutable>
 
-// Here %a is read again behind the first store to %c.
+// Here %a is read again after the first store to %c.
 // CHECK: kernel.py:7:5: error: storage_alias_spec already has a set_buffer_overlap defined; each spec can only have one overlap definition
 // CHECK-NEXT: note: the first one is at kernel.py:6:5
 // CHECK-NEXT: note: its buffers are live from kernel.py:10:5 to kernel.py:13:5

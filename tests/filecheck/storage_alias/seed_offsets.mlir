@@ -53,7 +53,7 @@ tt.func @three_distinct() {
   tt.return
 }
 
-// QK lies over P and alpha behind it, which is the flash attention example: 0, 0 and 8192, 16384 bytes apart.
+// QK lies over P and alpha after it, which is the flash attention example: 0, 0 and 8192, 16384 bytes apart.
 // CHECK-LABEL: @shared_of_distinct(
 tt.func @shared_of_distinct() {
   %spec = tlx.storage_alias_spec storage = smem, size = 32768 : !spec32
@@ -104,7 +104,7 @@ tt.func @three_levels() {
   tt.return
 }
 
-// The kinds need not alternate (the older design says they must, and `strict` still does): P, and behind it the rows.
+// The kinds need not alternate (the older design says they must, and `strict` still does): P, and after it the rows.
 // CHECK-LABEL: @distinct_of_distinct(
 tt.func @distinct_of_distinct() {
   %spec = tlx.storage_alias_spec storage = smem : !spec

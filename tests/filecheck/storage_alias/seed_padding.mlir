@@ -1,7 +1,7 @@
 // RUN: tlx-opt %s -p tlx-storage-alias-allocation | filecheck %s
 
 // Padding as more buffers in the array, with the numbers of the design: 2 buffers of 4x8xf16, 64 bytes each, 128 bytes
-// from one to the next. The array ends with its last buffer: no slot of padding behind it.
+// from one to the next. The array ends with its last buffer: no slot of padding after it.
 
 #rows = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory

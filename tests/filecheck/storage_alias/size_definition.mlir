@@ -16,7 +16,7 @@ tt.func @no_tree() {
 }
 
 // The members of a distinct group add up in each of the two groups of buffers; each group starts on a whole f32
-// buffer, the last one has nothing behind it: (16384 + 8192 + 8192) + 16384 + 8192.
+// buffer, the last one has nothing after it: (16384 + 8192 + 8192) + 16384 + 8192.
 // CHECK-LABEL: @distinct
 tt.func @distinct() {
   // CHECK: tlx.storage_alias_spec storage = smem {buffer_shape = array<i64: 57344>}
@@ -50,7 +50,7 @@ tt.func @explicit() {
   tt.return
 }
 
-// A spec that nobody uses is dropped with a warning (standard error is not part of this order).
+// A spec without uses is dropped with a warning (standard error is not part of this order).
 // CHECK-LABEL: @unused
 tt.func @unused() {
   // CHECK-NEXT: tt.return

@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p convert-triton-to-tritongpu --split-input-file | filecheck %s
 
-// A block that nobody has an opinion on gets the default layout of its region's warps; the operand of expand_dims
+// A block without requirements gets the default layout of its region's warps; the operand of expand_dims
 // is brought to a slice of the result's layout, the operand of broadcast to the result's layout.
 
 // CHECK:       #[[LINE:.*]] = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>

@@ -1,7 +1,7 @@
 // RUN: tlx-opt %s -p convert-triton-to-tritongpu --split-input-file | filecheck %s
 
 // What keeps every element in its register has a layout that follows from the source's: here 4 warps hold 128
-// elements, and lanes have the low bits. Behind the reshape they are the columns.
+// elements, and lanes have the low bits. After the reshape they are the columns.
 
 // CHECK:       #[[LINE:.*]] = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 // CHECK-NEXT:  #[[MATRIX:.*]] = #ttg.linear<{register = [], lane = {{\[\[}}0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], warp = {{\[\[}}1, 0], [2, 0]], block = []}>
@@ -70,7 +70,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
-// One vector behind the other: pairs, turned over, in a row.
+// One vector after the other: pairs, turned over, in a row.
 
 // CHECK:       tt.func public @cat
 // CHECK:         %[[PAIRS:.*]] = tt.join %line, %line : {{.*}} -> tensor<128x2xi32, #[[L:.*]]>

@@ -47,7 +47,7 @@ def attention(
                 if DROP != "p":
                     tlx.local_store(p[0], weights.to(dtype))
                 if n > 0:
-                    # The scores came behind the last product in the MMA's barrier, so the output is complete.
+                    # The scores came after the last MMA in its barrier, so the output is complete.
                     tlx.local_store(o[0], tlx.local_load(o[0]) * factor[:, None])
                 tlx.barrier_arrive(p_full[0])
             if DROP != "last wait":

@@ -1,4 +1,4 @@
-"""Pairs of CTAs whose threads access memory that they tell each other of, each in a way that wants another release.
+"""Pairs of CTAs that hand over memory to each other's threads, each in a way that requires another release.
 
 `total` adds up tiles that TMA brings for both CTAs. `relayed` hands a buffer of a CTA from one of its tasks to another
 one by way of the other CTA, and `stored` one by threads' stores to the other CTA.
@@ -45,7 +45,7 @@ def total(x_desc, y_desc, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TURNS: tl.c
 
 @tlx_xdsl.jit
 def relayed(y_ptr):
-    """y = 0, 1, 2, ... in each CTA, of which the last task learns from the other CTA."""
+    """y = 0, 1, 2, ... in each CTA, which the last task reads after an arrival of the other CTA."""
     other = tlx.cluster_cta_rank() ^ 1
     note = tlx.local_alloc((128,), tl.int32, 1)
     there = tlx.alloc_barriers(1)

@@ -36,11 +36,11 @@ class Case:
 
     def run(self, **options: Any) -> Any:
         """Run the kernel and compare."""
-        told = interpret(self.kernel, self.grid, *self.arguments, **self.constexprs, **self.options, **options)
+        result = interpret(self.kernel, self.grid, *self.arguments, **self.constexprs, **self.options, **options)
         for found, expected in self.results():
             error = np.linalg.norm(found.astype(np.float64) - expected) / np.linalg.norm(expected)
             assert error < self.tolerance, f"relative error {error:.1e}"
-        return told
+        return result
 
 
 @cache

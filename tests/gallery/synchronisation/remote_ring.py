@@ -1,7 +1,7 @@
 """A ring of CTAs: each hands its tile to the next one, which adds its own, until every tile has been everywhere.
 
 The tile goes by registers, at once (`HOW` is "store") or asynchronously ("async"), or from buffer to buffer ("copy").
-A CTA takes a tile when the one before it says that it is there, and tells that one when it has read it. `DROP` leaves
+A CTA takes a tile when the one before it has arrived for it, and arrives there when it has read it. `DROP` leaves
 something out, for tests.
 """
 
@@ -50,7 +50,7 @@ def ring(
         tlx.barrier_wait(there[0], turn & 1)
         value = tlx.local_load(received[0])
         total += value
-        # Also tells that the copy of `sent` is over, which the next CTA has waited for.
+        # Also releases that the copy of `sent` is over, which the next CTA has waited for.
         if HOW == "copy":
             tlx.fence_async_shared()
         tlx.barrier_arrive(room[0], 1, remote_cta_rank=previous)

@@ -1,4 +1,4 @@
-"""Flash attention on Blackwell whose correction rescales the output in front of every product, even of the first one.
+"""Flash attention on Blackwell whose correction rescales the output before every MMA, even of the first one.
 
 What it finds in tensor memory then was never written. The first product overwrites it, and so nothing comes of that:
 unless `ADDS`, with which the first product adds to it. A program has BLOCK_M rows of the only head.
@@ -75,7 +75,7 @@ def attention(
             tlx.barrier_expect_bytes(q_full[0], BLOCK_M * HEAD_DIM * 2)
             tlx.async_descriptor_load(q_desc, q[0], [row, 0], q_full[0])
             for n in range(blocks):
-                # The product with V is behind the one with K.
+                # The MMA with V comes after the one with K.
                 tlx.barrier_wait(o_full[0], n & 1 ^ 1)
                 tlx.barrier_expect_bytes(k_full[0], BLOCK_N * HEAD_DIM * 2)
                 tlx.async_descriptor_load(k_desc, k[0], [n * BLOCK_N, 0], k_full[0])

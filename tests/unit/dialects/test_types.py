@@ -5,10 +5,11 @@ from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl import CompilationError
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import descriptor_type
-from tlx_xdsl.dialects.ttg.attrs import layout_attr, order_and_shape, row_major_bases
+from tlx_xdsl.dialects.ttg.attrs import order_and_shape, row_major_bases
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import PaddedSharedLayout, SharedLinearLayout, TensorMemoryLayout
 from tlx_xdsl.text.parser import Parser, parse_module

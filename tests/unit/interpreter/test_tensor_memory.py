@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f16, f32, i8
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.interpreter.buffers import TMEM_COLUMN_BYTES, buffer_places

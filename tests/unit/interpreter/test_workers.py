@@ -33,10 +33,10 @@ def squares(out):
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_every_program_runs_once(jobs):
     out = np.zeros(PROGRAMS, np.int32)
-    told = squares.interpret(PROGRAMS, out, jobs=jobs)
+    result = squares.interpret(PROGRAMS, out, jobs=jobs)
     alone = squares.interpret(PROGRAMS, np.zeros_like(out), jobs=1)
     assert (out == np.arange(PROGRAMS) ** 2).all()
-    assert (told.jobs, told.clusters, told.turns) == (jobs, PROGRAMS, alone.turns)
+    assert (result.jobs, result.clusters, result.turns) == (jobs, PROGRAMS, alone.turns)
 
 
 def test_there_are_no_more_processes_than_programs():
@@ -125,8 +125,8 @@ def talkative(out):
 def test_prints_and_warnings_come_in_order(capsys):
     said = []
     for jobs in (1, 3):
-        told = talkative.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=jobs)
-        said.append((capsys.readouterr().out, told.warnings))
+        result = talkative.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=jobs)
+        said.append((capsys.readouterr().out, result.warnings))
     assert said[0] == said[1]
     assert len(said[0][0].splitlines()) == PROGRAMS
     assert len(said[0][1]) == 1

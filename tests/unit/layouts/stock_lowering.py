@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.layouts.encodings import Ints, Layout
 
 _VECTOR = re.compile(r"\b((?:ld|st)\.(?:shared|global))[.\w:]*?(?:\.v(\d))?\.[bf](\d+)\b")

@@ -8,7 +8,7 @@ from xdsl.dialects import scf
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendOptions, compile_ttgir
 from tlx_xdsl.dialects import ttg
-from tlx_xdsl.dialects.ttg.attrs import layout_of
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.text.parser import parse_module

@@ -16,9 +16,9 @@ from tlx_xdsl.analysis.axis_info import axis_infos
 from tlx_xdsl.backend import BackendError, BackendOptions
 from tlx_xdsl.backend.stock_passes import StockPass, runs_coalesce
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.compilation import Specialization
@@ -109,7 +109,7 @@ def test_our_coalescing_is_that_of_stock_on_the_oracles_kernels(tmp_path):
         for name, case in list(loading.load(path, ours=False).items())[:: 1 if is_full() else 4]:
             module = ours.launchable(case)
             infos = {value: info for function in module.ops for value, info in axis_infos(function).items()}
-            found = [coalesced_layout(op, infos[op.ptr], 4) for op in accesses(module)]
+            found = [coalesced_layout(op.ptr, infos[op.ptr], 4) for op in accesses(module)]
             if any(isinstance(op, tt.CallOp) for op in module.walk()) or not found:
                 continue
             try:

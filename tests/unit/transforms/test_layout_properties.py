@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from tests.unit.volume import is_full
 from tests.versions import INSTALLED
 from tlx_xdsl.backend import BackendError, BackendOptions, compile_ttgir
-from tlx_xdsl.dialects.base.layouts import bare
+from tlx_xdsl.dialects.base.layouts import bare, layout_attr
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tlx import RequireLayoutOp
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReshapeOp, MemDescSubsliceOp, MemDescTransOp
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.layouts.address import shared_addresses
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout

@@ -30,7 +30,7 @@ from tlx_xdsl.dialects.regions import edge_to, edges
 from tlx_xdsl.text.diagnostics import source_location
 
 LIMIT = 1_000_000
-"""Operations that a walk runs by default, so that a loop that never ends does."""
+"""Operations that a walk runs unless a limit is given, so that a loop that never ends does."""
 
 
 class TooLong(Exception):
@@ -310,7 +310,7 @@ def _joined(ways: Sequence[_Way]) -> _Way:
 
 
 def _in_order(region: Region) -> list[Block]:
-    """The blocks in an order in which each comes after those that branch to it.
+    """The blocks such that each comes after those that branch to it.
 
     Raises TooLong where they go round.
     """

@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -25,8 +26,15 @@ class LayoutAttr(Data[Layout]):
     """Base of the layout attributes; `attr.data` is the layout itself."""
 
     layout_class: ClassVar[type[Any]]
+    OF_LAYOUT: ClassVar[dict[type[Any], type[LayoutAttr]]] = {}
+    """The attribute that carries each layout; a class is registered when it is defined."""
     braces: ClassVar[bool] = True
     """Whether the parameters stand in braces inside of the angle brackets."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if hasattr(cls, "layout_class"):
+            cls.OF_LAYOUT[cls.layout_class] = cls
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Layout:
@@ -75,11 +83,30 @@ class LayoutWrapper(ParametrizedAttribute):
         return self.parameters[0]
 
 
+@cache
+def layout_attr(layout: Layout) -> LayoutAttr:
+    """The attribute that carries `layout`; equal layouts share one attribute object."""
+    return LayoutAttr.OF_LAYOUT[type(layout)](layout)
+
+
 def bare(encoding: Attribute) -> Attribute:
     """`encoding` without what is wrapped around the layout."""
     while isinstance(encoding, LayoutWrapper):
         encoding = encoding.wrapped
     return encoding
+
+
+def layout_of(encoding: Attribute) -> Layout | None:
+    """The layout that a tensor or buffer encoding carries, also in wrappers; None for an absent encoding.
+
+    Raises TypeError for an encoding that is no layout of ours.
+    """
+    encoding = bare(encoding)
+    if isinstance(encoding, LayoutAttr):
+        return encoding.data
+    if isinstance(encoding, NoneAttr):
+        return None
+    raise TypeError(f"not a layout attribute: {encoding}")
 
 
 def like(model: Attribute, encoding: Attribute) -> Attribute:
@@ -169,7 +196,4 @@ def _print_value(printer: Printer, value: FieldValue) -> None:
         with printer.in_square_brackets():
             printer.print_list(value, lambda item: _print_value(printer, item))
     else:
-        # Only ttg/attrs.py knows which attribute carries which layout.
-        from tlx_xdsl.dialects.ttg.attrs import layout_attr
-
         printer.print_attribute(layout_attr(value))

@@ -6,16 +6,15 @@ parser and printer serves them all: `#ttg.blocked<{sizePerThread = [1, 4], ...}>
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from xdsl.dialects.builtin import IntAttr, NoneAttr
+from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, parse_entries, print_entries, shown_entries
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, parse_entries, print_entries, shown_entries
 from tlx_xdsl.dialects.base.memory import Space
 from tlx_xdsl.layouts import encodings
 from tlx_xdsl.layouts.encodings import Bases, Ints, Layout, PaddedSharedLayout, SharedLinearLayout
@@ -250,30 +249,3 @@ LAYOUT_ATTRS: tuple[type[LayoutAttr], ...] = (
     SharedLinearEncodingAttr,
 )
 """The layouts of `ttg`."""
-
-
-@cache
-def _attr_of_layout() -> dict[type[Any], type[LayoutAttr]]:
-    # The layouts of tensor memory belong to `ttng`, which builds on this file.
-    from tlx_xdsl.dialects.ttng.attrs import TMEM_LAYOUT_ATTRS
-
-    return {attr.layout_class: attr for attr in (*LAYOUT_ATTRS, *TMEM_LAYOUT_ATTRS)}
-
-
-@cache
-def layout_attr(layout: Layout) -> LayoutAttr:
-    """The attribute that carries `layout`; equal layouts share one attribute object."""
-    return _attr_of_layout()[type(layout)](layout)
-
-
-def layout_of(encoding: Attribute) -> Layout | None:
-    """The layout that a tensor or buffer encoding carries, also in wrappers; None for an absent encoding.
-
-    Raises TypeError for an encoding that is no layout of ours.
-    """
-    encoding = bare(encoding)
-    if isinstance(encoding, LayoutAttr):
-        return encoding.data
-    if isinstance(encoding, NoneAttr):
-        return None
-    raise TypeError(f"not a layout attribute: {encoding}")

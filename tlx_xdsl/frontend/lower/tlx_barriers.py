@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import i64
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
 from tlx_xdsl.frontend import semantic

@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import IntegerType, i1, i64
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tt.enums import ProgramIDDim
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view

@@ -9,9 +9,8 @@ from typing import NoReturn
 from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, UserLayoutAttr
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import shape_attr
 from tlx_xdsl.frontend.calls import Call
 from tlx_xdsl.frontend.types import ir_type

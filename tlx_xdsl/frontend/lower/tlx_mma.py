@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import HANDLERS, Call, lowers

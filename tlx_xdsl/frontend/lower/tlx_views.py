@@ -10,8 +10,7 @@ from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tlx as dialect
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import like
-from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
+from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.builder import Operand

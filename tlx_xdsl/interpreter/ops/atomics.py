@@ -66,7 +66,7 @@ def _memory(task: Task) -> GlobalMemory:
 
 
 def combining(kind: RMWOp, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
-    """What makes the new values of an atomic operation from the old and the given ones, arrays of `dtype`."""
+    """Return what makes the new values of an atomic operation from the old and the given ones, arrays of `dtype`."""
     function = _FUNCTIONS[kind]
     held = unsigned(dtype) if kind in (RMWOp.UMAX, RMWOp.UMIN) else dtype
     return lambda old, given: function(old.view(held), given.view(held)).view(dtype)

@@ -23,7 +23,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 
 def is_backing(value: SSAValue) -> bool:
-    """Whether a value is memory that the compiler has allocated for several buffers.
+    """Return whether a value is memory that the compiler has allocated for several buffers.
 
     Storage aliasing aligns its bytes, which no other allocation does, and its columns of tensor memory have no other
     users than views.
@@ -100,7 +100,7 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
 
 
 def _ends_kernel(op: Operation) -> bool:
-    """Whether no more than buffers' ends stands between `op` and the end of the kernel."""
+    """Return whether no more than buffers' ends stands between `op` and the end of the kernel."""
     following = op.next_op
     while isinstance(following, ttg.LocalDeallocOp):
         following = following.next_op

@@ -24,7 +24,7 @@ def _missing(cluster: Cluster) -> list[Task]:
 
 
 def _is_over(cluster: Cluster, phase: int) -> bool:
-    """Whether that phase is complete."""
+    """Return whether that phase is complete."""
     if cluster.barrier.phase == phase and not _missing(cluster):
         cluster.barrier.complete()
     return cluster.barrier.phase > phase

@@ -104,7 +104,7 @@ def _threads(op: tt.ElementwiseInlineAsmOp, program: Program) -> tuple[Array, ..
 
 
 def _of_threads(held: Array, pack: int) -> Array:
-    """What threads hold, by register, warp and lane, in the order of packs: a row for each pack of each thread.
+    """Return what threads hold, by register, warp and lane, in the order of packs: a row for each pack of each thread.
 
     The lanes of a warp are neighbours. The last pack of a thread is filled up with zeros.
     """

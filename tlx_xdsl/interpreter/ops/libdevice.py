@@ -173,7 +173,7 @@ def _convert(source: np.dtype[Any], to: np.dtype[Any], mode: str) -> Builder:
 
 
 def _functions() -> dict[str, Builder]:
-    """What builds each function for the type of its result, by its symbol without `__nv_`."""
+    """Return what builds each function for the type of its result, by its symbol without `__nv_`."""
     found: dict[str, Builder] = BITS | INTEGERS
     for name, function in (_ONE | _MORE).items():
         found[name] = found[f"{name}f"] = _in_double(function)

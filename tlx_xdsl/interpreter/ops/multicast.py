@@ -45,7 +45,7 @@ def async_tma_load(op: tlx.AsyncTMALoadOp) -> Run:
 def places_of(
     task: Task, op: Operation, target: View, barrier: View, mask: int | None, *, pairs: bool
 ) -> list[tuple[View, View]]:
-    """Where a load writes, and the barriers on which its bytes complete: in each thread block of `mask`, if any.
+    """Return where a load writes, and the barriers on which its bytes complete: in each thread block of `mask`, if any.
 
     With `pairs` that is the thread block of each pair whose rank is as even or odd as that of `barrier`.
     Raises Fault where the mask names thread blocks that there are not.

@@ -94,7 +94,7 @@ ACTIONS: dict[str, list[Recognise]] = {}
 
 
 def action_of(statement: Statement) -> Action | None:
-    """What runs a statement that acts; None for one that computes with registers, or that is not known."""
+    """Return what runs a statement that acts; None for one that computes with registers, or that is not known."""
     recognised = (recognise(statement) for recognise in ACTIONS.get(statement.name, ()))
     return next((action for action in recognised if action is not None), None)
 

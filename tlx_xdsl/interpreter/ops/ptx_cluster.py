@@ -193,7 +193,7 @@ def _tile_load(running: Running) -> Coroutine:
 
 
 def _tile(running: Running, address: int, tensor_map: TensorMap, box: tuple[int, ...]) -> View:
-    """Where a copy puts the elements of a box: row-major, with the bits of the addresses swizzled."""
+    """Return where a copy puts the elements of a box: row-major, with the bits of the addresses swizzled."""
     at, dtype = decode(running.task, running.op, address), tensor_map.descriptor.dtype
     places = at.byte + np.arange(int(np.prod(box)), dtype=np.int64).reshape(box) * dtype.itemsize
     layout, alignment = tensor_map.layout, 128

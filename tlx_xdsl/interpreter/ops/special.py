@@ -40,7 +40,7 @@ def block_threads(task: Task) -> int:
 
 
 def _place(task: Task, what: str, axis: int) -> int:
-    """What a special register of PTX holds along an axis (PTX ISA, "Special Registers")."""
+    """Return what a special register of PTX holds along an axis (PTX ISA, "Special Registers")."""
     launch = task.block.cluster.launch
     rank, (x, y, _) = task.block.rank, launch.cluster
     match what:

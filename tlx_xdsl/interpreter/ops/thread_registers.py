@@ -13,10 +13,10 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr, layout_of
+from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
 from tlx_xdsl.interpreter.faults import fault_at

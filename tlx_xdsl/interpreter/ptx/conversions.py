@@ -99,4 +99,4 @@ def _from_integer(values: Array, modifiers: frozenset[str], target: PtxType) -> 
 
 
 CONVERSIONS: dict[str, Build] = {"cvt": _convert}
-"""What builds the conversions."""
+"""The builders of conversions."""

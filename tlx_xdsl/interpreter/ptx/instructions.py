@@ -21,7 +21,7 @@ from tlx_xdsl.numerics.rounding import round_to
 PREDICATE = TYPES["pred"]
 
 Function: TypeAlias = Unary | Binary | Ternary | Run
-"""What computes a result of one, two, three or more operands."""
+"""A function of one, two, three or more operands."""
 
 
 class Vectors(Enum):
@@ -39,7 +39,7 @@ class Compiled:
     """An instruction, ready to run."""
 
     inputs: tuple[PtxType, ...]
-    """How each operand is read."""
+    """The type as which each operand is read."""
     output: PtxType
     run: Function
     vectors: Vectors = Vectors.REFUSED
@@ -288,7 +288,7 @@ def _word(number: int, response: Array) -> Array:
 
 
 def _query_cancel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-    """What a response of the cluster launch control says (in the form of `ops/clc.py`)."""
+    """Return what a response of the cluster launch control says (in the form of `ops/clc.py`)."""
     names = [type_.name for type_ in types]
     if modifiers == frozenset(("query_cancel", "is_canceled")) and names == ["pred", "b128"]:
         return Compiled((types[1],), PREDICATE, _is_canceled)
@@ -345,4 +345,4 @@ INSTRUCTIONS: dict[str, Build] = {
     "vote": _vote,
     "xor": _logic(np.bitwise_xor, 2),
 }
-"""What builds each instruction but the conversions."""
+"""The builder of each instruction but the conversions."""

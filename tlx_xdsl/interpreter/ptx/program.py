@@ -28,7 +28,7 @@ class Program:
 
     @property
     def crosses_lanes(self) -> bool:
-        """Whether a thread gets something of the others of its warp."""
+        """Return whether a thread gets something of the others of its warp."""
         return any(statement.name in ACROSS_LANES for statement, _ in self._steps)
 
     def run(
@@ -62,7 +62,7 @@ def declare(registers: Registers, declared: Mapping[str, str]) -> None:
 
 
 def compile_statement(statement: Statement) -> Compiled:
-    """What runs an instruction that computes with registers.
+    """Return what runs an instruction that computes with registers.
 
     Raises UnknownInstruction for any other.
     """

@@ -30,12 +30,12 @@ class PtxType:
 
     @property
     def is_float(self) -> bool:
-        """Whether its numbers are floats."""
+        """Return whether its numbers are floats."""
         return is_float(self.dtype)
 
     @property
     def is_signed(self) -> bool:
-        """Whether it is an integer with a sign."""
+        """Return whether it is an integer with a sign."""
         return self.dtype.kind == "i"
 
 

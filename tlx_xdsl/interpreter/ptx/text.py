@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class UnknownInstruction(ValueError):
-    """What the interpreter cannot run; the message names it."""
+    """PTX that the interpreter cannot run; the message names it."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def _blocked_operand(layout: DotOperandLayout, parent: BlockedLayout, shape: Int
 
 
 def _blocked_tile(layout: BlockedLayout, size_per_thread: Ints, broadcast: Ints = ()) -> LinearLayout:
-    """What the warps of a CTA hold of one tile; threads along a `broadcast` dimension hold copies."""
+    """Return what the warps of a CTA hold of one tile; threads along a `broadcast` dimension hold copies."""
     return (
         identity_nd(REGISTER, size_per_thread, layout.order)
         * identity_nd(LANE, layout.threads_per_warp, layout.order, broadcast)

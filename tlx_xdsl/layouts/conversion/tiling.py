@@ -1,4 +1,4 @@
-"""What the conversions share: tiles, and how a tile meets the shape of a tensor.
+"""Shared parts of the conversions: tiles, and how a tile meets the shape of a tensor.
 
 A tensor that is larger than its layout is tiled by it: registers (or offsets) repeat. A tensor that is smaller is
 broadcast: the bases that lead outside become zero, so that several holders have the same element.
@@ -63,7 +63,7 @@ def clip(layout: LinearLayout, shape: Ints, drop: str | None = None) -> LinearLa
 
 
 def cluster(cga_layout: Bases, shape: Ints) -> LinearLayout:
-    """How the CTAs of a cluster share a tensor of `shape`, counted in tiles of one CTA."""
+    """Return how the CTAs of a cluster share a tensor of `shape`, counted in tiles of one CTA."""
     return clip(LinearLayout.from_bases({BLOCK: cga_layout}, dim_names(len(shape))), shape)
 
 

@@ -128,7 +128,7 @@ class CLauncher:
         )
 
     def _addresses(self) -> list[str]:
-        """Where the driver finds each kernel parameter."""
+        """Return where the driver finds each kernel parameter."""
         maps = 0
         found: list[str] = []
         for argument in self._arguments:

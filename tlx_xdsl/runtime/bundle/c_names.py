@@ -30,11 +30,11 @@ _OTHERS = re.compile(r"cu[A-Z]\w*|CU\w*|u?int\w*_t|size_t|U?INT\w+|TLX_\w*|_[A-Z
 """Names of the CUDA driver, of stdint.h, of compilers, and macros of ours."""
 
 PARTS = ("shape", "strides", "box", "map")
-"""What a descriptor's name is made longer by, to name what it becomes."""
+"""Suffixes of a descriptor's name, for the parameters that it becomes."""
 
 
 def is_identifier(name: str) -> bool:
-    """Whether `name` can be a part of a C identifier."""
+    """Return whether `name` can be a part of a C identifier."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 

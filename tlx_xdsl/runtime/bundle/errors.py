@@ -1,4 +1,4 @@
-"""What is wrong with a bundle, or with a launch of it."""
+"""Errors in a bundle, or in a launch of it."""
 
 from __future__ import annotations
 

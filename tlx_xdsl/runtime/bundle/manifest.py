@@ -16,7 +16,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 from tlx_xdsl.runtime.bundle.errors import bundle_error
 
 FORMAT = "tlx_xdsl bundle"
-"""What the manifest's entry `format` says."""
+"""The manifest's entry `format`."""
 
 VERSION = 1
 """The form of the manifest. It rises when an older reader would go wrong."""
@@ -49,7 +49,7 @@ class BundleArgument:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a bundle holds, and how its kernel is launched. Sizes are in bytes, tensor memory in columns."""
+    """The contents of a bundle, and the launch of its kernel. Sizes are in bytes, tensor memory in columns."""
 
     name: str
     """The bundle's name: its folder, and the prefix of the C functions."""
@@ -60,7 +60,7 @@ class Manifest:
     target: str
     """The GPU architecture that the binary is for, such as sm_90a."""
     arguments: list[BundleArgument]
-    """What a launch passes, in order."""
+    """The arguments of a launch, in order."""
     constants: dict[str, Any]
     """Values that were compiled in; for information. What JSON has no form for is text."""
     num_warps: int
@@ -92,7 +92,7 @@ class Manifest:
 
     @property
     def tensordesc_meta(self) -> tuple[dict[str, Any], ...]:
-        """What the launcher must know of each tensor descriptor, in order."""
+        """Return what the launcher must know of each tensor descriptor, in order."""
         return tuple(argument.descriptor for argument in self.arguments if argument.descriptor is not None)
 
     def to_json(self) -> str:

@@ -28,7 +28,7 @@ from tlx_xdsl.version import __version__
 
 @dataclass(frozen=True)
 class LaunchFlags:
-    """How the kernel is launched beside its sizes."""
+    """Options of the launch beside its sizes."""
 
     pdl: bool = False
     """It may start before its predecessor in the stream has finished (programmatic dependent launch)."""

@@ -41,7 +41,7 @@ class Config(triton.Config):
             self.ctas_per_cga = cluster_option(ctas_per_cga)
 
     def all_kwargs(self) -> dict[str, Any]:
-        """What the kernel is called with."""
+        """Return what the kernel is called with."""
         cluster = {} if self.ctas_per_cga is None else {CLUSTER_OPTION: self.ctas_per_cga}
         return {**super().all_kwargs(), **cluster}
 

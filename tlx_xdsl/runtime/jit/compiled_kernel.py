@@ -93,7 +93,7 @@ class TLXCompiledKernel(CompiledKernel):
 
     @property
     def specialization(self) -> Specialization:
-        """What our compiler was asked for."""
+        """Return what our compiler was asked for."""
         options = cast(Any, self.metadata)._asdict()
         options["num_warps"] = options["kernel_num_warps"]
         return specialization_of_source(self.src, cast(Any, self.metadata).target, options)
@@ -118,7 +118,7 @@ class TLXCompiledKernel(CompiledKernel):
         )
 
     def runtime_arguments(self, values: list[Any]) -> list[Any]:
-        """What the launcher takes of the values of all parameters."""
+        """Return what the launcher takes of the values of all parameters."""
         flat: list[Any] = []
         for spelled, value in zip(self.src.signature.values(), values, strict=True):
             _flatten(spelled, value, flat)
@@ -149,7 +149,7 @@ def _flatten(spelled: Any, value: Any, flat: list[Any]) -> None:
 
 
 def specialization_of_source(src: ASTSource, target: GPUTarget, options: Mapping[str, Any]) -> Specialization:
-    """What our compiler is asked for by one of Triton's requests."""
+    """Return what our compiler is asked for by one of Triton's requests."""
     from tlx_xdsl.runtime.jit.specialize import specialization_of
 
     names = cast("list[str]", src.fn.arg_names)

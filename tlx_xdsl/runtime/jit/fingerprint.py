@@ -1,4 +1,4 @@
-"""What a compiled kernel depends on, as a hash that needs no compiler: the key of caches.
+"""Everything that a compiled kernel depends on, as a hash that needs no compiler: the key of caches.
 
 A kernel's fingerprint covers its own text, the text of all that it calls, and the values of the globals that any of
 them reads. The compiler's covers every file of this package. Neither runs the frontend or loads xDSL, so that a
@@ -187,7 +187,7 @@ class _Walk:
                 self.value(f"{name}.{key}", item)
 
     def _met(self, thing: object) -> bool:
-        """Whether we were here before; if not, we are now. Keeps it alive, for ids are used again."""
+        """Return whether we were here before; if not, we are now. Keeps it alive, for ids are used again."""
         if id(thing) in self._seen:
             return True
         self._seen.add(id(thing))
@@ -196,7 +196,7 @@ class _Walk:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the text of a value says all of it."""
+    """Return whether the text of a value says all of it."""
     if isinstance(value, tuple):
         return all(_is_plain(item) for item in cast("tuple[Any, ...]", value))
     return value is None or isinstance(value, bool | int | float | complex | str | bytes)
@@ -289,7 +289,7 @@ def _resolve(value: Any, attributes: tuple[str, ...]) -> tuple[Any, tuple[str, .
 
 
 def _may_change(holder: ModuleType | type[Any]) -> bool:
-    """Whether the user may give a module's or a class's attributes other values."""
+    """Return whether the user may give a module's or a class's attributes other values."""
     if isinstance(holder, enum.EnumMeta):
         return False
     home = holder.__name__ if isinstance(holder, ModuleType) else holder.__module__

@@ -27,7 +27,7 @@ LARGEST_CLUSTER = 16
 
 
 def cluster_option(value: object) -> tuple[int, int, int] | None:
-    """What `ctas_per_cga=` means: CTAs along x, y and z; None for no cluster.
+    """Return what `ctas_per_cga=` means: CTAs along x, y and z; None for no cluster.
 
     Raises ValueError for anything but one to three positive whole numbers, and for more CTAs than a cluster can have.
     """

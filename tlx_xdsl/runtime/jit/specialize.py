@@ -12,7 +12,7 @@ from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
 from tlx_xdsl.targets import target_of
 
 Path = tuple[int, ...]
-"""Where an argument stands: its index, then the indices into tuples."""
+"""The position of an argument: its index, then the indices into tuples."""
 
 _DIVISIBILITY = "tt.divisibility"
 
@@ -25,7 +25,7 @@ def specialization_of(
     options: Mapping[str, Any],
     capability: int,
 ) -> Specialization:
-    """What to compile.
+    """Return what to compile.
 
     names:       the kernel's parameters, in order.
     signature:   the type of each as Triton spells it; `constexpr`, also within tuples, for what `constants` holds.
@@ -68,7 +68,7 @@ def _typed(
 
 
 def backend_options_of(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
-    """How stock Triton is to compile it."""
+    """Return how stock Triton is to compile it."""
     return BackendOptions(
         specialization.target,
         specialization.num_warps,

@@ -212,7 +212,7 @@ def _key(src: ASTSource, target: GPUTarget, options: Mapping[str, Any], environm
 
 @functools.cache
 def _triton_identity() -> str:
-    """Which Triton and which ptxas: names and stamps of files, where stock reads 300 MB and starts ptxas."""
+    """Return which Triton and which ptxas: names and stamps of files, where stock reads 300 MB and starts ptxas."""
     package = Path(triton.__file__).parent
     tools = [os.environ.get(name) for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")]
     files = [

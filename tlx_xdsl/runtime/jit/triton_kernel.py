@@ -249,7 +249,7 @@ def _with_named_kernels(value: Any) -> Any:
 
 
 def _holds_ours(value: Any) -> bool:
-    """Whether an argument is, or holds within tuples, an object of ours that Triton's runtime does not know."""
+    """Return whether an argument is, or holds within tuples, an object of ours that Triton's runtime does not know."""
     if isinstance(value, tuple):
         return any(map(_holds_ours, cast("tuple[Any, ...]", value)))
     return type(value) in (TensorDescriptor, constexpr)

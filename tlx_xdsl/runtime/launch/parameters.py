@@ -81,7 +81,7 @@ class _Integer:
     minimum: int
     maximum: int
     divisor: int = 1
-    """What the kernel takes every value to be a multiple of."""
+    """The divisor of every value that the kernel relies on."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -126,7 +126,7 @@ class _Pointer:
     name: str
     pointee: str | None
     divisor: int = 1
-    """What the kernel takes every address to be a multiple of, in bytes."""
+    """The divisor of every address that the kernel relies on, in bytes."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ class _Pointer:
 
 @dataclass(frozen=True)
 class TensorMapFormat:
-    """What the compiler decided about one descriptor: the entry of `tensordesc_meta`, checked."""
+    """The compiler's choices for one descriptor: the entry of `tensordesc_meta`, checked."""
 
     data_type: TensorMapDataType
     element_bytes: int

@@ -28,7 +28,7 @@ _RAMP = ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 3
 _WAVES = ("#a6d8f3", "#f6c98f", "#8fd6bf", "#e6b6d0", "#f6ee9c", "#8fbfe0", "#eaae8a", "#cccccc")
 """Okabe and Ito's colours, made lighter to carry black text."""
 _DRAWN: tuple[tuple[Kind, ...], ...] = (("load",), ("store", "atomic"))
-"""What is drawn apart."""
+"""Limits of what is drawn apart."""
 _STYLE = (
     ".tlx-coverage text{font-family:Helvetica,Arial,sans-serif;font-size:11px;fill:#222}"
     ".tlx-coverage .title{font-size:16px;font-weight:bold}.tlx-coverage .array{font-size:13px;font-weight:bold}"
@@ -259,7 +259,7 @@ def _alike(found: CoverageMap, row: int) -> list[tuple[int, int]]:
 
 
 def _summary(found: CoverageMap, written: bool) -> str:
-    """How often elements are touched."""
+    """Return how often elements are touched."""
     verb = "written" if written else "read"
     counts = found.counts[found.counts > 0]
     if not counts.size:

@@ -1,4 +1,4 @@
-"""What a notebook shows of a kernel, of its text stages and of a run; and `show`, for any module."""
+"""Notebook pages of a kernel, of its text stages and of a run; and `show`, for any module."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compiled_page(name: str, times_ms: Mapping[str, float], stages: Mapping[str,
 
 
 def run_page(rows: Mapping[str, object], warnings: Sequence[Diagnostic]) -> str:
-    """How a run went, and each warning with its source line."""
+    """Return how a run went, and each warning with its source line."""
     return _card("run", _table(rows.items()) + "".join(f"<pre>{escape(str(each))}</pre>" for each in warnings))
 
 

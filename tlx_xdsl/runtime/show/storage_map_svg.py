@@ -45,7 +45,7 @@ class _Axis:
     length: int
 
     def x(self, position: int) -> float:
-        """Where a byte or column begins."""
+        """Return where a byte or column begins."""
         return LEFT + (WIDTH - LEFT - RIGHT) * position / self.length
 
     def box(self, span: Span, offset: int) -> tuple[float, float]:

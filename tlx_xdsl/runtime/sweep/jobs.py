@@ -1,4 +1,4 @@
-"""What a sweep compiles: a kernel and one thing that it is compiled for; and all combinations of choices."""
+"""The jobs of a sweep: a kernel and one thing that it is compiled for; and all combinations of choices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.interpret import source_of_kernel
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "cluster", "target")
-"""What can be chosen beside compile-time arguments: see `Specialization`; `num_stages` is stock Triton's."""
+"""Choices beside compile-time arguments: see `Specialization`; `num_stages` is stock Triton's."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Job:
 
     @property
     def source(self) -> KernelSource:
-        """What was written of the kernel. Raises TypeError for what is no kernel."""
+        """Return what was written of the kernel. Raises TypeError for what is no kernel."""
         return source_of_kernel(self.kernel)
 
     @property

@@ -1,4 +1,4 @@
-"""How a kernel gets to another process: by the name that it has in a file, which is run there.
+"""Passing a kernel to another process: by the name that it has in a file, which is run there.
 
 What only this process knows (a notebook's cell, a function made by another one, a file that has changed) can't be
 named. Then the text is made here, which is all that the backend needs.
@@ -22,7 +22,7 @@ from tlx_xdsl.runtime.interpret import source_of_kernel
 
 _MAIN = "__main__"
 _MAIN_ELSEWHERE = "__mp_main__"
-"""What multiprocessing calls the script of a parent: the guard `if __name__ == "__main__":` holds there, too."""
+"""The name of a parent's script in multiprocessing: the guard `if __name__ == "__main__":` holds there, too."""
 
 
 class UnreachableKernelError(Exception):
@@ -31,7 +31,7 @@ class UnreachableKernelError(Exception):
 
 @dataclass(frozen=True)
 class KernelReference:
-    """Where a kernel is defined."""
+    """The file and the name of a kernel."""
 
     module: str
     qualified_name: str
@@ -88,7 +88,7 @@ _loading: ContextVar[bool] = ContextVar("loading a kernel", default=False)
 
 
 def is_loading() -> bool:
-    """Whether a kernel's file is being run, by this thread, only to find the kernel in it."""
+    """Return whether a kernel's file is being run, by this thread, only to find the kernel in it."""
     return _loading.get()
 
 

@@ -27,7 +27,7 @@ _GUARD = 'if __name__ == "__main__":'
 
 
 def cores() -> int:
-    """How many processes are worth starting: one for each core that this process may use."""
+    """Return how many processes are worth starting: one for each core that this process may use."""
     # An affinity mask is what a container or a batch system grants; not every system has one.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -83,7 +83,7 @@ class SpawnPool:
 
 
 def _nothing() -> None:
-    """What a process does to show that it is there."""
+    """Show that a process is there."""
 
 
 def _begin(parent: Connection) -> None:

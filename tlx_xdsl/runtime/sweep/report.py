@@ -1,4 +1,4 @@
-"""What a sweep gives back: a verdict for each configuration, in plain words."""
+"""The result of a sweep: a verdict for each configuration, in plain words."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ class JobResult:
     text: str
     """The verdict in words, one line."""
     seconds: float
-    """What the configuration took, in the processes that worked on it; nothing when another one had the same text."""
+    """The time of the configuration, in the processes that worked on it; nothing when another one had the same text."""
     result: BackendResult | None = None
     """The binary and what a launcher must know, as far as the sweep keeps them."""
     error: CompilationError | None = None
     """Why it did not get through, with the place and all notes."""
     warnings: tuple[str, ...] = ()
-    """What the compiler, Triton and ptxas warned about."""
+    """Warnings of the compiler, Triton and ptxas."""
     same_as: int | None = None
     """Number of the configuration whose binary this is, because both have the same text."""
 
     @property
     def is_launchable(self) -> bool:
-        """Whether there is a binary that the target can run."""
+        """Return whether there is a binary that the target can run."""
         return self.kind in LAUNCHABLE
 
     @property
     def metadata(self) -> KernelMetadata | None:
-        """What a launcher must know; None for what did not get through."""
+        """Return what a launcher must know; None for what did not get through."""
         return None if self.result is None else self.result.metadata
 
     @property
     def resources(self) -> KernelResources | None:
-        """What ptxas spent; None for what did not get through."""
+        """Return what ptxas spent; None for what did not get through."""
         return None if self.result is None else self.result.resources
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ class SweepReport(Sequence[JobResult]):
     workers: int | None
     """Processes of the sweep's own pool; None for an executor of the caller's."""
     notes: tuple[str, ...] = ()
-    """What cost time and could be done better."""
+    """Notes on what cost time and could be done better."""
 
     @overload
     def __getitem__(self, index: int) -> JobResult: ...
@@ -158,7 +158,7 @@ class SweepReport(Sequence[JobResult]):
         return self.results[index]
 
     def __len__(self) -> int:
-        """How many configurations there are."""
+        """Return how many configurations there are."""
         return len(self.results)
 
     def of(self, *kinds: Kind) -> tuple[JobResult, ...]:

@@ -149,7 +149,7 @@ class _Sweep:
             self._recover([])
 
     def _call(self, step: _Step) -> tuple[Any, ...]:
-        """What an executor is to call with what; raises UnreachableKernelError."""
+        """Return what an executor is to call with what; raises UnreachableKernelError."""
         if step.lowered is not None:
             return compile_lowered, step.lowered, self._request
         return lower_order, order(self._jobs[step.number]), self._request

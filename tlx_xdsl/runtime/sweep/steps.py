@@ -17,12 +17,12 @@ from tlx_xdsl.runtime.sweep.kernels import KernelReference, UnreachableKernelErr
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 
 Keep: TypeAlias = Literal["nothing", "binary", "all"]
-"""What stays of a compile: the verdict alone, also the cubin and what a launcher must know, or every text as well."""
+"""The results that are kept: the verdict alone, also the cubin and what a launcher must know, or every text."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for all configurations alike."""
+    """The options of all configurations of a sweep."""
 
     triton_version: str
     prune: bool = True
@@ -58,7 +58,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What became of a text."""
+    """The result of a compiled text."""
 
     result: BackendResult
     seconds: float

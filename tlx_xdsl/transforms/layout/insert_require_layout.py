@@ -22,10 +22,9 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
 from tlx_xdsl.dialects.tlx import RequireLayoutOp
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.layout.needs import Need, needs_of

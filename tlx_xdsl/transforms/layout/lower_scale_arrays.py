@@ -23,9 +23,8 @@ from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.tmem import ROWS, columns_of
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout

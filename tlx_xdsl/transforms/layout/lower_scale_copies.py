@@ -20,9 +20,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMCopyOp
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout

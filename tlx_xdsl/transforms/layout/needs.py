@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
 from tlx_xdsl.dialects.tlx import AsyncTMALoadOp
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng import (
     AsyncTMACopyGlobalToLocalOp,

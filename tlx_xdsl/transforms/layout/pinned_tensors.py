@@ -17,7 +17,7 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, like
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr, like
 from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import (
@@ -27,7 +27,6 @@ from tlx_xdsl.dialects.tlx import (
     ReleaseLayoutOp,
     RequireLayoutOp,
 )
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.layouts.distributed import transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import (

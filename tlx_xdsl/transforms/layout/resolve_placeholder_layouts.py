@@ -28,11 +28,10 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import bare
+from tlx_xdsl.dialects.base.layouts import bare, layout_attr
 from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout

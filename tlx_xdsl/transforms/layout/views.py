@@ -6,14 +6,13 @@ from itertools import product
 
 from xdsl.ir import Attribute, Operation
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
 from tlx_xdsl.dialects.base.views import ViewLayout, view_of
 from tlx_xdsl.dialects.ttg import (
     MemDescReinterpretOp,
     MemDescReshapeOp,
     MemDescTransOp,
 )
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear

@@ -21,12 +21,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
 from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import EvictionPolicy
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import Ints, NvmmaSharedLayout, SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of

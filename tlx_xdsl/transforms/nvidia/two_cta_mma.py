@@ -32,9 +32,9 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.arith import CmpiOp
+from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
-from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout

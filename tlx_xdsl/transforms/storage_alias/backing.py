@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, i8, i32
 
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
+from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescIndexOp, MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.attrs import layout_of
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr

@@ -27,7 +27,7 @@ from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.effects import TCGEN05, WGMMA, effects_of, pointers_of
-from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout
+from tlx_xdsl.dialects.base.operation import is_elementwise
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
 from tlx_xdsl.dialects.ttg.types import memdesc_type
@@ -94,7 +94,7 @@ class _Meeting:
     ):
         self._classes = CarriedValues.of(func, TensorType)
         for op in warps:
-            if _is_elementwise(op):
+            if not op.regions and is_elementwise(op):
                 self._join(op)
         self._layouts: dict[SSAValue, DistributedLayout] = {}
         for op, its_warps in warps.items():
@@ -109,11 +109,6 @@ class _Meeting:
     def _join(self, op: Operation) -> None:
         if tensors := [value for value in (*op.operands, *op.results) if isinstance(value.type, TensorType)]:
             self._classes.join(*tensors)
-
-
-def _is_elementwise(op: Operation) -> bool:
-    in_tt = op.has_trait(Elementwise) or op.has_trait(SameShapeAndLayout)
-    return not op.regions and (in_tt or op.name.split(".")[0] in ("arith", "math"))
 
 
 def _tensor_memory(op: Operation, warps: int) -> DistributedLayout | None:

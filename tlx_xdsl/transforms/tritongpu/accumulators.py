@@ -1,4 +1,4 @@
-"""Which values are wgmma accumulators, and so live in the accumulator's layout.
+"""Layouts of wgmma accumulators, and of all values that are one with them.
 
 The result of an asynchronous dot is in flight until its wait: no instruction may touch it, not even a layout
 conversion. So the accumulator, and everything that carries it (the wait, loop variables, results of branches), must

@@ -36,44 +36,30 @@ def _to_all_floats(a, out):
     tl.store(out + 96 + index, a.to(tl.float64))
 
 
-@case({"x": "*i8:16", "y": "*i64:16", "z": "*u32:16", "b": "*i1", "out": "*i64:16"})
+INTEGERS = {"x": "*i8:16", "y": "*i64:16", "z": "*u32:16", "w": "*i1"}
+FLOATS = {"x": "*fp16:16", "y": "*bf16:16", "z": "*fp32:16", "w": "*fp64:16"}
+
+
+@case(INTEGERS | {"out": "*i64:16"}, name="between_integers")
+@case(FLOATS | {"out": "*i64:16"}, name="floats_to_integers")
 @triton.jit
-def between_integers(x, y, z, b, out):
-    """Every integer type to every integer type."""
-    _to_all_integers(_at(x), out)
-    _to_all_integers(_at(y), out + 1000)
-    _to_all_integers(_at(z), out + 2000)
-    _to_all_integers(_at(b), out + 3000)
-
-
-@case({"x": "*i8:16", "y": "*i64:16", "z": "*u32:16", "b": "*i1", "out": "*fp64:16"})
-@triton.jit
-def integers_to_floats(x, y, z, b, out):
-    """Every integer type to every float type."""
-    _to_all_floats(_at(x), out)
-    _to_all_floats(_at(y), out + 1000)
-    _to_all_floats(_at(z), out + 2000)
-    _to_all_floats(_at(b), out + 3000)
-
-
-@case({"x": "*fp16:16", "y": "*bf16:16", "z": "*fp32:16", "w": "*fp64:16", "out": "*fp64:16"})
-@triton.jit
-def between_floats(x, y, z, w, out):
-    """Every float type to every float type."""
-    _to_all_floats(_at(x), out)
-    _to_all_floats(_at(y), out + 1000)
-    _to_all_floats(_at(z), out + 2000)
-    _to_all_floats(_at(w), out + 3000)
-
-
-@case({"x": "*fp16:16", "y": "*bf16:16", "z": "*fp32:16", "w": "*fp64:16", "out": "*i64:16"})
-@triton.jit
-def floats_to_integers(x, y, z, w, out):
-    """Every float type to every integer type."""
+def to_integers(x, y, z, w, out):
+    """Every integer type, or every float type, to every integer type."""
     _to_all_integers(_at(x), out)
     _to_all_integers(_at(y), out + 1000)
     _to_all_integers(_at(z), out + 2000)
     _to_all_integers(_at(w), out + 3000)
+
+
+@case(INTEGERS | {"out": "*fp64:16"}, name="integers_to_floats")
+@case(FLOATS | {"out": "*fp64:16"}, name="between_floats")
+@triton.jit
+def to_floats(x, y, z, w, out):
+    """Every integer type, or every float type, to every float type."""
+    _to_all_floats(_at(x), out)
+    _to_all_floats(_at(y), out + 1000)
+    _to_all_floats(_at(z), out + 2000)
+    _to_all_floats(_at(w), out + 3000)
 
 
 @case({"x": "*fp32:16", "h": "*fp16:16", "q": "*fp8e4nv:16", "out": "*fp8e5:16", "wide": "*fp32:16"})

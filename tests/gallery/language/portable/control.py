@@ -112,7 +112,7 @@ def loop_with_branches(x, out, n):
 @case({"x": "*fp32:16", "out": "*fp32:16", "n": "i32"})
 @triton.jit
 def guards(x, out, n):
-    """Returns before the end, one of them behind a store."""
+    """Returns before the end, one of them after a store."""
     pid = tl.program_id(axis=0)
     if pid >= n:
         return

@@ -32,21 +32,21 @@ _TURN = (
 )
 _PERMUTED = (
     "The same consumer gives back the two slots in the other order: the producer waits for them in turn, and by the "
-    "time that it fills either of them the product that reads it has given back the other one, behind its own end. "
+    "time that it fills either of them the MMA that reads it has released the other one, after its own end. "
     "Buffers are given back later than they could be, never sooner."
 )
 _COMMITTED = (
-    "Group 1's barrier completes behind all products that were issued before, those of group 0 among them: it comes "
+    "Group 1's barrier completes after all MMAs that were issued before, those of group 0 among them: it comes "
     "later than the barrier that is meant, never sooner."
 )
 _RELEASED = (
-    "The cluster's barrier behind it is not relaxed: arriving releases, and waiting acquires, at the scope of the "
+    "The cluster's barrier after it is not relaxed: arriving releases, and waiting acquires, at the scope of the "
     "cluster, so it orders the initialisation as well. The fence is what a relaxed arrival needs."
 )
 
 _ISSUED = (
-    "Only PTX wants this wait: the product behind it writes where the one in front of it reads its operand, and by "
-    "their issue the two are in order. Threads learn that either is over by commits behind them."
+    "Only PTX requires this wait: the MMA after it writes where the one before it reads its operand, and by "
+    "their issue the two are in order. Threads observe the end of either by commits after them."
 )
 
 BENIGN = (
@@ -67,7 +67,7 @@ BENIGN = (
     ),
     Benign(
         "blackwell_attention", "drop", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
-        "The factors of block n come behind its scores, and the MMA task issues their product only when it has itself "
+        "The factors of block n come after its scores, and the MMA task issues their product only when it has itself "
         "waited for o_full of block n - 1.",
         "the default task",
     ),
@@ -99,7 +99,7 @@ BENIGN = (
     Benign(
         "blackwell_attention", "next barrier for operand 0", "tlx.barrier_wait(o_full[group], (n - 1) & 1)",
         f"{_ISSUED} Group 0's barrier completes for group 1, too: its product is issued before. Group 0 would wait for "
-        "group 1's, which is issued behind: a deadlock.",
+        "group 1's, which is issued after it: a deadlock.",
         "partition 2", (1,), order="issue",
     ),
     Benign("cluster_gemm", "drop", "tlx.fence_mbarrier_init_cluster()", _RELEASED),

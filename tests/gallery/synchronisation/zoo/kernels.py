@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 CLUSTER_KERNELS = Path(__file__).resolve().parents[1]
 
 FRONTEND, ALIASED, TTGIR = "frontend", "aliased", "ttgir"
-"""Stages: behind the frontend, behind storage aliasing, behind the last pass."""
+"""Stages: after the frontend, after storage aliasing, after the last pass."""
 
 
 @dataclass

@@ -130,7 +130,7 @@ def _drop(op: Operation) -> None:
 
 
 def _tile_bytes(op: ttng.BarrierExpectOp) -> int:
-    """Bytes of the first buffer that the barriers of the same array are told of."""
+    """Bytes of the first buffer that the barriers of the same array expect."""
     for use in _array(op.alloc).uses:
         for result in use.operation.results:
             for other in (use.operation for use in result.uses):
@@ -148,7 +148,7 @@ def _array(value: SSAValue) -> SSAValue:
 
 
 def is_barrier(value: SSAValue) -> bool:
-    """Whether a value is an mbarrier, as far as its type tells."""
+    """Whether a value is an mbarrier, as far as its type says."""
     return isinstance(value.type, MemDescType) and value.type.shape == (1,) and value.type.element_type == i64
 
 

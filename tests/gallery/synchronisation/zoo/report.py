@@ -15,10 +15,10 @@ from tlx_xdsl.interpreter.faults import location_of
 def line(row: Row) -> str:
     """A mutant's line of the table."""
     where = location_of(row.site.op).rpartition("/")[2]
-    told = row.outcome.line if row.outcome.is_reported else row.benign.argument if row.benign else ""
+    why = row.outcome.line if row.outcome.is_reported else row.benign.argument if row.benign else ""
     policy = row.outcome.policy if row.outcome.is_reported else "all"
     return (
-        f"| {row.case} | {where} | `{row.site.op.name}` | {row.site.mutation.name} | {row.found} | {policy} | {told} |"
+        f"| {row.case} | {where} | `{row.site.op.name}` | {row.site.mutation.name} | {row.found} | {policy} | {why} |"
     )
 
 

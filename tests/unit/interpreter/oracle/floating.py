@@ -174,14 +174,14 @@ def narrowed(values: np.ndarray, name: str) -> np.ndarray:
 
 @reference(
     "integers_to_floats",
-    x=ints("i1", 32), y=ints("i8", 32), z=ints("u4", 32), b=bools(32), out=empty("f8", 4000),
+    x=ints("i1", 32), y=ints("i8", 32), z=ints("u4", 32), w=bools(32), out=empty("f8", 4000),
 )  # fmt: skip
 @reference(
     "integers_to_floats",
-    x=ints("i1", 32), y=ints("i8", 32, -70000, 70000), z=ints("u4", 32, 0, 70000), b=bools(32), out=empty("f8", 4000),
+    x=ints("i1", 32), y=ints("i8", 32, -70000, 70000), z=ints("u4", 32, 0, 70000), w=bools(32), out=empty("f8", 4000),
 )  # fmt: skip
-def integers_to_floats(m: Model, x, y, z, b, out) -> None:
-    for base, a in ((0, x), (1000, y), (2000, z), (3000, b)):
+def integers_to_floats(m: Model, x, y, z, w, out) -> None:
+    for base, a in ((0, x), (1000, y), (2000, z), (3000, w)):
         m.store("out", base + LANES, narrowed(a, "f2"))
         m.store("out", base + 32 + LANES, narrowed(a, "bf16"))
         m.store("out", base + 64 + LANES, a.astype(F4))

@@ -103,10 +103,10 @@ def shifts_past_the_width(m: Model, x, y, z, w, out) -> None:
 
 @reference(
     "between_integers",
-    x=ints("i1", 32), y=ints("i8", 32), z=ints("u4", 32), b=bools(32), out=empty("i8", 4000),
+    x=ints("i1", 32), y=ints("i8", 32), z=ints("u4", 32), w=bools(32), out=empty("i8", 4000),
 )  # fmt: skip
-def between_integers(m: Model, x, y, z, b, out) -> None:
-    for base, a in ((0, x), (1000, y), (2000, z), (3000, b)):
+def between_integers(m: Model, x, y, z, w, out) -> None:
+    for base, a in ((0, x), (1000, y), (2000, z), (3000, w)):
         for row, name in enumerate(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")):
             m.store("out", base + row * 32 + LANES, a.astype(name).astype("i8"))
         m.store("out", base + 256 + LANES, a != 0)

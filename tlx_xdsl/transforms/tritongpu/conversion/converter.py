@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.base.operation import is_elementwise
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from tlx_xdsl.dialects import tt, ttg, ttng
-from tlx_xdsl.dialects.ttg.attrs import layout_attr, layout_of
+from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.ttg.types import as_tensor, element_bits, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.rewriting import retype

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.ttg.attrs import layout_attr
+from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
