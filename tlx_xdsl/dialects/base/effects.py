@@ -164,6 +164,8 @@ class Effects:
     """Makes the accesses."""
     completes_on: str | Group | None
     """The mbarrier operand or the group that reports their end; None where the operation itself waits for it."""
+    completes_in_cluster: bool
+    """Whether other CTAs' copies of that mbarrier may report it, too."""
     sync: Sync
     """Beyond what arrivals and waits among the accesses bring."""
 
@@ -172,12 +174,16 @@ class Effects:
         *accesses: Access,
         by: Engine = THREADS,
         completes_on: str | Group | None = None,
+        completes_in_cluster: bool = False,
         sync: Sync = Sync.NONE,
         known: bool = True,
     ):
         object.__setattr__(self, "accesses", accesses if known else None)
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "completes_on", completes_on)
+        object.__setattr__(
+            self, "completes_in_cluster", completes_in_cluster or any(access.cluster for access in accesses)
+        )
         object.__setattr__(self, "sync", sync)
 
     @cached_property
@@ -270,9 +276,8 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
         for value, space in _addresses(op, access.operand)
     ]
     if isinstance(effects.completes_on, str):
-        cluster = any(access.cluster for access in found)
+        cluster, complete = effects.completes_in_cluster, Kind.COMPLETE
         for value, space in _addresses(op, effects.completes_on):
-            complete = Kind.COMPLETE
             found.append(OperandAccess(effects.completes_on, value, space, complete, effects.by.proxy, None, cluster))
     return tuple(found)
 

@@ -46,7 +46,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import TCGEN05, accesses_of, effects_of
+from tlx_xdsl.dialects.base.effects import TCGEN05, Kind, accesses_of, effects_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import insert_before
@@ -118,7 +118,8 @@ def _reaches(op: Operation) -> bool:
 
 
 def _is_for_cluster(op: Operation) -> bool:
-    return any(access.cluster for access in accesses_of(op) or ())
+    """Whether it accesses data of other CTAs; a commit alone does not say whether it arrives at their mbarriers."""
+    return any(access.cluster and access.kind & (Kind.READ | Kind.WRITE) for access in accesses_of(op) or ())
 
 
 def _complete_start(func: tt.FuncOp) -> None:
