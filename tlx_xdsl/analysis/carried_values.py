@@ -83,6 +83,9 @@ class CarriedValues:
             self._connect({op.results[0]: op.operands[1:]}, kind)
             self.carriers.add(op)
             return
+        if op.next_op is not None and not op.regions:
+            # Control only passes it, as it does most operations.
+            return
         # Branches are visited themselves, so that names come in the function's order.
         if (found := edges(op) if op.successors else region_edges(op)) is None:
             self._unknown.update(argument for block in op.successors for argument in block.args)

@@ -119,7 +119,7 @@ class _Analysis(ForwardWalk[_State]):
         sync = sync_of(op)
         if Sync.FENCE_PROXY in sync:
             state = _State(state.task, fenced=True)
-        else:
+        elif op in self.buffers:
             written = state.written | self._accessed(op, _is_write)
             state = replace(state, written=written, remote=state.remote | self._accessed(op, _is_remote_write))
         return replace(state, fenced=False) if Sync.ACQUIRE in sync else state
