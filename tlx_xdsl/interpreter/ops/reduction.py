@@ -113,3 +113,27 @@ def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
         return results[0] if single else results
 
     return Kind.EFFECT, run
+
+
+# Maps ----------------------------------------------------------------------------------------------------------------
+
+
+@structured(tt.MapElementwiseOp)
+def map_elementwise(op: tt.MapElementwiseOp, planner: Planner) -> tuple[Kind, Run]:
+    """All groups of `pack` elements at once; a group is made of neighbours in row-major order."""
+    graph, pack = LaneGraph(planner, op.scalar_op), op.pack.value.data
+    single = len(op.result) == 1
+
+    def run(task: Task, *sources: Array) -> Any:
+        shape = sources[0].shape
+        columns = [column for source in sources for column in source.reshape(-1, pack).T]
+        out = every_lane(graph, task, columns)
+        results = [stacked(out[at : at + pack], shape) for at in range(0, len(out), pack)]
+        return results[0] if single else results
+
+    return Kind.EFFECT, run
+
+
+def stacked(columns: list[Array], shape: tuple[int, ...]) -> Array:
+    """The elements of groups, back in one tensor."""
+    return np.stack(columns, -1).reshape(shape)

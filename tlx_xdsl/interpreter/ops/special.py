@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, ttg
+from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
@@ -209,3 +209,33 @@ def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
         return results[0] if single else results
 
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
+
+
+@effect(tt.GetProgramIdOp)
+def program_id(op: tt.GetProgramIdOp) -> Unary:
+    """The index of the program along an axis."""
+    axis = op.axis.value.data
+    return lambda task: np.int32(task.block.program[axis])
+
+
+@effect(tt.GetNumProgramsOp)
+def num_programs(op: tt.GetNumProgramsOp) -> Run:
+    """The number of programs along an axis."""
+    axis = op.axis.value.data
+
+    def run(task: Task) -> np.int32:
+        return np.int32(task.block.cluster.launch.grid[axis])
+
+    return run
+
+
+@effect(tlx.ClusterCTARankOp)
+def cluster_cta_rank(_op: tlx.ClusterCTARankOp) -> Unary:
+    """The rank of the thread block in its cluster."""
+    return lambda task: np.int32(task.block.rank)
+
+
+@effect(tlx.ClusterSizeOp)
+def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
+    """The thread blocks of the cluster."""
+    return lambda task: np.int32(len(task.block.cluster.blocks))
