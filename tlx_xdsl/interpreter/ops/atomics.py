@@ -48,7 +48,7 @@ class _Order:
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
-        cluster = task.block.cluster
+        cluster = task.cluster
         if len(cluster.tasks) == 1 and not cluster.released:
             return
         unique: list[int] = np.unique(addresses).tolist()
@@ -63,7 +63,7 @@ class _Order:
 
 
 def _memory(task: Task) -> GlobalMemory:
-    return task.block.cluster.launch.memory
+    return task.global_memory
 
 
 def combining(kind: RMWOp, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
@@ -255,7 +255,7 @@ def plain_load(op: tt.LoadOp) -> Run:
     def run(task: Task, pointers: Array, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
         other = rest[-1] if has_other else undefined
-        loaded = task.block.cluster.launch.memory.load(op, pointers, dtype, mask, other)
+        loaded = task.global_memory.load(op, pointers, dtype, mask, other)
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
 
@@ -271,6 +271,6 @@ def plain_store(op: tt.StoreOp) -> Run:
     dtype = dtype_of(op.value.type)
 
     def run(task: Task, pointers: Array, values: Array, mask: Array | None = None) -> None:
-        task.block.cluster.launch.memory.store(op, pointers, values, dtype, mask)
+        task.global_memory.store(op, pointers, values, dtype, mask)
 
     return run

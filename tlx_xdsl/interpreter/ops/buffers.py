@@ -86,7 +86,7 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
             if not start <= address < end:
                 continue
             if ends_kernel:
-                check_barrier(task.block.cluster, barrier)
+                check_barrier(task.cluster, barrier)
                 del view.memory.barriers[address]
             else:
                 raise fault_at(

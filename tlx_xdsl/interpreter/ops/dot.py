@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.matmul import multiply, multiply_split
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.tma import check_tile
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Ternary, Unary, pure, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, Ternary, Unary, one_or_all, pure, step
 from tlx_xdsl.interpreter.scaled import decode, decode_scales, multiply_scaled, unpack_e2m1
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.rounding import round_to
@@ -103,13 +103,12 @@ def warp_group_dot(op: ttng.WarpGroupDotOp) -> Run:
 def warp_group_dot_wait(op: ttng.WarpGroupDotWaitOp) -> Run:
     """Results of groups that are complete become values; others stay in flight."""
     pendings = op.pendings.value.data
-    single = len(op.outputs) == 1
 
     def run(task: Task, *values: Any) -> Coroutine:
         queue = _queue(task)
         number = max(queue.issued - pendings, 0)
         yield from task.wait_for(queue, number, op)
         results = [value.value if isinstance(value, InFlight) and value.number <= number else value for value in values]
-        return results[0] if single else results
+        return one_or_all(results)
 
     return run

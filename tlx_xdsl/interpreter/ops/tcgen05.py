@@ -53,7 +53,7 @@ def _everywhere(task: Task, view: View, *, pair: bool) -> list[View]:
     """A buffer of this CTA, and the other one's of the pair after it."""
     if not pair:
         return [view]
-    peer = task.block.cluster.blocks[task.block.rank ^ 1]
+    peer = task.cluster.blocks[task.block.rank ^ 1]
     own = task.block
     return [view, view.elsewhere(peer.tensor if view.memory is own.tensor else peer.shared)]
 
@@ -191,7 +191,7 @@ def _product(
         yield None
         rest = rest[has_token:]
         scales, (use_d, pred), arrivals = rest[:num_scales], rest[num_scales:][:2], rest[num_scales + 2 :]
-        rank, size = task.block.rank, len(task.block.cluster.blocks)
+        rank, size = task.block.rank, len(task.cluster.blocks)
         if pair and size % 2:
             raise fault_at(op, f"a product of two CTAs needs a cluster of pairs, found one of {size}")
         if not pred or (pair and rank % 2):
