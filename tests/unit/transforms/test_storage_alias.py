@@ -335,7 +335,7 @@ def test_places_that_end_behind_the_region_are_refused():
     check_error(
         SIZED_SPEC.replace(": !spec", ': !spec loc("kernel.py":1:1)') + PLACED_A.replace("= 16384", "= 24576"),
         [ALLOCATION],
-        "kernel.py:2:1: error: the last buffer ends 40960 bytes behind the start of its storage_alias_spec, "
+        "kernel.py:2:1: error: the last buffer ends 40960 bytes after the start of its storage_alias_spec, "
         "which has 32768",
         ["the storage_alias_spec is at kernel.py:1:1"],
     )
