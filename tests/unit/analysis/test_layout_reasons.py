@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def compiled(path: str, name: str):
-    """The modules behind the frontend and behind the last pass."""
+    """The modules after the frontend and after the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
     kernel, _, specialization = kernel_options.load(parser.parse_args([f"{path}:{name}"]))
@@ -56,7 +56,7 @@ def check_end(words: str, value, hints) -> str:
     users = [use.operation for use in value.uses]
     if words.startswith("the program asks"):
         assert encoding in hints
-        return "wish"
+        return "request"
     if words.startswith("the accumulator"):
         assert isinstance(owner, ttng.WarpGroupDotOp)
         return "accumulator"
@@ -150,7 +150,7 @@ def test_an_accumulator_is_followed_through_loop_and_wait():
     assert chain(body, "half")[-1] == end
 
 
-def test_the_default_is_told():
+def test_the_default_is_reported():
     body = """\
   %zero = arith.constant dense<0.0> : tensor<64x64xf32, #blocked>
   %sum = arith.addf %zero, %zero : tensor<64x64xf32, #blocked>"""
@@ -162,7 +162,7 @@ def test_the_default_is_told():
     assert chain(ours, "sum") == ["the default for 4 warps: nothing asked for another"]
 
 
-def test_a_buffer_tells_who_accesses_it():
+def test_a_buffer_lists_its_accesses():
     body = """\
   %one = ttg.local_alloc : () -> !tile
   %zero = arith.constant dense<0.0> : !acc
