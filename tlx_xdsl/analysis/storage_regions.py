@@ -131,8 +131,8 @@ class StorageRegion:
 def storage_regions(module: ModuleOp, *, strict: bool = False) -> list[StorageRegion]:
     """The regions of `module`, in program order.
 
-    A region whose trees nobody set has those of the largest reuse_groups over its allocations. `strict` takes a group
-    for what it is, and one `set_buffer_overlap` per spec.
+    A region without trees of its own has those of the largest reuse_groups over its allocations. `strict` takes a
+    group for what it is, and one `set_buffer_overlap` per spec.
     Raises CompilationError when a spec is passed around, or has two trees that may be live together.
     """
     regions: dict[SSAValue, StorageRegion] = {}

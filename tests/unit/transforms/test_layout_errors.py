@@ -38,7 +38,7 @@ acc = tlx.async_dot(a[0], b[0])
     assert lines == [3, 1, 1]
 
 
-def test_two_layouts_for_one_buffer(tmp_path):
+def test_two_required_layouts_for_one_buffer(tmp_path):
     text, lines = error_of(
         tmp_path,
         """
