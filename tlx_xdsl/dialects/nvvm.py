@@ -31,16 +31,18 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
-from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_types
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     ORDERED,
     DeclaredEffects,
     Effects,
+    Feature,
+    Needs,
     Sync,
+    effects_of_ptx,
+    parse_operands,
+    parse_types,
+    print_types,
 )
-from tlx_xdsl.dialects.base.ptx import effects_of_ptx
-from tlx_xdsl.targets import Feature
 
 CLUSTER_DIM = "nvvm.cluster_dim"
 """On a kernel: the CTAs of its clusters along x, y and z; it has an operation for each barrier of the cluster."""

@@ -10,7 +10,7 @@ from xdsl.printer import Printer
 
 from tlx_xdsl.dialects.base.enums import Keyword
 from tlx_xdsl.dialects.base.memory import Space
-from tlx_xdsl.dialects.base.spelling import writes
+from tlx_xdsl.dialects.base.spelling import spells
 
 
 class PtrAddrSpace(Keyword):
@@ -63,7 +63,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             if self.address_space.data != GLOBAL_ADDRESS_SPACE:
                 space = self.address_space.data
                 name = next((case.keyword for case in PtrAddrSpace if case.value == space), None)
-                number = name is None or writes(printer, "pointer_space_as_number")
+                number = name is None or spells(printer, "pointer_space_as_number")
                 printer.print_string(f", {space}" if number else f', "{name}"')
 
 

@@ -8,18 +8,21 @@ from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     Effects,
+    EnumNumber,
+    Feature,
+    Keyword,
+    Needs,
     Sync,
+    TritonOp,
     arrives,
+    keyword_directive,
+    num_ctas_of,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttng import verify_barrier
 from tlx_xdsl.layouts.distributed import WARP_SIZE
-from tlx_xdsl.targets import Feature
 
 MAX_THREADS = 1024
 """Most threads of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""

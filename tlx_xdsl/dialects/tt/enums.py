@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base.enums import Keyword
-from tlx_xdsl.dialects.base.memory import Sync
+from tlx_xdsl.dialects.base import Keyword, Sync
 from tlx_xdsl.dialects.base.pointer import PtrAddrSpace as PtrAddrSpace
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base.enums import Keyword
+from tlx_xdsl.dialects.base import Keyword
 
 
 class SharedKind(Keyword):

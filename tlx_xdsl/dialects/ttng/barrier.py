@@ -21,21 +21,21 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
     Effects,
+    Feature,
+    Needs,
     Sync,
+    TritonOp,
     arrives,
     frees,
     initialises,
+    num_ctas_of,
     waits,
     writes,
 )
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_same_elements, verify_shared
 
 MAX_ARRIVALS = (1 << 20) - 1
 """Most arrivals that a phase of an mbarrier may wait for (PTX ISA, "Size and alignment of mbarrier object")."""

@@ -30,29 +30,36 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     TCGEN05,
     Effects,
+    EnumNumber,
+    Feature,
     Group,
+    LayoutAttr,
+    Needs,
+    TritonOp,
     arrives,
     is_set,
+    keyword_directive,
+    num_ctas_of,
     reads,
     updates,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.tt.dot import verify_matmul, verify_scaled_type
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr, SharedLinearEncodingAttr, SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.local import verify_mutable
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
+from tlx_xdsl.dialects.tt import ScaleDotElemType, verify_matmul, verify_scaled_type
+from tlx_xdsl.dialects.ttg import (
+    AsyncTokenType,
+    MemDescType,
+    NvmmaSharedEncodingAttr,
+    SharedLinearEncodingAttr,
+    SharedMemorySpaceAttr,
+    memdesc_type,
+    verify_mutable,
+)
 from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
-from tlx_xdsl.targets import Feature
 
 MAX_N = 256
 """Most columns of the accumulator of one instruction."""
