@@ -16,9 +16,9 @@ from tlx_xdsl.dialects.base.spelling import spells
 class PtrAddrSpace(Keyword):
     """What a pointer points into; 3, shared memory, has no name."""
 
-    Global = 1, "global"
-    Descriptor = 0, "descriptor"
-    Constant = 4, "constant"
+    Global = 1
+    Descriptor = 0
+    Constant = 4
 
 
 GLOBAL_ADDRESS_SPACE = PtrAddrSpace.Global.value

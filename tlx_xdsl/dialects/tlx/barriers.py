@@ -33,8 +33,8 @@ NAMED_BARRIERS = 16
 class FenceScope(Keyword):
     """The threads to which a fence makes earlier writes visible (PTX ISA, "Scope")."""
 
-    GPU = 0, "gpu"
-    SYS = 1, "sys"
+    GPU = 0
+    SYS = 1
 
 
 class _NamedBarrierOp(TritonOp):

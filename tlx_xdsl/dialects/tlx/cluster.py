@@ -58,11 +58,11 @@ class Releases(Keyword):
     What was asynchronous, and was waited for, is over: no arrival needs to release it.
     """
 
-    CLUSTER = 0, "cluster"
+    CLUSTER = 0
     """All of it, to the threads of the cluster."""
-    SHARED = 1, "shared"
+    SHARED = 1
     """What was done to the own CTA's shared memory, to the threads of the cluster."""
-    CTA = 2, "cta"
+    CTA = 2
     """All of it, to the threads of the own CTA alone."""
 
 
