@@ -18,10 +18,8 @@ from tlx_xdsl.dialects.base import (
     TritonOp,
     arrives,
     keyword_directive,
-    num_ctas_of,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng import verify_barrier
+from tlx_xdsl.dialects.ttng import MBarrierOp
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 
 MAX_THREADS = 1024
@@ -109,7 +107,7 @@ class FenceMBarrierInitClusterOp(TritonOp):
 
 
 @irdl_op_definition
-class ArrivePerThreadOp(TritonOp):
+class ArrivePerThreadOp(MBarrierOp):
     """Every thread that runs this arrives once on the barrier, where `pred` holds (PTX: mbarrier.arrive).
 
     `ttng.arrive_barrier` arrives once for all threads of the region, which takes a synchronisation of its warps.
@@ -120,11 +118,6 @@ class ArrivePerThreadOp(TritonOp):
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
-    alloc = operand_def(MemDescType)
     pred = opt_operand_def(i1)
 
     assembly_format = "$alloc (`,` $pred^)? attr-dict `:` type($alloc)"
-
-    def verify_(self) -> None:
-        """The operand is one barrier."""
-        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
