@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.targets import Feature as Feature
 
 
 @dataclass(frozen=True, init=False)
