@@ -15,6 +15,7 @@ from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.functions import call_jitted
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.frontend.visitor import CallSite
 from tlx_xdsl.language.core import dtype
 
 
@@ -85,7 +86,7 @@ def _map_elementwise(call: Call) -> Value:
         argument.location = call.builder.location
     arguments = [Tensor(ssa, scalar.dtype) for ssa, scalar in zip(blocks[0].args, scalars, strict=True)]
     with call.builder.function(blocks):
-        returned = call_jitted(call.visitor, call.node, source, [(call.node, value) for value in arguments], {})
+        returned = call_jitted(CallSite(call.visitor, call.node, [(call.node, value) for value in arguments]), source)
         call.visitor.locate(call.node)
         items = call.visitor.items_of(returned)
         results = [_scalar(call, item) for item in ((returned,) if items is None else items)]

@@ -19,6 +19,7 @@ from tlx_xdsl.frontend.lower.shape import reshape
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.frontend.visitor import Argument, CallSite
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,12 @@ def _combination(call: Call, operands: _Operands, end: type[IRDLOperation]) -> R
     types = [ir_type(block.dtype) for block in operands.blocks]
     body = Block(arg_types=types * 2)
     node = call.nodes["combine_fn"]
-    arguments: list[tuple[object, Value]] = []
+    arguments: list[Argument] = []
     for argument, block in zip(body.args, operands.blocks * 2, strict=True):
         argument.location = builder.location
         arguments.append((node, Tensor(argument, block.dtype)))
     with builder.at_end_of(body):
-        result = call_jitted(visitor, call.node, source, arguments, {})  # pyright: ignore[reportArgumentType]
+        result = call_jitted(CallSite(visitor, call.node, arguments), source)
         items = visitor.items_of(result)
         values = (result,) if items is None else items
         found = [value.ssa.type if isinstance(value, Tensor) else None for value in values]
