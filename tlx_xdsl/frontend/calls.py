@@ -148,19 +148,20 @@ class Call:
             self.expected(parameter, "a tuple of constexpr integers")
         return tuple(items)
 
+    def known(self, parameter: str, kind: type[V], what: str) -> V:
+        """The argument's compile-time value, which must be of class `kind`."""
+        value = self.python(parameter, what)
+        if not isinstance(value, kind):
+            self.expected(parameter, what)
+        return value
+
     def flag(self, parameter: str) -> bool:
         """The argument, which must be true or false at compile time."""
-        value = self.python(parameter, "a constexpr bool")
-        if not isinstance(value, bool | int):
-            self.expected(parameter, "a constexpr bool")
-        return bool(value)
+        return bool(self.known(parameter, int, "a constexpr bool"))
 
     def text(self, parameter: str) -> str:
         """The argument, which must be a string known at compile time."""
-        value = self.python(parameter, "a constexpr string")
-        if not isinstance(value, str):
-            self.expected(parameter, "a constexpr string")
-        return value
+        return self.known(parameter, str, "a constexpr string")
 
     def choice(self, parameter: str, choices: Mapping[str, V]) -> V:
         """The entry of `choices` for the argument, which must be one of its strings."""
@@ -196,26 +197,24 @@ class Call:
 
         A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
         """
-        shape = self.integers(parameter)
-        if (not shape and not scalar) or any(size < 1 or size & (size - 1) for size in shape):
-            self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(shape)}")
+        shape = self.powers_of_two(parameter, self.integers(parameter), empty=scalar)
         if prod(shape) > TRITON_MAX_TENSOR_NUMEL:
             self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
+    def powers_of_two(self, parameter: str, sizes: tuple[int, ...], *, empty: bool = True) -> tuple[int, ...]:
+        """`sizes`, which belong to the argument `parameter` and must be positive powers of two."""
+        if (not sizes and not empty) or any(size < 1 or size & (size - 1) for size in sizes):
+            self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(sizes)}")
+        return sizes
+
     def dtype(self, parameter: str = "dtype") -> dtype:
         """The argument, which must be an element type."""
-        value = self.python(parameter, "an element type")
-        if not isinstance(value, dtype):
-            self.expected(parameter, "an element type")
-        return value
+        return self.known(parameter, dtype, "an element type")
 
     def enum(self, parameter: str, kind: type[E]) -> E:
         """The argument, which must be a member of `kind`."""
-        value = self.python(parameter, f"a {kind.__name__}")
-        if not isinstance(value, kind):
-            self.expected(parameter, f"a {kind.__name__}")
-        return value
+        return self.known(parameter, kind, f"a {kind.__name__}")
 
     def tensor(self, parameter: str) -> Tensor:
         """The argument as a runtime value."""
@@ -223,6 +222,13 @@ class Call:
             return to_tensor(self.builder, self.args[parameter])
         except SemanticError:
             self.expected(parameter, "a number or a block")
+
+    def condition(self, parameter: str) -> Tensor:
+        """The argument, which must be an int1 or a block of them."""
+        value = self.tensor(parameter)
+        if value.dtype != int1:
+            self.expected(parameter, "an int1, such as a comparison")
+        return value
 
     def scalar(self, parameter: str, element: dtype) -> Tensor:
         """The argument as a runtime scalar of type `element`."""

@@ -15,7 +15,7 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.functions import call_jitted
-from tlx_xdsl.frontend.lower.shape import reshape
+from tlx_xdsl.frontend.lower.shape import axis_of, reshape
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
@@ -52,13 +52,6 @@ def _operands(call: Call) -> _Operands:
         if block.shape != blocks[0].shape:
             call.fail("input", f"the blocks must have one shape, found {blocks[0].describe()} and {block.describe()}")
     return _Operands(tuple(blocks), items is not None)
-
-
-def _axis(call: Call, rank: int) -> int:
-    axis = call.integer("axis")
-    if not -rank <= axis < rank:
-        call.fail("axis", f"'axis' must be at least {-rank} and less than {rank}, found {axis}")
-    return axis % rank
 
 
 # --- the region -----------------------------------------------------------------------------------------------------
@@ -112,7 +105,7 @@ def _reduce(call: Call) -> Value:
     operands = _operands(call)
     keep_dims = call.flag("keep_dims")
     rank = len(operands.shape)
-    axis = _axis(call, rank) if call.given("axis") else None
+    axis = axis_of(call, "axis", call.integer("axis"), rank) if call.given("axis") else None
     if axis is None:
         size = prod(operands.shape)
         # Any order will do: the function that combines is commutative.
@@ -145,7 +138,7 @@ def _reduced(call: Call, operands: _Operands, axis: int) -> list[Tensor]:
 @lowers("tl.associative_scan")
 def _associative_scan(call: Call) -> Value:
     operands = _operands(call)
-    axis = _axis(call, len(operands.shape))
+    axis = axis_of(call, "axis", call.integer("axis"), len(operands.shape))
     reverse = call.flag("reverse")
     op = tt.ScanOp(
         operands=[[block.ssa for block in operands.blocks]],
