@@ -21,7 +21,18 @@ from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Binary, Coroutine, Run, Unary, Waiting, effect, pure, step
+from tlx_xdsl.interpreter.registry import (
+    Binary,
+    Coroutine,
+    Run,
+    Unary,
+    Waiting,
+    action,
+    blocking,
+    effect,
+    immediate,
+    pure,
+)
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -117,107 +128,87 @@ def _flat(values: Array, addresses: Array) -> Array:
     return np.broadcast_to(values, np.shape(addresses)).reshape(-1)
 
 
-@step(tt.AtomicRMWOp)
-def read_modify_write(op: tt.AtomicRMWOp) -> Run:
+@action(tt.AtomicRMWOp)
+def read_modify_write(
+    task: Task, op: tt.AtomicRMWOp, addresses: Array, values: Array, mask: Array | None = None
+) -> Any:
     """The old values; what is masked has every bit set."""
     dtype, order = dtype_of(op.val.type), _Order(op)
     combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
+    given = _flat(values, addresses)
 
-    def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
-        yield None
-        given = _flat(values, addresses)
+    def make(old: Array, where: NDArray[np.int64]) -> Array:
+        return combine(old, given[where])
 
-        def make(old: Array, where: NDArray[np.int64]) -> Array:
-            return combine(old, given[where])
-
-        old = _exchange(task, op, dtype, addresses, mask, make)
-        order.apply(task, _reached(addresses, mask))
-        return old
-
-    return run
+    old = _exchange(task, op, dtype, addresses, mask, make)
+    order.apply(task, _reached(addresses, mask))
+    return old
 
 
 def _reached(addresses: Array, mask: Array | None) -> Array:
     return addresses if mask is None else np.asarray(addresses)[np.broadcast_to(mask, np.shape(addresses))]
 
 
-@step(tt.AtomicCASOp)
-def compare_and_swap(op: tt.AtomicCASOp) -> Run:
+@action(tt.AtomicCASOp)
+def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: Array, values: Array) -> Any:
     """The old values, which are replaced where they have the bits of `cmp`."""
     dtype, order = dtype_of(op.val.type), _Order(op)
     bits = np.dtype(f"u{dtype.itemsize}")
+    expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
 
-    def run(task: Task, addresses: Array, compare: Array, values: Array) -> Coroutine:
-        yield None
-        expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
+    def make(old: Array, where: NDArray[np.int64]) -> Array:
+        return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
 
-        def make(old: Array, where: NDArray[np.int64]) -> Array:
-            return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
-
-        old = _exchange(task, op, dtype, addresses, None, make)
-        order.apply(task, addresses)
-        return old
-
-    return run
+    old = _exchange(task, op, dtype, addresses, None, make)
+    order.apply(task, addresses)
+    return old
 
 
-@step(tt.AtomicLoadOp)
-def load(op: tt.AtomicLoadOp) -> Run:
+@action(tt.AtomicLoadOp)
+def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None = None) -> Any:
     """What is masked has every bit set."""
     dtype, order = dtype_of(op.result.type), _Order(op)
     undefined = poison((), dtype)[()]
     is_scalar = as_tensor(op.result.type) is None
-
-    def run(task: Task, addresses: Array, mask: Array | None = None) -> Coroutine:
-        yield None
-        values = _memory(task).load(op, addresses, dtype, mask, undefined)
-        order.apply(task, _reached(addresses, mask))
-        return values[()] if is_scalar else values
-
-    return run
+    values = _memory(task).load(op, addresses, dtype, mask, undefined)
+    order.apply(task, _reached(addresses, mask))
+    return values[()] if is_scalar else values
 
 
-@step(tt.AtomicStoreOp)
-def store(op: tt.AtomicStoreOp) -> Run:
+@action(tt.AtomicStoreOp)
+def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mask: Array | None = None) -> None:
     """Of several values for one address, any of them may stay."""
     dtype, order = dtype_of(op.value.type), _Order(op)
-
-    def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
-        yield None
-        order.apply(task, _reached(addresses, mask))
-        _memory(task).store(op, addresses, values, dtype, mask)
-
-    return run
+    order.apply(task, _reached(addresses, mask))
+    _memory(task).store(op, addresses, values, dtype, mask)
 
 
-@step(tt.AtomicPollOp)
-def poll(op: tt.AtomicPollOp) -> Run:
+@blocking(tt.AtomicPollOp)
+def poll(
+    task: Task, op: tt.AtomicPollOp, addresses: Array, expected: Array, timeout: np.int64 | None = None
+) -> Coroutine:
     """Waits until all elements are as expected, or until the time is over; which of them are.
 
     There is no clock: a turn of the task counts as a microsecond.
     """
     dtype, order = dtype_of(op.expected.type), _Order(op)
+    yield None
+    found = np.zeros(np.shape(addresses), np.bool_)
 
-    def run(task: Task, addresses: Array, expected: Array, timeout: np.int64 | None = None) -> Coroutine:
-        yield None
-        found = np.zeros(np.shape(addresses), np.bool_)
+    def ready() -> bool:
+        nonlocal found
+        found = _memory(task).load(op, addresses, dtype, None, expected) == expected
+        return bool(np.all(found))
 
-        def ready() -> bool:
-            nonlocal found
-            found = _memory(task).load(op, addresses, dtype, None, expected) == expected
-            return bool(np.all(found))
-
-        if timeout is None:
-            yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
-        else:
-            left = -(-int(timeout) // 1000)
-            while not ready() and left > 0:
-                left -= 1
-                yield Waiting(op, lambda: True, lambda: "polls global memory", spins=True)
-        order.apply(task, addresses)
-        return found
-
-    return run
+    if timeout is None:
+        yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
+    else:
+        left = -(-int(timeout) // 1000)
+        while not ready() and left > 0:
+            left -= 1
+            yield Waiting(op, lambda: True, lambda: "polls global memory", spins=True)
+    order.apply(task, addresses)
+    return found
 
 
 # Pointers, and loads and stores through them -------------------------------------------------------------------------
@@ -262,15 +253,11 @@ def plain_load(op: tt.LoadOp) -> Run:
     return run
 
 
-@effect(tt.StoreOp)
-def plain_store(op: tt.StoreOp) -> Run:
+@immediate(tt.StoreOp)
+def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask: Array | None = None) -> None:
     """Write where the mask holds; where several elements have one address, any of them may win.
 
     Raises Fault as `load` does.
     """
     dtype = dtype_of(op.value.type)
-
-    def run(task: Task, pointers: Array, values: Array, mask: Array | None = None) -> None:
-        task.global_memory.store(op, pointers, values, dtype, mask)
-
-    return run
+    task.global_memory.store(op, pointers, values, dtype, mask)

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import nvvm, tlx, ttng
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Cluster, Task
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, effect, step
+from tlx_xdsl.interpreter.registry import Coroutine, Unary, Waiting, action, blocking, effect
 
 
 def _missing(cluster: Cluster) -> list[Task]:
@@ -68,41 +68,28 @@ def cluster_sync(task: Task, op: Operation, *, relaxed: bool = False) -> Corouti
     yield from cluster_wait(task, op)
 
 
-@step(ttng.ClusterArriveOp, nvvm.ClusterArriveOp, nvvm.ClusterArriveRelaxedOp)
-def arrive(op: Operation) -> Run:
+@action(ttng.ClusterArriveOp, nvvm.ClusterArriveOp, nvvm.ClusterArriveRelaxedOp)
+def arrive(task: Task, op: Operation) -> None:
     """Arrive only."""
     if isinstance(op, ttng.ClusterArriveOp):
         relaxed = op.relaxed is not None and bool(op.relaxed.value.data)
     else:
         relaxed = isinstance(op, nvvm.ClusterArriveRelaxedOp)
-
-    def run(task: Task) -> Coroutine:
-        yield None
-        cluster_arrive(task, op, relaxed=relaxed)
-
-    return run
+    cluster_arrive(task, op, relaxed=relaxed)
 
 
-@step(ttng.ClusterWaitOp, nvvm.ClusterWaitOp)
-def wait(op: Operation) -> Run:
+@blocking(ttng.ClusterWaitOp, nvvm.ClusterWaitOp)
+def wait(task: Task, op: Operation) -> Coroutine:
     """Wait only."""
-
-    def run(task: Task) -> Coroutine:
-        yield from cluster_wait(task, op)
-
-    return run
+    yield from cluster_wait(task, op)
 
 
-@step(ttng.ClusterBarrierOp)
-def barrier(op: ttng.ClusterBarrierOp) -> Run:
+@blocking(ttng.ClusterBarrierOp)
+def barrier(task: Task, op: ttng.ClusterBarrierOp) -> Coroutine:
     """Arrive and wait."""
     relaxed = bool(op.relaxed.value.data)
-
-    def run(task: Task) -> Coroutine:
-        yield None
-        yield from cluster_sync(task, op, relaxed=relaxed)
-
-    return run
+    yield None
+    yield from cluster_sync(task, op, relaxed=relaxed)
 
 
 def release_initialised(task: Task) -> None:

@@ -24,7 +24,7 @@ from tlx_xdsl.interpreter.ptx import UnknownInstruction
 from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
 from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
-from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, one_or_all, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, one_or_all, step
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -86,14 +86,14 @@ def _run(task: Task, op: Operation, code: str, values: Sequence[Any], dtypes: Se
             registers.set(f"${number}", np.broadcast_to(_bits(value), task.threads))
         else:
             others[f"${number}"] = value
-    for statement, action, compute in program:
+    for statement, act, compute in program:
         where = None
         if statement.guard is not None:
             where = registers.get(statement.guard) != statement.negated
         if compute is not None:
             step_statement(registers, statement, compute)
-        elif action is not None and (where is None or where.any()):
-            yield from action(Running(task, op, registers, others, statement, where))
+        elif act is not None and (where is None or where.any()):
+            yield from act(Running(task, op, registers, others, statement, where))
     return registers
 
 
@@ -105,9 +105,9 @@ def _program(code: str) -> tuple[Mapping[str, str], tuple[tuple[Statement, Actio
     """
     statements, declared = parse(code)
     return declared, tuple(
-        (each, action, None if action is not None else compile_statement(each))
+        (each, act, None if act is not None else compile_statement(each))
         for each in statements
-        for action in [action_of(each)]
+        for act in [action_of(each)]
     )
 
 
@@ -127,36 +127,23 @@ def _uniform(op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
     return bits[:1].view(np.bool_ if dtype.kind == "b" else dtype)[0]
 
 
-@effect(nvvm.FenceProxyOp)
-def fence_proxy(_op: nvvm.FenceProxyOp) -> Run:
+@immediate(nvvm.FenceProxyOp)
+def fence_proxy(task: Task, _op: nvvm.FenceProxyOp) -> None:
     """What the task knows becomes visible to the async proxy."""
-
-    def run(task: Task) -> None:
-        task.fence()
-
-    return run
+    task.fence()
 
 
-@step(nvvm.BarrierOp)
-def barrier(op: nvvm.BarrierOp) -> Run:
+@blocking(nvvm.BarrierOp)
+def barrier(task: Task, op: nvvm.BarrierOp, *values: Any) -> Coroutine:
     """Without a number of threads the task meets only itself, as Triton lowers it."""
     has_id, has_threads = op.barrier_id is not None, op.number_of_threads is not None
-
-    def run(task: Task, *values: Any) -> Coroutine:
-        yield None
-        if has_threads:
-            yield from named_sync(task, op, int(values[0]) if has_id else 0, int(values[-1]))
-
-    return run
+    yield None
+    if has_threads:
+        yield from named_sync(task, op, int(values[0]) if has_id else 0, int(values[-1]))
 
 
-@step(nvvm.BarrierArriveOp)
-def barrier_arrive(op: nvvm.BarrierArriveOp) -> Run:
+@action(nvvm.BarrierArriveOp)
+def barrier_arrive(task: Task, op: nvvm.BarrierArriveOp, *values: Any) -> None:
     """Arrive with all threads of the task."""
     has_id = op.barrier_id is not None
-
-    def run(task: Task, *values: Any) -> Coroutine:
-        yield None
-        named_arrive(task, op, int(values[0]) if has_id else 0, int(values[-1]))
-
-    return run
+    named_arrive(task, op, int(values[0]) if has_id else 0, int(values[-1]))

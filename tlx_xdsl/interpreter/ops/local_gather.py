@@ -14,7 +14,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.atomics import combining, in_turns
-from tlx_xdsl.interpreter.registry import Coroutine, Run, step
+from tlx_xdsl.interpreter.registry import action
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -40,60 +40,44 @@ def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[NDA
     return tuple(where)
 
 
-@step(ttg.LocalGatherOp)
-def local_gather(op: ttg.LocalGatherOp) -> Run:
+@action(ttg.LocalGatherOp)
+def local_gather(task: Task, op: ttg.LocalGatherOp, view: View, indices: Array, *_token: Any) -> Any:
     """Read the elements that the indices name; for the race checker, the whole buffer."""
-    axis = op.axis.value.data
-
-    def run(task: Task, view: View, indices: Array, *_token: Any) -> Coroutine:
-        yield None
-        at = _elements(op, view, indices, axis)
-        view.cell.read(task.actor(op, view), task.clock, view.name)
-        # A part that is read must have been written, another part need not.
-        part = View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment)
-        return part.read(op)
-
-    return run
+    at = _elements(op, view, indices, op.axis.value.data)
+    view.cell.read(task.actor(op, view), task.clock, view.name)
+    # A part that is read must have been written, another part need not.
+    part = View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment)
+    return part.read(op)
 
 
-@step(ttg.LocalScatterOp)
-def local_scatter(op: ttg.LocalScatterOp) -> Run:
+@action(ttg.LocalScatterOp)
+def local_scatter(task: Task, op: ttg.LocalScatterOp, view: View, values: Array, indices: Array, *_token: Any) -> None:
     """Write the elements that the indices name; of several values for one element, any may stay."""
-    axis = op.axis.value.data
-
-    def run(task: Task, view: View, values: Array, indices: Array, *_token: Any) -> Coroutine:
-        yield None
-        at = _elements(op, view, indices, axis)
-        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
-        View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment).write(values)
-
-    return run
+    at = _elements(op, view, indices, op.axis.value.data)
+    view.cell.overwrite(task.actor(op, view), task.clock, view.name)
+    View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment).write(values)
 
 
-@step(ttg.LocalAtomicScatterRMWOp)
-def local_atomic_scatter_rmw(op: ttg.LocalAtomicScatterRMWOp) -> Run:
+@action(ttg.LocalAtomicScatterRMWOp)
+def local_atomic_scatter_rmw(
+    task: Task, op: ttg.LocalAtomicScatterRMWOp, view: View, values: Array, indices: Array, *rest: Array
+) -> Any:
     """Updates of one element happen one after the other, in row-major order of the indices.
 
     Each round updates an element at most once, so that there are as many numpy operations as updates of one element.
     What is masked off changes nothing, and its result is 0.
     """
-    axis = op.axis.value.data
     kind = RMWOp(op.atomic_rmw_op.value.data)
-
-    def run(task: Task, view: View, values: Array, indices: Array, *rest: Array) -> Coroutine:
-        yield None
-        chosen = np.broadcast_to(rest[0], indices.shape) if rest else np.ones(indices.shape, np.bool_)
-        at = _elements(op, view, np.where(chosen, indices, indices.dtype.type(0)), axis)
-        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
-        combine = combining(kind, view.dtype)
-        offsets, new = view.offsets[at][chosen], values[chosen]
-        old = np.zeros(len(offsets), view.dtype)
-        for turn in in_turns(offsets):
-            part = View(view.memory, offsets[turn], view.dtype, view.family, view.name, view.alignment)
-            old[turn] = part.read(op)
-            part.write(combine(old[turn], new[turn]))
-        result = np.zeros(indices.shape, view.dtype)
-        result[chosen] = old
-        return result
-
-    return run
+    chosen = np.broadcast_to(rest[0], indices.shape) if rest else np.ones(indices.shape, np.bool_)
+    at = _elements(op, view, np.where(chosen, indices, indices.dtype.type(0)), op.axis.value.data)
+    view.cell.overwrite(task.actor(op, view), task.clock, view.name)
+    combine = combining(kind, view.dtype)
+    offsets, new = view.offsets[at][chosen], values[chosen]
+    old = np.zeros(len(offsets), view.dtype)
+    for turn in in_turns(offsets):
+        part = View(view.memory, offsets[turn], view.dtype, view.family, view.name, view.alignment)
+        old[turn] = part.read(op)
+        part.write(combine(old[turn], new[turn]))
+    result = np.zeros(indices.shape, view.dtype)
+    result[chosen] = old
+    return result

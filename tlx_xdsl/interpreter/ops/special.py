@@ -19,7 +19,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, one_or_all, pure, structured
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
 from tlx_xdsl.numerics.arrays import Array, poison
 
 # Where a program stands ----------------------------------------------------------------------------------------------
@@ -217,15 +217,10 @@ def program_id(op: tt.GetProgramIdOp) -> Unary:
     return lambda task: np.int32(task.block.program[axis])
 
 
-@effect(tt.GetNumProgramsOp)
-def num_programs(op: tt.GetNumProgramsOp) -> Run:
+@immediate(tt.GetNumProgramsOp)
+def num_programs(task: Task, op: tt.GetNumProgramsOp) -> np.int32:
     """The number of programs along an axis."""
-    axis = op.axis.value.data
-
-    def run(task: Task) -> np.int32:
-        return np.int32(task.cluster.launch.grid[axis])
-
-    return run
+    return np.int32(task.cluster.launch.grid[op.axis.value.data])
 
 
 @effect(tlx.ClusterCTARankOp)
