@@ -25,7 +25,6 @@ from tlx_xdsl.interpreter.registry import (
     Binary,
     Coroutine,
     Run,
-    Unary,
     Waiting,
     action,
     blocking,
@@ -223,12 +222,6 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
     if size == 1:
         return lambda pointers, offsets: pointers + offsets.astype(np.int64)
     return lambda pointers, offsets: pointers + offsets.astype(np.int64) * size
-
-
-@pure(tt.IntToPtrOp, tt.PtrToIntOp)
-def pointer_bits(_op: Operation) -> Unary:
-    """A pointer is held as its address."""
-    return lambda value: value
 
 
 @effect(tt.LoadOp)

@@ -288,9 +288,3 @@ def reinterpret(op: Operation) -> Run:
         return child
 
     return run
-
-
-@pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp)
-def layout_mark(op: Operation) -> Unary:
-    """A requirement for a layout; values stay."""
-    return lambda value: value

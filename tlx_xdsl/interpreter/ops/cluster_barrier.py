@@ -44,6 +44,7 @@ def cluster_arrive(task: Task, op: Operation, *, relaxed: bool) -> None:
     barrier.gathering.join(task.clock.only(cluster.marks) if relaxed else task.release())
 
 
+@blocking(ttng.ClusterWaitOp, nvvm.ClusterWaitOp)
 def cluster_wait(task: Task, op: Operation) -> Coroutine:
     """Wait for the phase of the last arrival.
 
@@ -76,12 +77,6 @@ def arrive(task: Task, op: Operation) -> None:
     else:
         relaxed = isinstance(op, nvvm.ClusterArriveRelaxedOp)
     cluster_arrive(task, op, relaxed=relaxed)
-
-
-@blocking(ttng.ClusterWaitOp, nvvm.ClusterWaitOp)
-def wait(task: Task, op: Operation) -> Coroutine:
-    """Wait only."""
-    yield from cluster_wait(task, op)
 
 
 @blocking(ttng.ClusterBarrierOp)

@@ -20,12 +20,14 @@ from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
 
 
-@pure(tt.BitcastOp)
-def bitcast(op: tt.BitcastOp) -> Unary:
+@pure(tt.BitcastOp, upstream.BitcastOp)
+def bitcast(op: Operation) -> Unary:
     """The same bits as another type; pointers stay addresses."""
-    source, target = dtype_of(op.src.type), dtype_of(op.result.type)
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     if source == target:
         return lambda value: value
+    if "b" in (source.kind, target.kind):
+        return lambda value: value.astype(target)
     return lambda value: value.view(target)
 
 
@@ -207,15 +209,6 @@ def float_to_integer(op: Operation) -> Run:
         return clamp_to_integer(np.trunc(value.astype(np.float64)), whole).astype(target)
 
     return run
-
-
-@pure(upstream.BitcastOp)
-def bitcast_number(op: Operation) -> Unary:
-    """The same bits as another type."""
-    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
-    if "b" in (source.kind, target.kind):
-        return lambda value: value.astype(target)
-    return lambda value: value.view(target)
 
 
 @pure(upstream.IndexCastOp)

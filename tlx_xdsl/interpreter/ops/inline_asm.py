@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.ops.special import register_value
+from tlx_xdsl.interpreter.ops.special import read_register
 from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
 from tlx_xdsl.interpreter.registry import Run, effect, one_or_all
@@ -134,10 +135,6 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
     prepared: list[tuple[Program, list[_Slot], list[_Slot], tuple[Array, ...] | None]] = []
 
     def run(task: Task, *arguments: Array) -> Any:
-        def special(name: str) -> int | None:
-            read = register_value(name)
-            return None if read is None else read(task)
-
         try:
             if not prepared:
                 prepared.append((program := Program(op.asm_string.data), *_slots(op), _threads(op, program)))
@@ -149,7 +146,7 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
                 given |= slot.split(spread if holders is None else _of_threads(spread[holders], pack), pack)
             given |= {result: given[name] for name, result in _tied(op).items()}
             wanted = {name: slot.bits for slot in results for name in slot.names}
-            registers = program.run(-(-size // pack), given, wanted, special)
+            registers = program.run(-(-size // pack), given, wanted, partial(read_register, task))
         except UnknownInstruction as error:
             raise fault_at(op, str(error)) from None
         values = [slot.join(registers, pack, size) for slot in results]

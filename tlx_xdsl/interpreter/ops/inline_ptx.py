@@ -7,7 +7,7 @@ memory is an action (`ptx_actions`), run once for the threads whose guard holds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import named_arrive, named_sync
 from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
-from tlx_xdsl.interpreter.ops.special import register_value
+from tlx_xdsl.interpreter.ops.special import read_register
 from tlx_xdsl.interpreter.ptx import UnknownInstruction
 from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
 from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, one_or_all, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, one_or_all, step
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -71,12 +71,8 @@ def _code(op: Operation, code: str, results: Sequence[Attribute], *, has_predica
 
 
 def _run(task: Task, op: Operation, code: str, values: Sequence[Any], dtypes: Sequence[Any]) -> Coroutine:
-    def special(name: str) -> int | None:
-        read = register_value(name)
-        return None if read is None else read(task)
-
     declared, program = _program(code)
-    registers = Registers(task.threads, special)
+    registers = Registers(task.threads, partial(read_register, task))
     declare(registers, declared)
     for number, dtype in enumerate(dtypes):
         registers.declare(f"${number}", 1 if dtype.kind == "b" else 8 * dtype.itemsize)
@@ -125,12 +121,6 @@ def _uniform(op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
         found = ", ".join(f"{int(number):#x}" for number in dict.fromkeys(bits[::32].tolist()))
         raise fault_at(op, f"the threads of a task get different results, and it has one value for all: {found}")
     return bits[:1].view(np.bool_ if dtype.kind == "b" else dtype)[0]
-
-
-@immediate(nvvm.FenceProxyOp)
-def fence_proxy(task: Task, _op: nvvm.FenceProxyOp) -> None:
-    """What the task knows becomes visible to the async proxy."""
-    task.fence()
 
 
 @blocking(nvvm.BarrierOp)

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg
+from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
@@ -108,6 +108,12 @@ def register_value(name: str) -> Callable[[Task], int] | None:
             return None
 
 
+def read_register(task: Task, name: str) -> int | None:
+    """The value of a special register; None as `register_value` gives it."""
+    read = register_value(name)
+    return None if read is None else read(task)
+
+
 _PLACES = (
     "ctaid", "nctaid", "ntid", "clusterid", "nclusterid", "cluster.ctaid", "cluster.nctaid", "cluster_ctaid",
     "cluster_nctaid",
@@ -155,9 +161,16 @@ def differs(op: Operation) -> Run:
 # Order within a task ------------------------------------------------------------------------------------------------
 
 
-@effect(gpu.BarrierOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp)
+@effect(
+    gpu.BarrierOp, ttg.BarrierOp, ttg.LocalBarrierOp, ttng.TMEMWaitOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp,
+    tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp, tlx.DumpLayoutOp, tlx.AssertSameLayoutOp,
+    tlx.AssertSameLayoutExpectedOp, tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp,
+)  # fmt: skip
 def nothing(_op: Operation) -> Run:
-    """The threads of a task are in order, registers have no limit, and launches follow each other."""
+    """The threads of a task are in order, and so are its accesses to tensor memory, which are complete at once.
+
+    Registers have no limit, launches follow each other, and hints and notes to the compiler change nothing.
+    """
     return lambda *_: None
 
 
@@ -210,17 +223,10 @@ def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
 
 
-@effect(tt.GetProgramIdOp)
-def program_id(op: tt.GetProgramIdOp) -> Unary:
-    """The index of the program along an axis."""
-    axis = op.axis.value.data
-    return lambda task: np.int32(task.block.program[axis])
-
-
-@immediate(tt.GetNumProgramsOp)
-def num_programs(task: Task, op: tt.GetNumProgramsOp) -> np.int32:
-    """The number of programs along an axis."""
-    return np.int32(task.cluster.launch.grid[op.axis.value.data])
+@immediate(tt.GetProgramIdOp, tt.GetNumProgramsOp)
+def program_place(task: Task, op: tt.GetProgramIdOp | tt.GetNumProgramsOp) -> np.int32:
+    """The index of the program, or the number of programs, along an axis."""
+    return np.int32(_place(task, "ctaid" if isinstance(op, tt.GetProgramIdOp) else "nctaid", op.axis.value.data))
 
 
 @effect(tlx.ClusterCTARankOp)

@@ -28,7 +28,7 @@ from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, action, blocking, effect, step, structured
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, step, structured
 from tlx_xdsl.interpreter.scaled import scaled_operand
 from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
@@ -314,9 +314,3 @@ def _scales(values: Array, shape: tuple[int, ...]) -> Array:
     rows, columns = shape[-2] // SCALE_ROWS, shape[-1] // SCALE_COLUMNS
     blocks = values.reshape(rows, columns, LANES, SCALE_ROWS // LANES, SCALE_COLUMNS)
     return blocks.transpose(0, 3, 2, 1, 4).reshape(shape)
-
-
-@effect(ttng.TMEMWaitOp)
-def tmem_wait(_op: ttng.TMEMWaitOp) -> Unary:
-    """Loads and stores are complete already."""
-    return lambda _task: None
