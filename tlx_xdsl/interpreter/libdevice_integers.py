@@ -14,7 +14,7 @@ from tlx_xdsl.interpreter.ops.arith import multiply_high
 from tlx_xdsl.interpreter.ptx.bits import permute
 from tlx_xdsl.interpreter.registry import Binary, Unary
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.functions import leading_zeros
+from tlx_xdsl.numerics.directed_rounding import leading_zeros
 
 Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]
 

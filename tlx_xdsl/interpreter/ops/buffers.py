@@ -1,4 +1,4 @@
-"""Buffers in shared memory: allocation, loads and stores."""
+"""Buffers in shared memory: allocation, loads, stores and views."""
 
 from __future__ import annotations
 

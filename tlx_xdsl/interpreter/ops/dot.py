@@ -1,4 +1,4 @@
-"""Matrix products of register tensors; see `matmul.py` for their numerics."""
+"""Matrix products of register tensors, and of Hopper's tensor cores (PTX ISA, "wgmma"); `matmul.py` has the numerics."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.interpreter.engine import Queue, Transfer
-from tlx_xdsl.interpreter.flight import InFlight
+from tlx_xdsl.interpreter.engine import InFlight, Queue, Transfer
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import multiply, multiply_split
+from tlx_xdsl.interpreter.matmul import decode, decode_scales, multiply, multiply_scaled, multiply_split, unpack_e2m1
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.registry import Coroutine, Run, Ternary, Unary, blocking, one_or_all, pure
-from tlx_xdsl.interpreter.scaled import decode, decode_scales, multiply_scaled, unpack_e2m1
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.rounding import round_to
 

@@ -1,4 +1,4 @@
-"""Elementwise operations of `tt`: conversions, and arithmetic that says how it rounds."""
+"""Elementwise operations: conversions, and arithmetic that says how it rounds, at random or packed too."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.matmul import unpack_e2m1
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum, multiply_high, rounded
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
-from tlx_xdsl.interpreter.scaled import unpack_e2m1
 from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
 

@@ -19,8 +19,15 @@ from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
 from tlx_xdsl.numerics import special_functions as special
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.directed_rounding import MODES, from_integer, rounded, to_integer, to_narrower
-from tlx_xdsl.numerics.functions import reciprocal_root, round_half_away
+from tlx_xdsl.numerics.directed_rounding import (
+    MODES,
+    from_integer,
+    reciprocal_root,
+    round_half_away,
+    rounded,
+    to_integer,
+    to_narrower,
+)
 
 _Function = Callable[..., Any]
 
@@ -95,13 +102,11 @@ _FUNCTIONS: dict[str, _Function] = {
     "norm4d": special.length, "pow": _power, "powi": _power, "rcbrt": _cube_root_inverse, "remainder": _remainder,
     "rhypot": _inverse_length, "rnorm3d": _inverse_length, "rnorm4d": _inverse_length, "round": round_half_away,
     "rsqrt": reciprocal_root, "scalbn": _scale, "tgamma": special.gamma,
-}  # fmt: skip
-_FUNCTIONS |= {name: getattr(np, name) for name in (
+} | {name: getattr(np, name) for name in (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "exp",
     "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "rint", "sin", "sinh", "sqrt", "tan", "tanh",
     "trunc",
-)}  # fmt: skip
-_FUNCTIONS |= {name: getattr(special, name) for name in (
+)} | {name: getattr(special, name) for name in (
     "cospi", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "normcdf", "normcdfinv", "sinpi", "y0",
     "y1", "yn",
 )}  # fmt: skip

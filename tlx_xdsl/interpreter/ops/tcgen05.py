@@ -1,4 +1,4 @@
-"""Matrix products of Blackwell's tensor cores, and commits (PTX ISA, "tcgen05.mma", "tcgen05.commit").
+"""MMAs of Blackwell's tensor cores, commits, and tensor memory (PTX ISA, "tcgen05").
 
 Where two CTAs work on one product (`two_ctas`, PTX: .cta_group::2), the even one of the pair issues it for both, and
 the operation is nothing in the odd one. Arrivals of such a module come at the barriers of both CTAs.
@@ -21,7 +21,7 @@ from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import multiply
+from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
@@ -29,7 +29,6 @@ from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, step, structured
-from tlx_xdsl.interpreter.scaled import scaled_operand
 from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
@@ -220,6 +219,7 @@ def _product(
 
 
 # Tensor memory -------------------------------------------------------------------------------------------------------
+# Loads and stores are complete when their operation is: the compiler puts the waits after them.
 
 WARPS = 4
 """Warps of a warp group."""

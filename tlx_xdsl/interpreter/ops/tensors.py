@@ -9,8 +9,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
+from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, poison

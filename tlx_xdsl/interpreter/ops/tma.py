@@ -1,4 +1,4 @@
-"""Copies by TMA between global and shared memory."""
+"""Copies by TMA between global and shared memory, and loads and stores of blocks through tensor descriptors."""
 
 from __future__ import annotations
 

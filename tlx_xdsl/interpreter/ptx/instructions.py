@@ -15,7 +15,7 @@ from tlx_xdsl.interpreter.ptx import bits
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.functions import fused_multiply_add, leading_zeros
+from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros
 from tlx_xdsl.numerics.rounding import round_to
 
 PREDICATE = TYPES["pred"]
@@ -166,6 +166,14 @@ def _of_bits(
     return build
 
 
+def _leading_zeros(a: Array) -> Array:
+    return leading_zeros(a).astype(np.uint32)
+
+
+def _set_bits(a: Array) -> Array:
+    return np.bitwise_count(a).astype(np.uint32)
+
+
 def _funnel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
     if not modifiers <= {"l", "r", "wrap", "clamp"} or len(modifiers) != 2 or types[-1].name != "b32":
         return None
@@ -284,7 +292,7 @@ INSTRUCTIONS: dict[str, Build] = {
     "bfi": _of_bits((None, None, "b32", "b32"), bits.insert, typed=True),
     "brev": _of_bits((None,), bits.reverse, typed=True),
     "clusterlaunchcontrol": _query_cancel,
-    "clz": _of_bits((None,), lambda a: leading_zeros(a).astype(np.uint32), "b32"),
+    "clz": _of_bits((None,), _leading_zeros, "b32"),
     "copysign": _plain(2, None, lambda a, b: np.copysign(b, a)),
     "cos": _approximate(np.cos),
     "div": _plain(2, bits.divide, np.divide, APPROXIMATE),
@@ -300,7 +308,7 @@ INSTRUCTIONS: dict[str, Build] = {
     "neg": _plain(1, np.negative, np.negative),
     "not": _of_bits((None,), np.invert),
     "or": _of_bits((None, None), np.bitwise_or),
-    "popc": _of_bits((None,), lambda a: np.bitwise_count(a).astype(np.uint32), "b32"),
+    "popc": _of_bits((None,), _set_bits, "b32"),
     "prmt": _of_bits((None, None, "b32"), bits.permute),
     "rcp": _approximate(np.reciprocal),
     "rem": _plain(2, bits.remainder, None),
