@@ -14,12 +14,7 @@ from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, OFFSET, ROW, dim_names
 from tlx_xdsl.layouts.conversion.versions import NEWEST, Version
-from tlx_xdsl.layouts.encodings import (
-    Ints,
-    PaddedSharedLayout,
-    SharedLayout,
-    TmemLayout,
-)
+from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout, TmemLayout
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 from tlx_xdsl.layouts.shared import bytes_of
 
@@ -63,10 +58,9 @@ def shared_address(
     Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
     """
     tiles, tile = _split(shape, buffer_rank(layout))
-    _check_index(index, shape)
     linear = shared_to_linear(layout, tile, version)
-    place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
-    element = (index[0] if tiles else 0) * linear.in_sizes[OFFSET] + place[OFFSET]
+    number, place = _located(linear, shape, index, len(tiles))
+    element = number * linear.in_sizes[OFFSET] + place[OFFSET]
     return SharedAddress(place[BLOCK], padded_place(layout, element) * element_bits // 8)
 
 
@@ -74,24 +68,19 @@ def shared_addresses(
     layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST
 ) -> NDArray[np.int64]:
     """`shared_address(...).byte` of every element, as an array of `shape`."""
-    import numpy as np
-
     tiles, tile = _split(shape, buffer_rank(layout))
     linear = shared_to_linear(layout, tile, version)
-    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * linear.in_sizes[OFFSET]
-    elements = starts + _inverse(linear).apply_array(indices)[OFFSET]
-    return padded_place(layout, elements) * element_bits // 8
+    numbers, places = _all_located(linear, tiles, tile)
+    return padded_place(layout, numbers * linear.in_sizes[OFFSET] + places[OFFSET]) * element_bits // 8
 
 
 def shared_blocks(layout: SharedLayout, shape: Ints, version: Version = NEWEST) -> tuple[NDArray[np.int64], int]:
     """`shared_address(...).block` of every element, as an array of `shape`, and the number of CTAs."""
     import numpy as np
 
-    _, tile = _split(shape, buffer_rank(layout))
+    tiles, tile = _split(shape, buffer_rank(layout))
     linear = shared_to_linear(layout, tile, version)
-    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    return np.broadcast_to(_inverse(linear).apply_array(indices)[BLOCK], shape), linear.in_sizes[BLOCK]
+    return np.broadcast_to(_all_located(linear, tiles, tile)[1][BLOCK], shape), linear.in_sizes[BLOCK]
 
 
 def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
@@ -109,11 +98,9 @@ def tmem_address(
     Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
     """
     tiles, tile = _split(shape, 2)
-    _check_index(index, shape)
-    linear = tensor_memory_to_linear(layout, tile, version)
-    place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
+    number, place = _located(tensor_memory_to_linear(layout, tile, version), shape, index, len(tiles))
     column, bit = divmod(place[COL] * element_bits, TMEM_COLUMN_BITS)
-    start = (index[0] if tiles else 0) * tmem_columns(layout, tile, element_bits, version)
+    start = number * tmem_columns(layout, tile, element_bits, version)
     return TmemAddress(place[BLOCK], place[ROW], start + column, bit)
 
 
@@ -124,12 +111,9 @@ def tmem_addresses(
     import numpy as np
 
     tiles, tile = _split(shape, 2)
-    linear = tensor_memory_to_linear(layout, tile, version)
-    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    place = _inverse(linear).apply_array(indices)
+    numbers, places = _all_located(tensor_memory_to_linear(layout, tile, version), tiles, tile)
     width = tmem_columns(layout, tile, element_bits, version) * TMEM_COLUMN_BITS
-    starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * width
-    return np.broadcast_to(place[ROW], shape), starts + place[COL] * element_bits
+    return np.broadcast_to(places[ROW], shape), numbers * width + places[COL] * element_bits
 
 
 def tmem_columns(layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
@@ -165,6 +149,18 @@ def _split(shape: Ints, rank: int) -> tuple[Ints, Ints]:
     return shape[: len(shape) - rank], shape[len(shape) - rank :]
 
 
-def _check_index(index: Ints, shape: Ints) -> None:
+def _located(linear: LinearLayout, shape: Ints, index: Ints, tiles: int) -> tuple[int, dict[str, int]]:
+    """The tile that holds element `index`, and the location inside the tile."""
     if len(index) != len(shape) or any(not 0 <= at < size for at, size in zip(index, shape, strict=True)):
         raise ValueError(f"element {index} is outside shape {shape}")
+    return index[0] if tiles else 0, _inverse(linear).apply(dict(zip(linear.out_names, index[tiles:], strict=True)))
+
+
+def _all_located(
+    linear: LinearLayout, tiles: Ints, tile: Ints
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """The same for every element, as arrays that broadcast to the shape of the buffer."""
+    import numpy as np
+
+    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
+    return np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)), _inverse(linear).apply_array(indices)

@@ -77,8 +77,8 @@ def check_tile(op: Operation, view: View) -> None:
 
 @action(ttng.AsyncTMAGatherOp)
 def gather(
-    op: ttng.AsyncTMAGatherOp,
     task: Task,
+    op: ttng.AsyncTMAGatherOp,
     desc: Descriptor,
     rows: Array,
     column: np.int32,
