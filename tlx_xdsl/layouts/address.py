@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, overload
 
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, OFFSET, ROW, dim_names
-from tlx_xdsl.layouts.conversion.versions import NEWEST, Version
+from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, NEWEST, OFFSET, ROW, Version, dim_names
 from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout, TmemLayout
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 from tlx_xdsl.layouts.shared import bytes_of
@@ -25,27 +24,25 @@ TMEM_COLUMN_BITS = 32
 """Bits of one cell of tensor memory (PTX ISA, "Tensor Memory")."""
 
 
-def shared_addresses(
-    layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST
-) -> NDArray[np.int64]:
+def shared_addresses(layout: SharedLayout, shape: Ints, element_bits: int) -> NDArray[np.int64]:
     """The byte, from the start of the buffer, of every element, as an array of `shape`.
 
     An element that several CTAs hold is that of the lowest one.
     """
     tiles, tile = _split(shape, buffer_rank(layout))
-    linear = shared_to_linear(layout, tile, version)
+    linear = shared_to_linear(layout, tile)
     numbers, places = _located(linear, tiles, tile)
     return padded_place(layout, numbers * linear.in_sizes[OFFSET] + places[OFFSET]) * element_bits // 8
 
 
-def shared_blocks(layout: SharedLayout, shape: Ints, version: Version = NEWEST) -> tuple[NDArray[np.int64], int]:
+def shared_blocks(layout: SharedLayout, shape: Ints) -> tuple[NDArray[np.int64], int]:
     """The rank of the CTA that holds each element, the lowest if several hold copies, as an array of `shape`, and the
     number of CTAs.
     """
     import numpy as np
 
     tiles, tile = _split(shape, buffer_rank(layout))
-    linear = shared_to_linear(layout, tile, version)
+    linear = shared_to_linear(layout, tile)
     return np.broadcast_to(_located(linear, tiles, tile)[1][BLOCK], shape), linear.in_sizes[BLOCK]
 
 
@@ -56,15 +53,13 @@ def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: 
     return bytes_of(padded_place(layout, elements - 1) + 1, element_bits)
 
 
-def tmem_addresses(
-    layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def tmem_addresses(layout: TmemLayout, shape: Ints, element_bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The row of every element, and its bit from the start of the row, as arrays of `shape`."""
     import numpy as np
 
     tiles, tile = _split(shape, 2)
-    numbers, places = _located(tensor_memory_to_linear(layout, tile, version), tiles, tile)
-    width = tmem_columns(layout, tile, element_bits, version) * TMEM_COLUMN_BITS
+    numbers, places = _located(tensor_memory_to_linear(layout, tile), tiles, tile)
+    width = tmem_columns(layout, tile, element_bits) * TMEM_COLUMN_BITS
     return np.broadcast_to(places[ROW], shape), numbers * width + places[COL] * element_bits
 
 

@@ -89,9 +89,9 @@ class LinearLayout:
         return cls(((in_name, tuple(1 << bit for bit in range(log2(size)))),), ((out_name, size),))
 
     @classmethod
-    def zeros_1d(cls, size: int, in_name: str, out_name: str, out_size: int = 1) -> LinearLayout:
+    def zeros_1d(cls, size: int, in_name: str, out_name: str) -> LinearLayout:
         """`f(x) = 0` for x below `size`: all `size` holders hold the same element."""
-        return cls(((in_name, (0,) * log2(size)),), ((out_name, out_size),))
+        return cls(((in_name, (0,) * log2(size)),), ((out_name, 1),))
 
     @classmethod
     def empty(cls) -> LinearLayout:

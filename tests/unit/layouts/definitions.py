@@ -13,7 +13,6 @@ from tlx_xdsl.layouts.address import TMEM_COLUMN_BITS, padded_place, tmem_column
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, OFFSET, ROW, dim_names, dims_by_appearance, identity_nd
-from tlx_xdsl.layouts.conversion.versions import NEWEST, Version
 from tlx_xdsl.layouts.cute import CuteLayout, Nested, Swizzle
 from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout, TmemLayout
 from tlx_xdsl.layouts.f2 import image
@@ -67,31 +66,27 @@ class TmemAddress:
     """Lowest bit of the element in the column's cell."""
 
 
-def shared_address(
-    layout: SharedLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
-) -> SharedAddress:
+def shared_address(layout: SharedLayout, shape: Ints, index: Ints, element_bits: int) -> SharedAddress:
     """Return where element `index` of a buffer of `shape` elements of `element_bits` bits is.
 
     Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
     """
     tiles, tile = _split(shape, buffer_rank(layout))
-    linear = shared_to_linear(layout, tile, version)
+    linear = shared_to_linear(layout, tile)
     number, place = _located(linear, shape, index, len(tiles))
     element = number * linear.in_sizes[OFFSET] + place[OFFSET]
     return SharedAddress(place[BLOCK], padded_place(layout, element) * element_bits // 8)
 
 
-def tmem_address(
-    layout: TmemLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
-) -> TmemAddress:
+def tmem_address(layout: TmemLayout, shape: Ints, index: Ints, element_bits: int) -> TmemAddress:
     """Return where element `index` of a buffer of `shape` elements of `element_bits` bits is.
 
     Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
     """
     tiles, tile = _split(shape, 2)
-    number, place = _located(tensor_memory_to_linear(layout, tile, version), shape, index, len(tiles))
+    number, place = _located(tensor_memory_to_linear(layout, tile), shape, index, len(tiles))
     column, bit = divmod(place[COL] * element_bits, TMEM_COLUMN_BITS)
-    start = number * tmem_columns(layout, tile, element_bits, version)
+    start = number * tmem_columns(layout, tile, element_bits)
     return TmemAddress(place[BLOCK], place[ROW], start + column, bit)
 
 

@@ -140,7 +140,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="not injective"):
             invert(LinearLayout.zeros_1d(2, "lane", "dim0"))
         with pytest.raises(ValueError, match=r"element \(1,\) has no holder in\nlane:"):
-            LinearLayout.zeros_1d(1, "lane", "dim0", 2).right_inverse()
+            LinearLayout.from_bases({"lane": []}, {"dim0": 2}).right_inverse()
         with pytest.raises(ValueError, match="layouts of different outputs"):
             EXAMPLE.invert_and_compose(LinearLayout.identity_1d(2, "lane", "dim0"))
 

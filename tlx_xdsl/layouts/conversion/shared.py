@@ -10,7 +10,10 @@ from functools import lru_cache
 
 from tlx_xdsl.layouts.conversion.tiling import (
     BLOCK,
+    NEWEST,
     OFFSET,
+    UNSWIZZLED_IS_ROW_MAJOR_UNTIL,
+    Version,
     check_powers_of_two,
     check_shape,
     cluster,
@@ -20,7 +23,6 @@ from tlx_xdsl.layouts.conversion.tiling import (
     repeat,
     shape_per_cta,
 )
-from tlx_xdsl.layouts.conversion.versions import NEWEST, UNSWIZZLED_IS_ROW_MAJOR_UNTIL, Version
 from tlx_xdsl.layouts.encodings import (
     Ints,
     NvmmaSharedLayout,

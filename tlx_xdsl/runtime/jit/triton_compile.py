@@ -270,17 +270,9 @@ def _metadata(result: BackendResult, options: Mapping[str, Any]) -> dict[str, An
     facts, resources = result.metadata, result.resources
     return {
         "triton_version": result.triton_version,
-        "name": facts.name,
-        "shared": facts.shared,
-        "num_warps": facts.num_warps,
+        **vars(facts),
         "kernel_num_warps": options["num_warps"],
-        "tmem_size": facts.tmem_size,
         "tensordesc_meta": [dict(entry) for entry in facts.tensordesc_meta],
-        "global_scratch_size": facts.global_scratch_size,
-        "global_scratch_align": facts.global_scratch_align,
-        "profile_scratch_size": facts.profile_scratch_size,
-        "profile_scratch_align": facts.profile_scratch_align,
-        "cluster": facts.cluster,
         "registers": resources.registers,
         "spill_store_bytes": resources.spill_store_bytes,
         "spill_load_bytes": resources.spill_load_bytes,
