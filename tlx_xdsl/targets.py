@@ -51,8 +51,10 @@ class Feature(Enum):
     CTA_PAIRS = "CTA pairs", "sm_100a", ((100, 119),), "cp.async.bulk.tensor"
     STOCHASTIC_ROUNDING = "stochastic rounding", "sm_100a", ((100, 103),), "cvt"
 
-    def __init__(self, spoken: str, where: str, capabilities: tuple[int | tuple[int, int], ...], section: str) -> None:
-        self.spoken = spoken
+    def __init__(
+        self, display_name: str, where: str, capabilities: tuple[int | tuple[int, int], ...], section: str
+    ) -> None:
+        self.display_name = display_name
         """What messages call it."""
         self.where = where
         """The targets that have it, in words."""
@@ -70,7 +72,7 @@ class Feature(Enum):
 
     def __str__(self) -> str:
         """Name and targets: `wgmma (sm_90a)`."""
-        return f"{self.spoken} ({self.where})"
+        return f"{self.display_name} ({self.where})"
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,8 @@ def _operation(op: type[Operation]) -> Iterator[str]:
     yield table(("name", "kind", "what"), rows)
     needs = getattr(op, "NEEDS", None)
     if needs is not None and needs.features:
-        wanted = ", ".join(f"{feature.spoken} ({feature.where})" for feature in needs.features)
-        yield f"*Needs {wanted}. In kernels: `{needs.spoken}`.*\n"
+        wanted = ", ".join(f"{feature.display_name} ({feature.where})" for feature in needs.features)
+        yield f"*Needs {wanted}. In kernels: `{needs.display_name}`.*\n"
 
 
 def _how_many(definition: object, kind: str) -> str:

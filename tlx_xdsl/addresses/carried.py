@@ -1,8 +1,8 @@
-"""What goes around loops.
+"""Loop-carried values.
 
 A value that a loop carries is either what it was at first, or grows by the same number in each iteration, or all that
-is known is what it depends on. To tell which, the operations between the carried value and what takes its place in the
-next iteration are looked at once with a symbol for the carried value: `next - carried` says how it grows.
+is known is what it depends on. To decide which, the operations between the carried value and its successor in the next
+iteration are looked at once with a symbol for the carried value: `next - carried` says how it grows.
 """
 
 from __future__ import annotations

@@ -103,6 +103,10 @@ def test_an_atomic_operation_orders_what_its_semantics_say(semantics, sync):
         ("atom.global.acq_rel.gpu.add.u32 $0, [$1], $2; // mbarrier.arrive.b64", Sync.RELEASE | Sync.ACQUIRE),
         ("st.release.gpu.global.b32 [$0], $1;", Sync.RELEASE),
         ("fence.mbarrier_init.release.cluster;", Sync.FENCE),
+        ("fence.acq_rel.gpu;", Sync.RELEASE | Sync.ACQUIRE | Sync.FENCE),
+        ("fence.sc.cluster;", Sync.RELEASE | Sync.ACQUIRE | Sync.FENCE),
+        ("fence.acquire.cluster;", Sync.ACQUIRE),
+        ("membar.gl;", Sync.RELEASE | Sync.ACQUIRE | Sync.FENCE),
     ],
 )  # fmt: skip
 def test_ptx_synchronises_as_its_instructions_do(code, sync):

@@ -56,13 +56,13 @@ def test_registers_read_back(family):
 
 
 @pytest.mark.parametrize("family", IN_REGISTERS)
-def test_a_wish_takes_what_is_printed(family):
+def test_a_requested_layout_takes_what_is_printed(family):
     """The steps of `tlx.layout` are the bases of the layout that was printed."""
     for layout, shape in draw(family, COUNT):
         if (cute := cute_layout(layout, shape)) is None:
             continue
-        wish, bases = tlx.layout(str(cute)), to_linear_layout(layout, shape).bases
-        for modes, names in ((wish.threads, ("lane", "warp")), (wish.values, ("register",))):
+        request, bases = tlx.layout(str(cute)), to_linear_layout(layout, shape).bases
+        for modes, names in ((request.threads, ("lane", "warp")), (request.values, ("register",))):
             steps = [stride << bit for size, stride in modes for bit in range(size.bit_length() - 1)]
             assert steps == [row_major(basis, shape) for name in names for basis in bases[name]]
 
@@ -133,7 +133,7 @@ def test_a_layout_without_a_cute_form_is_spelled_out():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("4,8", "expected a layout such as"),
         ("Swizzle<3,3> o 4:1", "expected a layout such as"),
@@ -143,8 +143,8 @@ def test_a_layout_without_a_cute_form_is_spelled_out():
         ("4)):1", r"nested tuples of numbers, found '4\)\)'"),
     ],
 )
-def test_other_texts_are_refused(text, told):
-    with pytest.raises(ValueError, match=told):
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
         parse_cute_layout(text)
 
 

@@ -177,7 +177,7 @@ class TestLaws:
         assert all(array.shape == sizes for array in layout.apply_array(grids).values())
 
     @given(layouts())
-    def test_bases_tell_all(self, layout: LinearLayout):
+    def test_bases_determine_the_layout(self, layout: LinearLayout):
         assert LinearLayout.from_bases(layout.bases, layout.out_sizes) == layout
 
     @given(st.data())

@@ -87,7 +87,7 @@ def page() -> str:
         for target in TARGETS
     ]
     features = [
-        f"| {feature.spoken} | {' | '.join('yes' if target.has(feature) else '' for target in TARGETS)} | "
+        f"| {feature.display_name} | {' | '.join('yes' if target.has(feature) else '' for target in TARGETS)} | "
         f"{feature.section} |"
         for feature in Feature
     ]

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp, StringAtt
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.capability import needs_of, spoken_name
+from tlx_xdsl.dialects.base.capability import display_name, needs_of
 from tlx_xdsl.dialects.registry import ALL, make_context
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import TARGETS, Feature, Target, refusal, target_named, target_of
@@ -114,7 +114,7 @@ def test_it_is_refused_at_its_line_where_it_is_lacking(key: tuple[str, tuple[Fea
             continue
         with pytest.raises(CompilationError) as error:
             check(module)
-        assert error.value.message == refusal(spoken_name(op), lacking[:1], target)
+        assert error.value.message == refusal(display_name(op), lacking[:1], target)
         assert error.value.location is not None
         assert op.name in text.splitlines()[error.value.location.line - 1]
 
@@ -171,7 +171,7 @@ def test_the_wording():
 
 
 @pytest.mark.parametrize("name", ["sm_75", "sm_90b", "sm_80f", "cuda:90", "90", "", "SM_90a", "sm_100f"])
-def test_an_unknown_target_is_told_the_known_ones(name: str):
+def test_for_an_unknown_target_the_known_ones_are_listed(name: str):
     with pytest.raises(ValueError, match=re.escape(f"unknown target '{name}': the targets are sm_80, sm_86, ")):
         target_named(name)
 

@@ -22,13 +22,13 @@ from tlx_xdsl.targets import Feature
 class Needs:
     """What every use of an operation needs."""
 
-    spoken: str
+    display_name: str
     """What users write to get the operation."""
     features: tuple[Feature, ...]
     """All of them are needed."""
 
-    def __init__(self, spoken: str, *features: Feature) -> None:
-        object.__setattr__(self, "spoken", spoken)
+    def __init__(self, display_name: str, *features: Feature) -> None:
+        object.__setattr__(self, "display_name", display_name)
         object.__setattr__(self, "features", features)
 
 
@@ -39,7 +39,7 @@ def needs_of(op: Operation) -> tuple[Feature, ...]:
     return (() if needs is None else needs.features) + (() if more is None else more())
 
 
-def spoken_name(op: Operation) -> str:
+def display_name(op: Operation) -> str:
     """What users write to get `op`: `tlx.async_dot`; the operation's own name where they don't."""
     needs: Needs | None = getattr(op, "NEEDS", None)
-    return op.name if needs is None else needs.spoken
+    return op.name if needs is None else needs.display_name

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -164,6 +164,8 @@ class Effects:
     """Makes the accesses."""
     completes_on: str | Group | None
     """The mbarrier operand or the group that reports their end; None where the operation itself waits for it."""
+    completes_in_cluster: bool
+    """Whether other CTAs' copies of that mbarrier may report it, too."""
     sync: Sync
     """Beyond what arrivals and waits among the accesses bring."""
 
@@ -172,12 +174,16 @@ class Effects:
         *accesses: Access,
         by: Engine = THREADS,
         completes_on: str | Group | None = None,
+        completes_in_cluster: bool = False,
         sync: Sync = Sync.NONE,
         known: bool = True,
     ):
         object.__setattr__(self, "accesses", accesses if known else None)
         object.__setattr__(self, "by", by)
         object.__setattr__(self, "completes_on", completes_on)
+        object.__setattr__(
+            self, "completes_in_cluster", completes_in_cluster or any(access.cluster for access in accesses)
+        )
         object.__setattr__(self, "sync", sync)
 
     @cached_property
@@ -222,18 +228,25 @@ def is_set(op: Operation, name: str) -> bool:
 
 def effects_of(op: Operation) -> Effects:
     """The declared effects of an operation, without those of operations in its regions."""
-    method: Callable[[], Effects] | None = getattr(op, "effects", None)
-    declared: Effects | None = getattr(op, "EFFECTS", None) if method is None else method()
+    declared = _declaration(type(op))
+    return declared if isinstance(declared, Effects) else declared(op)
+
+
+@cache
+def _declaration(cls: type[Operation]) -> Effects | Callable[[Operation], Effects]:
+    """The effects of all operations of a class, or the method that gives those of one."""
+    declared = getattr(cls, "effects", None) or getattr(cls, "EFFECTS", None)
     if declared is not None:
         return declared
     free = (NoMemoryEffect, RecursiveMemoryEffect, IsTerminator)
-    return NO_EFFECTS if any(op.has_trait(trait, value_if_unregistered=False) for trait in free) else UNKNOWN
+    return NO_EFFECTS if any(cls.has_trait(trait, value_if_unregistered=False) for trait in free) else UNKNOWN
 
 
 def sync_of(op: Operation) -> Sync:
     """The synchronisation that an operation brings."""
-    sync = effects_of(op).sync
-    for access in accesses_of(op) or ():
+    effects = effects_of(op)
+    sync = effects.sync
+    for access in (effects.accesses and accesses_of(op)) or ():
         if Kind.ARRIVE in access.kind:
             sync |= Sync.RELEASE
         elif Kind.WAIT in access.kind:
@@ -264,15 +277,16 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     effects = effects_of(op)
     if effects.accesses is None:
         return None
+    if not effects.accesses and effects.completes_on is None:
+        return ()
     found = [
         OperandAccess(access.operand, value, space, access.kind, effects.by.proxy, effects.completes_on, access.cluster)
         for access in effects.accesses
         for value, space in _addresses(op, access.operand)
     ]
     if isinstance(effects.completes_on, str):
-        cluster = any(access.cluster for access in found)
+        cluster, complete = effects.completes_in_cluster, Kind.COMPLETE
         for value, space in _addresses(op, effects.completes_on):
-            complete = Kind.COMPLETE
             found.append(OperandAccess(effects.completes_on, value, space, complete, effects.by.proxy, None, cluster))
     return tuple(found)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
 from xdsl.traits import (
     OpTrait,
@@ -120,6 +120,14 @@ class TensorsFit(OpTrait):
             for tensor in encoded:
                 if (fault := _layout_fault(tensor, num_warps)) is not None:
                     raise VerifyException(fault)
+
+
+def dialect_of(name: str, members: Mapping[str, object]) -> Dialect:
+    """The dialect `name`: those of a package's `members` whose names are in it, operations and attributes."""
+    classes = [each for _, each in sorted(members.items()) if isinstance(each, type)]
+    own = [each for each in classes if getattr(each, "name", "").startswith(f"{name}.")]
+    operations = [each for each in own if issubclass(each, Operation)]
+    return Dialect(name, operations, [each for each in own if issubclass(each, Attribute)])
 
 
 class TritonOp(IRDLOperation):

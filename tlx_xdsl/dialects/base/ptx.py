@@ -60,9 +60,12 @@ def _sync_of(parts: list[str]) -> Sync:
         case ["tcgen05", "commit", *_] | ["cp", "async", "mbarrier", *_]:
             return Sync.RELEASE
         case ["membar", *_]:
-            return Sync.RELEASE | Sync.ACQUIRE
-        case _:
+            return Sync.RELEASE | Sync.ACQUIRE | Sync.FENCE
+        case [opcode, *modifiers]:
             sync = Sync.NONE
-            for part in parts[1:]:
+            for part in modifiers:
                 sync |= _ORDERING.get(part, Sync.NONE)
-            return sync
+            is_fence = opcode == "fence" and "proxy" not in modifiers and Sync.RELEASE in sync
+            return sync | Sync.FENCE if is_fence else sync
+        case _:
+            return Sync.NONE

@@ -30,6 +30,7 @@ from tlx_xdsl.dialects.base.effects import (
     Effects,
     Group,
     Sync,
+    is_set,
     prefetches,
     reads,
     writes,
@@ -168,7 +169,8 @@ class AsyncTMALoadOp(TritonOp):
 
     def effects(self) -> Effects:
         """Those of a load by TMA; `multicast` is its last operand."""
-        return load_effects(multicast=len(self.operands) > 0 and self.multicast is not None)
+        multicast = len(self.operands) > 0 and self.multicast is not None
+        return load_effects(multicast=multicast, pair=is_set(self, "two_ctas"))
 
     def also_needs(self) -> tuple[Feature, ...]:
         """A multicast has a cluster, and a pair of CTAs is Blackwell's."""

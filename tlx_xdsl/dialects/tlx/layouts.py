@@ -228,6 +228,3 @@ class DummyTMEMLayoutAttr(ParametrizedAttribute):
     """Stands for a layout in tensor memory that is chosen later: `#tlx.dummy_tmem_layout`."""
 
     name = "tlx.dummy_tmem_layout"
-
-
-LAYOUT_ATTRS = (DummyRegisterLayoutAttr, DummyTMEMLayoutAttr, NoVerifyLayoutAttr, UserLayoutAttr)

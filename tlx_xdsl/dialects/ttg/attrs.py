@@ -234,18 +234,3 @@ class SharedMemorySpaceAttr(ParametrizedAttribute):
 
     name = "ttg.shared_memory"
     SPACE: ClassVar = Space.SHARED
-
-
-LAYOUT_ATTRS: tuple[type[LayoutAttr], ...] = (
-    BlockedEncodingAttr,
-    SliceEncodingAttr,
-    NvidiaMmaEncodingAttr,
-    DotOperandEncodingAttr,
-    SwizzledSharedEncodingAttr,
-    NvmmaSharedEncodingAttr,
-    LinearEncodingAttr,
-    GenericLinearEncodingAttr,
-    PaddedSharedEncodingAttr,
-    SharedLinearEncodingAttr,
-)
-"""The layouts of `ttg`."""

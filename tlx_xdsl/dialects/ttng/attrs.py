@@ -78,10 +78,6 @@ class TensorMemoryScalesEncodingAttr(_TensorMemoryLayoutAttr):
     layout_class = TensorMemoryScalesLayout
 
 
-TMEM_LAYOUT_ATTRS: tuple[type[LayoutAttr], ...] = (TensorMemoryEncodingAttr, TensorMemoryScalesEncodingAttr)
-"""The layouts of `ttng`."""
-
-
 @irdl_attr_definition
 class TensorMemorySpaceAttr(ParametrizedAttribute):
     """`#ttng.tensor_memory`: the memory space of buffers in the tensor memory of the multiprocessor (Blackwell)."""

@@ -70,7 +70,7 @@ class FenceMBarrierInitReleaseClusterOp(_ClusterOp):
 
 @irdl_op_definition
 class ClusterBarrierOp(_ClusterOp):
-    """Wait for all warps of the cluster; `relaxed` orders no memory."""
+    """Wait for all warps of the cluster; a `relaxed` arrival releases nothing."""
 
     name = "ttng.cluster_barrier"
     NEEDS: ClassVar = Needs("tlx.cluster_barrier", Feature.CLUSTER)
@@ -78,8 +78,8 @@ class ClusterBarrierOp(_ClusterOp):
     relaxed = prop_def(BoolAttr, default_value=FALSE)
 
     def effects(self) -> Effects:
-        """A relaxed barrier orders no memory."""
-        return Effects(sync=Sync.CLUSTER | (Sync.ORDERED if is_set(self, "relaxed") else Sync.RELEASE | Sync.ACQUIRE))
+        """The wait acquires; a relaxed arrival releases nothing (PTX ISA, "barrier.cluster")."""
+        return Effects(sync=Sync.CLUSTER | Sync.ACQUIRE | (Sync.NONE if is_set(self, "relaxed") else Sync.RELEASE))
 
 
 @irdl_op_definition

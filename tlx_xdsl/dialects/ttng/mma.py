@@ -43,6 +43,8 @@ from tlx_xdsl.dialects.base.effects import (
     WGMMA,
     Effects,
     Group,
+    Sync,
+    is_set,
     reads,
 )
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
@@ -99,7 +101,6 @@ class WarpGroupDotOp(TritonOp):
 
     name = "ttng.warp_group_dot"
     NEEDS: ClassVar = Needs("tlx.async_dot into registers", Feature.WGMMA)
-    EFFECTS: ClassVar = Effects(reads("a"), reads("b"), by=WGMMA, completes_on=Group.WGMMA)
 
     ACCUMULATOR: ClassVar = same("ACCUMULATOR", NUMBER_TENSOR)
 
@@ -118,6 +119,11 @@ class WarpGroupDotOp(TritonOp):
 
     # The hardware reads shared memory and orders itself against waits: never merge, move or drop a dot.
     assembly_format = "$a `,` $b `,` $c (`,` $use_c^)? attr-dict `:` type($a) `*` type($b) `->` type($d)"
+
+    def effects(self) -> Effects:
+        """Reads of what is in shared memory; a synchronous MMA waits for its own end."""
+        end = Group.WGMMA if is_set(self, "isAsync") else None
+        return Effects(reads("a"), reads("b"), by=WGMMA, completes_on=end, sync=Sync.ORDERED)
 
     def verify_(self) -> None:
         """Shapes, element types and layouts are those of a wgmma."""

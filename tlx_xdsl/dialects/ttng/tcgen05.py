@@ -115,11 +115,15 @@ class _MMAOp(TritonOp):
     INPUTS: ClassVar = ("a", "b")
 
     def effects(self) -> Effects:
-        """Reads of the inputs and an update of the accumulator; with `two_ctas` those of both CTAs of the pair."""
+        """Reads of the inputs and an update of the accumulator; with `two_ctas` those of both CTAs of the pair.
+
+        A synchronous MMA waits for its own end.
+        """
         pair = is_set(self, "two_ctas")
         inputs = (reads(name, cluster=pair) for name in self.INPUTS)
         others = updates("d", cluster=pair), arrives("barriers", cluster=pair)
-        return Effects(*inputs, *others, by=TCGEN05, completes_on=Group.TCGEN05)
+        end = Group.TCGEN05 if is_set(self, "is_async") else None
+        return Effects(*inputs, *others, by=TCGEN05, completes_on=end)
 
 
 @irdl_op_definition
@@ -260,7 +264,8 @@ class TCGen5CommitOp(TritonOp):
 
     name = "ttng.tc_gen5_commit"
     NEEDS: ClassVar = Needs("tlx.tcgen05_commit", Feature.TCGEN05)
-    EFFECTS: ClassVar = Effects(arrives("barrier"))
+    # A commit of the MMAs of pairs arrives at the barriers of both CTAs; the operation has no property that says so.
+    EFFECTS: ClassVar = Effects(arrives("barrier", cluster=True))
 
     barrier = operand_def(MemDescType)
     pred = opt_operand_def(i1)

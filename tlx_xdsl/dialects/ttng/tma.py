@@ -72,9 +72,15 @@ def _verify_copy(descriptor: DescriptorType, buffer: MemDescType, coordinates: i
         raise VerifyException("TMA cannot copy to or from a transposed buffer")
 
 
-def load_effects(*, multicast: bool) -> Effects:
-    """The effects of a load by TMA to one CTA's buffer or to those of several."""
-    return Effects(reads("desc"), writes("result", cluster=multicast), by=TMA, completes_on="barrier")
+def load_effects(*, multicast: bool, pair: bool = False) -> Effects:
+    """The effects of a load by TMA to one CTA's buffer or to those of several; of a `pair` one CTA has the barrier."""
+    return Effects(
+        reads("desc"),
+        writes("result", cluster=multicast),
+        by=TMA,
+        completes_on="barrier",
+        completes_in_cluster=pair,
+    )
 
 
 @irdl_op_definition

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects.base.pointer import PointerType
+from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Waiting, step
+from tlx_xdsl.interpreter.registry import Binary, Coroutine, Run, Unary, Waiting, effect, pure, step
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -47,7 +48,7 @@ class _Order:
 
     def apply(self, task: Task, addresses: Array) -> None:
         """Acquire what was released at the addresses, and release there; nothing to do for a task on its own."""
-        cluster = task.block.cluster
+        cluster = task.cluster
         if len(cluster.tasks) == 1 and not cluster.released:
             return
         unique: list[int] = np.unique(addresses).tolist()
@@ -62,7 +63,7 @@ class _Order:
 
 
 def _memory(task: Task) -> GlobalMemory:
-    return task.block.cluster.launch.memory
+    return task.global_memory
 
 
 def combining(kind: RMWOp, dtype: np.dtype[Any]) -> Callable[[Array, Array], Array]:
@@ -215,5 +216,61 @@ def poll(op: tt.AtomicPollOp) -> Run:
                 yield Waiting(op, lambda: True, lambda: "polls global memory", spins=True)
         order.apply(task, addresses)
         return found
+
+    return run
+
+
+# Pointers, and loads and stores through them -------------------------------------------------------------------------
+
+
+@pure(tt.AddPtrOp)
+def add_pointer(op: tt.AddPtrOp) -> Binary:
+    """Offsets count elements of what is pointed to, an i1 as a byte."""
+    pointer = scalar_type(op.ptr.type)
+    assert isinstance(pointer, PointerType)
+    size = np.int64(-(-element_bits(pointer.pointee) // 8))
+    if size == 1:
+        return lambda pointers, offsets: pointers + offsets.astype(np.int64)
+    return lambda pointers, offsets: pointers + offsets.astype(np.int64) * size
+
+
+@pure(tt.IntToPtrOp, tt.PtrToIntOp)
+def pointer_bits(_op: Operation) -> Unary:
+    """A pointer is held as its address."""
+    return lambda value: value
+
+
+@effect(tt.LoadOp)
+def plain_load(op: tt.LoadOp) -> Run:
+    """What is masked and has no other value has every bit set: it is NaN, or -1, so that its use is seen.
+
+    Raises Fault for an address outside of all arrays, or one that is not a multiple of the element.
+    """
+    dtype = dtype_of(op.result.type)
+    has_mask, has_other = op.mask is not None, op.other is not None
+    undefined = poison((), dtype)[()]
+
+    is_scalar = as_tensor(op.result.type) is None
+
+    def run(task: Task, pointers: Array, *rest: Any) -> Array:
+        mask = rest[0] if has_mask else None
+        other = rest[-1] if has_other else undefined
+        loaded = task.global_memory.load(op, pointers, dtype, mask, other)
+        # A masked load of a scalar gives an array without dimensions.
+        return loaded[()] if is_scalar else loaded
+
+    return run
+
+
+@effect(tt.StoreOp)
+def plain_store(op: tt.StoreOp) -> Run:
+    """Write where the mask holds; where several elements have one address, any of them may win.
+
+    Raises Fault as `load` does.
+    """
+    dtype = dtype_of(op.value.type)
+
+    def run(task: Task, pointers: Array, values: Array, mask: Array | None = None) -> None:
+        task.global_memory.store(op, pointers, values, dtype, mask)
 
     return run

@@ -35,7 +35,7 @@ def cluster_arrive(task: Task, op: Operation, *, relaxed: bool) -> None:
 
     Raises Fault for a second arrival without a wait.
     """
-    cluster = task.block.cluster
+    cluster = task.cluster
     if task.cluster_phase is not None:
         raise fault_at(op, f"{task.label} arrives at the cluster's barrier again without having waited there")
     barrier = cluster.barrier
@@ -49,7 +49,7 @@ def cluster_wait(task: Task, op: Operation) -> Coroutine:
 
     Raises Fault where there was none.
     """
-    cluster, phase = task.block.cluster, task.cluster_phase
+    cluster, phase = task.cluster, task.cluster_phase
     if phase is None:
         raise fault_at(op, f"{task.label} waits at the cluster's barrier without having arrived there")
 

@@ -15,7 +15,7 @@ from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.special import register_value
 from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
-from tlx_xdsl.interpreter.registry import Run, effect
+from tlx_xdsl.interpreter.registry import Run, effect, one_or_all
 from tlx_xdsl.numerics.arrays import Array
 
 _WIDTHS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64}
@@ -127,7 +127,7 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
     Raises Fault for an instruction that the interpreter does not know, when it is to run, and for an exchange between
     threads whose values are unknown.
     """
-    pack, single = op.packed_element.value.data, len(op.result) == 1
+    pack = op.packed_element.value.data
     tensor = as_tensor(op.result[0].type)
     shape = () if tensor is None else tensor.get_shape()
     count = int(np.prod(shape))
@@ -157,6 +157,6 @@ def inline_asm(op: tt.ElementwiseInlineAsmOp) -> Run:
             held = [_to_threads(value, pack, holders[0].shape) for value in values]
             values = [give_to_elements(op, holders, value, shape) for value in held]
         values = [value.reshape(shape)[()] for value in values]
-        return values[0] if single else values
+        return one_or_all(values)
 
     return run

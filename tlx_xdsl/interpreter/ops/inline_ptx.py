@@ -24,7 +24,7 @@ from tlx_xdsl.interpreter.ptx import UnknownInstruction
 from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
 from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
-from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, effect, one_or_all, step
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -65,7 +65,7 @@ def _code(op: Operation, code: str, results: Sequence[Attribute], *, has_predica
         except UnknownInstruction as error:
             raise fault_at(op, str(error)) from None
         out = [_uniform(op, registers.get(f"${number}"), dtype) for number, dtype in enumerate(dtypes)]
-        return out[0] if len(out) == 1 else out or None
+        return one_or_all(out)
 
     return run
 

@@ -13,13 +13,13 @@ import numpy as np
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, ttg
+from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, pure, structured
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, one_or_all, pure, structured
 from tlx_xdsl.numerics.arrays import Array, poison
 
 # Where a program stands ----------------------------------------------------------------------------------------------
@@ -34,14 +34,14 @@ def _axis(op: Operation) -> int:
 
 def block_threads(task: Task) -> int:
     """Threads of a thread block, as it is launched: partitions are warps of their own."""
-    module = task.block.cluster.plan.module
+    module = task.cluster.plan.module
     specialised = [op for op in module.walk() if isinstance(op, ttg.WarpSpecializeOp)]
-    return 32 * (task.block.cluster.plan.warps + max((sum(op.num_warps) for op in specialised), default=0))
+    return 32 * (task.cluster.plan.warps + max((sum(op.num_warps) for op in specialised), default=0))
 
 
 def _place(task: Task, what: str, axis: int) -> int:
     """Return what a special register of PTX holds along an axis (PTX ISA, "Special Registers")."""
-    launch = task.block.cluster.launch
+    launch = task.cluster.launch
     rank, (x, y, _) = task.block.rank, launch.cluster
     match what:
         case "ctaid":
@@ -92,7 +92,7 @@ def register_value(name: str) -> Callable[[Task], int] | None:
     base, _, axis = name.rpartition(".")
     match name:
         case "clock" | "clock64" | "globaltimer":
-            return lambda task: task.block.cluster.time
+            return lambda task: task.cluster.time
         case "smid":
             return lambda task: _flat(task) % _MULTIPROCESSORS
         case "nsmid":
@@ -100,7 +100,7 @@ def register_value(name: str) -> Callable[[Task], int] | None:
         case "cluster.ctarank" | "cluster_ctarank":
             return lambda task: task.block.rank
         case "cluster.nctarank" | "cluster_nctarank":
-            return lambda task: len(task.block.cluster.blocks)
+            return lambda task: len(task.cluster.blocks)
         case _ if axis in ("x", "y", "z") and base in _PLACES:
             number = "xyz".index(axis)
             return lambda task: _place(task, base.replace("_", "."), number)
@@ -132,7 +132,7 @@ _MULTIPROCESSORS = 132
 
 
 def _flat(task: Task) -> int:
-    (i, j, k), (x, y, _) = task.block.program, task.block.cluster.launch.grid
+    (i, j, k), (x, y, _) = task.block.program, task.cluster.launch.grid
     return i + x * (j + y * k)
 
 
@@ -143,7 +143,7 @@ for _name, _class in nvvm.SPECIAL_REGISTERS.items():
 @effect(tlx.Clock64Op)
 def clock64(_op: tlx.Clock64Op) -> Unary:
     """Turns of the cluster so far."""
-    return lambda task: np.int64(task.block.cluster.time)
+    return lambda task: np.int64(task.cluster.time)
 
 
 @pure(ttg.WarpIdOp, nvvm.ElectSyncOp)
@@ -190,7 +190,6 @@ def predicate_stage(op: ttg.PredicateStageOp) -> Run:
 def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
     """Where the condition does not hold, results are anything: all bits set, so that it is seen where it matters."""
     body = planner.body(op.region.block)
-    single = len(op.result) == 1
     anything: list[Any] = []
     for value in op.result:
         try:
@@ -202,10 +201,40 @@ def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
 
     def call(task: Task, condition: Any) -> Any:
         results = body.call(task) if condition else anything
-        return results[0] if single else results
+        return one_or_all(results)
 
     def run(task: Task, condition: Any) -> Coroutine:
         results: Any = (yield from body.run(task)) if condition else anything
-        return results[0] if single else results
+        return one_or_all(results)
 
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
+
+
+@effect(tt.GetProgramIdOp)
+def program_id(op: tt.GetProgramIdOp) -> Unary:
+    """The index of the program along an axis."""
+    axis = op.axis.value.data
+    return lambda task: np.int32(task.block.program[axis])
+
+
+@effect(tt.GetNumProgramsOp)
+def num_programs(op: tt.GetNumProgramsOp) -> Run:
+    """The number of programs along an axis."""
+    axis = op.axis.value.data
+
+    def run(task: Task) -> np.int32:
+        return np.int32(task.cluster.launch.grid[axis])
+
+    return run
+
+
+@effect(tlx.ClusterCTARankOp)
+def cluster_cta_rank(_op: tlx.ClusterCTARankOp) -> Unary:
+    """The rank of the thread block in its cluster."""
+    return lambda task: np.int32(task.block.rank)
+
+
+@effect(tlx.ClusterSizeOp)
+def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
+    """The thread blocks of the cluster."""
+    return lambda task: np.int32(len(task.cluster.blocks))

@@ -46,10 +46,10 @@ def global_scratch_alloc(op: ttg.GlobalScratchAllocOp) -> Unary:
     of_cluster = op.shared_cluster_state is not None
 
     def run(task: Task) -> np.int64:
-        block = task.block.cluster.blocks[0] if of_cluster else task.block
+        block = task.cluster.blocks[0] if of_cluster else task.block
         # Programs that follow each other on this thread block share it, as they share everything else there.
         if (address := block.scratch.get(op)) is None:
-            memory = task.block.cluster.launch.memory
+            memory = task.global_memory
             address = block.scratch[op] = memory.add(name, np.full(size, 0xFF, np.uint8), alignment=alignment)
         return np.int64(address)
 
@@ -104,7 +104,7 @@ def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
         if any(step != 1 for step in numbers[3 * rank - 1 :]):
             raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
         made = _Map(_ELEMENT_BYTES[kind], fill, int(address), sizes, strides, box)
-        made.write(op, task.block.cluster.launch.memory, int(place), is_fenced=False)
+        made.write(op, task.global_memory, int(place), is_fenced=False)
 
     return run
 
@@ -120,7 +120,7 @@ def make_tensor_descriptor(op: tlx.MakeTensorDescOp) -> Run:
         sizes, strides = [int(at) for at in rest[:rank]], [int(at) for at in rest[rank:]]
         bytes_ = [stride * size for stride in strides[-2::-1]]
         made = _Map(size, int(is_nan), int(address), sizes[::-1], bytes_, block[::-1])
-        made.write(op, task.block.cluster.launch.memory, int(place), is_fenced=True)
+        made.write(op, task.global_memory, int(place), is_fenced=True)
         return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan)
 
     return run
@@ -131,7 +131,7 @@ def tensormap_fenceproxy_acquire(op: ttng.TensormapFenceproxyAcquireOp) -> Binar
     """What was written becomes visible to TMA (PTX ISA, "fence.proxy.tensormap")."""
 
     def run(task: Task, place: np.int64) -> None:
-        task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "load")[_FENCED] = 1
+        task.global_memory.bytes_at(op, int(place), SIZE, "load")[_FENCED] = 1
 
     return run
 
@@ -144,7 +144,7 @@ def reinterpret_tensor_descriptor(op: ttng.ReinterpretTensorDescOp) -> Binary:
     block, dtype = tuple(type_.shape), dtype_of(type_.element_type)
 
     def run(task: Task, place: np.int64) -> Descriptor:
-        data = task.block.cluster.launch.memory.bytes_at(op, int(place), SIZE, "load")
+        data = task.global_memory.bytes_at(op, int(place), SIZE, "load")
         mark, rank, size, fill, _, address, *numbers = _FIELDS.unpack(data[: _FIELDS.size].tobytes())
         if mark != _MAGIC:
             raise fault_at(op, "there is no tensor descriptor at the address: it was not created")

@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.base.layouts import bare, layout_attr
 from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
@@ -69,7 +69,7 @@ class _Resolver:
     def __init__(self, module: ModuleOp):
         self._ops = list(module.walk())
         self._values = [value for op in self._ops for value in values_of(op) if _placeholder(value) is not None]
-        self._carried = CarriedValues.of(module, TensorType) if self._values else CarriedValues()
+        self._classes = ValueClasses.of(module, TensorType) if self._values else ValueClasses()
         self._layouts: dict[SSAValue, Attribute] = {}
 
     def resolve(self) -> None:
@@ -104,7 +104,7 @@ class _Resolver:
             if at in self._layouts or _placeholder(at) is None:
                 continue
             self._layouts[at] = layout
-            pending += self._carried.members(at)
+            pending += self._classes.members(at)
             neighbours = [use.operation for use in at.uses]
             if isinstance(at.owner, Operation):
                 neighbours.append(at.owner)

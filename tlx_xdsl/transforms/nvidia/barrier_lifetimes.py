@@ -39,7 +39,7 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.buffer_users import accesses
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -55,9 +55,9 @@ class EndBarrierLifetimesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""
         allocations = [inner for inner in ops_of(op, LocalAllocOp) if _is_barrier_array(inner.result.type)]
-        carried = CarriedValues.of(op, MemDescType) if allocations else CarriedValues()
+        classes = ValueClasses.of(op, MemDescType) if allocations else ValueClasses()
         for inner in allocations:
-            if _needs_end(inner.result, carried):
+            if _needs_end(inner.result, classes):
                 for exit_ in exits_of(inner):
                     if _ends_kernel(exit_):
                         insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)
@@ -74,8 +74,8 @@ def _is_barrier_array(type_: MemDescType) -> bool:
     return type_.element_type == i64 and type_.shape[-1:] == (1,) and len(type_.shape) <= 2
 
 
-def _needs_end(barriers: SSAValue, carried: CarriedValues) -> bool:
-    users = [type(user) for user in accesses(barriers, carried)]
+def _needs_end(barriers: SSAValue, classes: ValueClasses) -> bool:
+    users = [type(user) for user in accesses(barriers, classes)]
     return InitBarrierOp in users and InvalBarrierOp not in users and LocalDeallocOp not in users
 
 

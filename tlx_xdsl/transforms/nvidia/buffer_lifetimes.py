@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.buffer_users import accesses
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -44,13 +44,13 @@ class ExtendBufferLifetimesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Handle every allocation of shared memory."""
         for func in ops_of(op, tt.FuncOp):
-            carried = CarriedValues.of(func, MemDescType)
+            classes = ValueClasses.of(func, MemDescType)
             for alloc in ops_of(func, LocalAllocOp):
-                _extend(alloc, carried)
+                _extend(alloc, classes)
 
 
-def _extend(alloc: LocalAllocOp, carried: CarriedValues) -> None:
-    users = accesses(alloc.result, carried)
+def _extend(alloc: LocalAllocOp, classes: ValueClasses) -> None:
+    users = accesses(alloc.result, classes)
     if not any(isinstance(user, UnrealizedConversionCastOp) for user in users):
         return
     if any(isinstance(user, _ENDS) for user in users):

@@ -23,7 +23,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.module_target import TARGET, module_target
-from tlx_xdsl.dialects.base.capability import needs_of, spoken_name
+from tlx_xdsl.dialects.base.capability import display_name, needs_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
@@ -66,4 +66,4 @@ class CheckTargetPass(ModulePass):
         by_pointers = self.plain and op.dialect_name() == "tt" and _DESCRIPTORS.issuperset(lacks)
         if not lacks or (by_pointers and not target.has(Feature.TMA)):
             return None
-        return error_at(op, refusal(spoken_name(op), lacks[:1], target))
+        return error_at(op, refusal(display_name(op), lacks[:1], target))

@@ -88,7 +88,7 @@ class _Advisor:
             # The user has decided how large the region is.
             return
         if (tree := self._tree()) is not None:
-            self._room(tree)
+            self._capacity(tree)
             self._sharing(tree)
             for part in _parts(tree, self.region.groups):
                 self._stages(part, lambda counts: self._size(_recounted(tree, counts)))
@@ -110,7 +110,7 @@ class _Advisor:
             where = ", ".join(f"{gap.start:,} to {gap.end:,}" for gap in gaps[:4]) + (", ..." if len(gaps) > 4 else "")
             self._say(f"no buffer takes {total:,} of its {self.region.size:,} {self.unit}: {where}")
 
-    def _room(self, tree: Node) -> None:
+    def _capacity(self, tree: Node) -> None:
         """Report the memory that only the largest member of a shared group uses."""
         for group in _groups(tree):
             if group.kind != "shared" or len(group.children) < 2:
