@@ -232,13 +232,15 @@ def _compile(
 ) -> tuple[dict[str, str | bytes], dict[str, Any], dict[str, float]]:
     """The files of a compiled kernel by stage, what Triton's runtime wants to know of it, and milliseconds."""
     from tlx_xdsl.backend import compile_ttgir, start_worker
-    from tlx_xdsl.runtime.jit.specialize import backend_options_of
 
     # It imports Triton while the frontend is at work.
     start_worker()
     wanted = specialization_of_source(src, target, options)
     text = _compile_text(src, wanted)
-    result = compile_ttgir(text.ttgir, backend_options_of(wanted, options), source_name=f"{text.name}.ttgir")
+    chosen = wanted.backend_options(
+        enable_fp_fusion=bool(options["enable_fp_fusion"]), num_stages=options["num_stages"]
+    )
+    result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         place = warning.location
         warnings.warn_explicit(

@@ -307,6 +307,23 @@ class Launcher:
         return config
 
 
+def launch_facts(metadata: Any, **more: Any) -> dict[str, Any]:
+    """The arguments of a `Launcher` that the metadata of a kernel or a bundle's manifest has; `more` takes precedence."""
+    return {name: getattr(metadata, name) for name in _FACTS if hasattr(metadata, name)} | more
+
+
+_FACTS = (
+    "num_warps",
+    "shared",
+    "tensordesc_meta",
+    "cluster",
+    "global_scratch_size",
+    "profile_scratch_size",
+    "launch_pdl",
+    "launch_cooperative_grid",
+)
+
+
 def _launch_attributes(
     cluster: Sequence[int], launch_pdl: bool, launch_cooperative_grid: bool
 ) -> list[LaunchAttribute]:
