@@ -21,10 +21,10 @@ from stock_layouts import (
     tmem_columns_of,
 )
 
+from tests.unit.layouts.definitions import identity_order
 from tests.versions import RELEASE
 from tlx_xdsl.layouts.address import shared_bytes, tmem_columns
 from tlx_xdsl.layouts.conversion import to_linear_layout
-from tlx_xdsl.layouts.conversion.shared import identity_order
 from tlx_xdsl.layouts.encodings import (
     DistributedLinearLayout,
     GenericLinearLayout,
