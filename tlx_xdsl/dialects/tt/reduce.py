@@ -108,7 +108,7 @@ class ReduceReturnOp(TritonOp):
 
 @irdl_op_definition
 class ScanOp(_CombiningOp):
-    """Combine each element with those before it along `axis` (behind it with `reverse`), itself included."""
+    """Combine each element with those before it along `axis` (after it with `reverse`), itself included."""
 
     name = "tt.scan"
 

@@ -131,7 +131,7 @@ class LocalDeallocOp(TritonOp):
 
 @irdl_op_definition
 class LocalLoadOp(TritonOp):
-    """Read a buffer from shared memory into registers; a token orders the load behind an asynchronous copy.
+    """Read a buffer from shared memory into registers; a token orders the load after an asynchronous copy.
 
     Example: `%1 = ttg.local_load %0 token %t : !ttg.memdesc<64xf32, ...> -> tensor<64xf32, #blocked>`
     """
