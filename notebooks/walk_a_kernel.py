@@ -159,10 +159,10 @@ def _(edited_text, mo, step, tlx_xdsl):
     try:
         edited = step.edited(edited_text)
         changed = edited.finish()
-        shown = edited.diff() or "the text is as the pass left it"
+        difference = edited.diff() or "the text is as the pass left it"
     except tlx_xdsl.CompilationError as error:
-        changed, shown = None, str(error)
-    mo.md(f"```diff\n{shown}\n```")
+        changed, difference = None, str(error)
+    mo.md(f"```diff\n{difference}\n```")
     return (changed,)
 
 

@@ -121,7 +121,7 @@ _WIDEST = 200
 
 
 def _excerpt(line: str, column: int) -> tuple[str, str]:
-    """The excerpt of a source line that is shown: its part before the column, and all of it."""
+    """Return the part of a shown source line before the column, and all that is shown of the line."""
     if len(line) <= _WIDEST:
         return line[: max(column - 1, 0)], line
     start = max(0, column - _WIDEST // 2)
@@ -139,7 +139,7 @@ def _blank(character: str) -> str:
 
 
 def internal_error(error: Exception) -> CompilationError:
-    """The error to report for an exception that is a fault of tlx_xdsl, not of the input."""
+    """Return the error to report for an exception that is no fault of the input but of tlx_xdsl."""
     if isinstance(error, RecursionError):
         return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
     frames = traceback.extract_tb(error.__traceback__)

@@ -44,7 +44,7 @@ def kernel(x, n, f):
         value = n
     tl.store(x, value)
 """,
-            "Behind the `if` the name has one type. Convert one side: `value = n.to(tl.float32)`.",
+            "After the `if` the name has one type. Convert one side: `value = n.to(tl.float32)`.",
         ),
         Entry(
             "A conditional expression of two types",
@@ -126,7 +126,7 @@ def kernel(x, n):
             "Bounds are integers: `n // 2`.",
         ),
         Entry(
-            "An else behind a loop",
+            "An else after a loop",
             """
 @tlx_xdsl.jit
 def kernel(x, n):
@@ -135,7 +135,7 @@ def kernel(x, n):
     else:
         tl.store(x, 1.0)  # error
 """,
-            "Without `break` the `else` always runs: put its statements behind the loop.",
+            "Without `break` the `else` always runs: put its statements after the loop.",
         ),
         Entry(
             "try, raise and other statements of Python",

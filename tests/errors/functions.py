@@ -104,7 +104,7 @@ def kernel(x, n):
 def kernel(x, n):
     return tl.load(x + n)  # error
 """,
-            "Nobody receives it: store the result through a pointer.",
+            "No caller receives it: store the result through a pointer.",
         ),
         Entry(
             "Something that can't be called",

@@ -27,8 +27,8 @@ def kernel(src, dst):
             tlx.async_descriptor_store_wait(0)
             tlx.barrier_arrive(empty[0])
 """,
-            "The loader waits until the tile is free, and nobody frees a tile that was never full. A wait for the "
-            "phase in front of the first one passes at once: `tlx.barrier_wait(empty[0], 1)`.",
+            "The loader waits until the tile is free, and no task frees a tile that was never full. A wait for the "
+            "phase before the first one passes at once: `tlx.barrier_wait(empty[0], 1)`.",
             arguments=TILES,
         ),
         Entry(
@@ -44,11 +44,11 @@ def kernel(src, out):
     rows, columns = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
     tl.store(out + rows * 64 + columns, values)
 """,
-            "TMA copies while the kernel goes on. `tlx.barrier_wait(full[0], 0)` in front of the read waits for it.",
+            "TMA copies while the kernel goes on. `tlx.barrier_wait(full[0], 0)` before the read waits for it.",
             arguments={"src": TILES["src"], "out": "zeros:fp16[64,64]"},
         ),
         Entry(
-            "Shared memory that nobody has written",
+            "Uninitialized shared memory",
             """
 @tlx_xdsl.jit
 def kernel(out):
@@ -120,7 +120,7 @@ def kernel(src, out):
     rows, columns = tl.arange(0, 128)[:, None], tl.arange(0, 128)[None, :]
     tl.store(out + rows * 128 + columns, values)
 """,
-            "The tensor cores go on by themselves. `tlx.barrier_wait(done[0], 0)` in front of the load waits for both "
+            "The tensor cores go on by themselves. `tlx.barrier_wait(done[0], 0)` before the load waits for both "
             "products: a barrier that one names completes when all are done that its task has issued so far.",
             target="sm_100a",
             arguments={"src": "desc(randn:fp16[128,128], [128,128])", "out": "zeros:fp32[128,128]"},
@@ -136,8 +136,8 @@ def kernel(out):
     tlx.cluster_barrier()
     tl.store(out + rank * 64 + tl.arange(0, 64), tlx.local_load(theirs[0]))
 """,
-            "The CTAs of a cluster run at the same time, but do not begin together. A `tlx.cluster_barrier()` in front "
-            "of the store says that both have begun; the one behind it says that both stores are over.",
+            "The CTAs of a cluster run at the same time, but do not begin together. A `tlx.cluster_barrier()` before "
+            "the store says that both have begun; the one after it says that both stores are over.",
             grid=2,
             cluster=2,
             arguments={"out": "zeros:i32[128]"},
@@ -151,8 +151,8 @@ def kernel(x, out, n):
     values = tl.load(x + at)  # error
     tl.store(out + at, values, mask=at < n)
 """,
-            "The last program reads behind the array: `mask=at < n`. In the interpreter there is a gap between any two "
-            "arrays, so that an index is found that is only a little wrong.",
+            "The last program reads past the end of the array: `mask=at < n`. In the interpreter there is a gap "
+            "between any two arrays, so that an index is found that is only a little wrong.",
             arguments={"x": "randn:fp32[100]", "out": "zeros:fp32[100]", "n": "100"},
             grid=2,
         ),

@@ -267,7 +267,7 @@ class _Comparison:
             raise self._differ("results", described(first), described(second), reason)
 
     def _check_places(self, first: OpResult, second: OpResult, reason: Reason | None) -> None:
-        """Reads stand in the same block, behind the same effects."""
+        """Reads stand in the same block, after the same effects."""
         f, s = first.op, second.op
         block, partner = f.parent_block(), s.parent_block()
         assert block is not None
@@ -276,9 +276,9 @@ class _Comparison:
         one, other = self._first.effects.before(f), self._second.effects.before(s)
         if one != other:
             raise self._differ(
-                "reads (behind different effects)",
-                f"{described(first)} behind {one}",
-                f"{described(second)} behind {other}",
+                "reads (after different effects)",
+                f"{described(first)} after {one}",
+                f"{described(second)} after {other}",
                 reason,
             )
 

@@ -113,7 +113,7 @@ class _Generator(Expressions):
         return self.random.choice(makers)()
 
     def _body(self, depth: int, extra: list[Typed] | None = None) -> list[str]:
-        """Return an indented block; what it declares is not known behind it."""
+        """Return an indented block; what it declares is not known after it."""
         outer = list(self.variables)
         self.variables += extra or []
         lines = [line for _ in range(self.random.randint(1, 3)) for line in self._statement(depth + 1)]

@@ -135,7 +135,7 @@ def mistake(number: int) -> Mistake:
     what = names[number] if number < len(names) else pick.choice(names)
     program = fuzz.program(1000 + number)
     lines = program.lines
-    # Behind the first two lines, which define `columns` and `index`, before a statement at any depth but `else`.
+    # After the first two lines, which define `columns` and `index`, before a statement at any depth but `else`.
     places = [at for at in range(2, len(lines)) if not lines[at].lstrip().startswith("el") and at not in _pruned(lines)]
     if what.startswith(("name of one", "type that", "shape that", "global")) or "break" in what:
         places = [at for at in places if not lines[at].startswith(" ")]

@@ -18,7 +18,7 @@ def build(case: Case) -> ModuleOp:
     Raises CompilationError for every fault in the kernel.
     """
     module = launchable(case)
-    # Stock's module knows the target only behind these passes; one of them divides otherwise when it is known.
+    # Stock's module knows the target only after these passes; one of them divides otherwise when it is known.
     for name in [name for name in module.attributes if name.startswith("ttg.")]:
         del module.attributes[name]
     return module

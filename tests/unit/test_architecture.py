@@ -1,7 +1,7 @@
-"""The rooms of the package and the one-way stairs between them, and rules that hold for every file.
+"""The layering of the packages, and rules that hold for every file.
 
-A room is a package directly under `tlx_xdsl`, or one of a few modules there. It may import rooms on lower
-floors only.
+A package is one directly under `tlx_xdsl`; a few modules there count as packages, too. It may import packages of
+lower layers only.
 """
 
 import ast
@@ -20,10 +20,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-GROUND = {"errors", "targets", "version"}
-"""What every room may import."""
+LOWEST = {"errors", "targets", "version"}
+"""What every package may import."""
 
-FLOORS = {
+LAYERS = {
     "errors": -1,
     "targets": -1,
     "version": -1,
@@ -46,13 +46,13 @@ FLOORS = {
     "kernels": 8,
     "tools": 8,
 }
-"""`__init__` is the front of the package: the names that users see."""
+"""`__init__` holds the public names of the whole."""
 
 ALONE = {"language", "backend"}
-"""Rooms that import nothing of ours but the ground: users' kernels and the worker start with them."""
+"""Packages that import nothing of ours but the lowest layer: users' kernels and the worker start with them."""
 
 EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
-"""Imports between rooms on the same floor that are as they should be."""
+"""Imports between packages of the same layer that are intended."""
 
 ALIASES = {
     PACKAGE / "analysis" / "program_address" / "__init__.py",
@@ -68,30 +68,30 @@ RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "bundle": 2, "jit": 2, "sweep":
 """The packages of `runtime`; the files beside them are the compile driver."""
 
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
-"""Rooms that may import Triton, somewhere: none does at its door."""
+"""Packages that may import Triton, somewhere: no `__init__` does."""
 
 WITHOUT_XDSL = {"errors", "targets", "version", "layouts", "numerics", "language", "backend"}
-"""Rooms in which no file imports xDSL."""
+"""Packages in which no file imports xDSL."""
 
-DOOR_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
-"""Rooms that can be entered, by importing the package alone, without loading xDSL."""
+ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
+"""Packages whose `__init__` can be imported without loading xDSL."""
 
-ROOMS = [room for room in FLOORS if (PACKAGE / room).is_dir() or (PACKAGE / f"{room}.py").is_file()]
+PACKAGES = [package for package in LAYERS if (PACKAGE / package).is_dir() or (PACKAGE / f"{package}.py").is_file()]
 
 
-def may_import(room: str, other: str) -> bool:
-    """Say whether a file of `room` may import something of the room `other`."""
-    if room == other or (room, other) in EXTRA:
+def may_import(package: str, other: str) -> bool:
+    """Say whether a file of `package` may import something of the package `other`."""
+    if package == other or (package, other) in EXTRA:
         return True
-    if room in ALONE:
-        return other in GROUND
-    return FLOORS[other] < FLOORS[room]
+    if package in ALONE:
+        return other in LOWEST
+    return LAYERS[other] < LAYERS[package]
 
 
-def files_of(room: str) -> list[Path]:
-    """Return the Python files of a room."""
-    module = PACKAGE / f"{room}.py"
-    return [module] if module.is_file() else sorted({*(PACKAGE / room).rglob("*.py")} - ALIASES)
+def files_of(package: str) -> list[Path]:
+    """Return the Python files of a package."""
+    module = PACKAGE / f"{package}.py"
+    return [module] if module.is_file() else sorted({*(PACKAGE / package).rglob("*.py")} - ALIASES)
 
 
 def module_name(path: Path) -> str:
@@ -127,16 +127,16 @@ def imports_of(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def room_of(name: str) -> str | None:
-    """Return the room that a dotted name belongs to; None for what is not ours."""
-    package, *rest = name.split(".")
-    if package != "tlx_xdsl":
+def package_of(name: str) -> str | None:
+    """Return the package that a dotted name belongs to; None for what is not ours."""
+    root, *rest = name.split(".")
+    if root != "tlx_xdsl":
         return None
-    return rest[0] if rest and rest[0] in FLOORS else "__init__"
+    return rest[0] if rest and rest[0] in LAYERS else "__init__"
 
 
 @pytest.mark.parametrize(
-    ("name", "room"),
+    ("name", "package"),
     [
         ("numpy.typing", None),
         ("tlx_xdsl", "__init__"),
@@ -144,8 +144,8 @@ def room_of(name: str) -> str | None:
         ("tlx_xdsl.layouts.shared.nbytes", "layouts"),
     ],
 )
-def test_room_of(name: str, room: str | None):
-    assert room_of(name) == room
+def test_package_of(name: str, package: str | None):
+    assert package_of(name) == package
 
 
 def test_every_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -180,19 +180,19 @@ def test_an_alias_only_imports(path: Path):
             pytest.fail(f"{path} does more than import")
 
 
-def test_every_module_belongs_to_a_room():
+def test_every_module_belongs_to_a_package():
     found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    assert sorted(found - FLOORS.keys()) == []
+    assert sorted(found - LAYERS.keys()) == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_import_climbs(room: str):
-    """Every import statement of the room's files, those inside functions included."""
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_import_climbs(package: str):
+    """Every import statement of the package's files, those inside functions included."""
     climbing = [
-        f"{path.relative_to(ROOT)}:{line}: {room} must not import {other} ({name})"
-        for path in files_of(room)
+        f"{path.relative_to(ROOT)}:{line}: {package} must not import {other} ({name})"
+        for path in files_of(package)
         for line, name in imports_of(path)
-        if (other := room_of(name)) and not may_import(room, other)
+        if (other := package_of(name)) and not may_import(package, other)
     ]
     assert climbing == []
 
@@ -274,13 +274,13 @@ def test_files_form_no_cycles():
     assert sorted(ALLOWED_CYCLES - found) == [], "these cycles are gone: delete their lines"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_triton_and_xdsl_stay_where_they_belong(room: str):
-    rules = {"xdsl": room in WITHOUT_XDSL, "triton": room not in TRITON_ALLOWED}
-    forbidden = {package for package, applies in rules.items() if applies}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_triton_and_xdsl_stay_where_they_belong(package: str):
+    rules = {"xdsl": package in WITHOUT_XDSL, "triton": package not in TRITON_ALLOWED}
+    forbidden = {library for library, applies in rules.items() if applies}
     imported = [
-        f"{path.relative_to(ROOT)}:{line}: {room} must not import {name}"
-        for path in files_of(room)
+        f"{path.relative_to(ROOT)}:{line}: {package} must not import {name}"
+        for path in files_of(package)
         for line, name in imports_of(path)
         if name.split(".")[0] in forbidden
     ]
@@ -310,24 +310,26 @@ def loaded_by(*names: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-def names_to_enter(room: str) -> list[str]:
-    """Return the modules to import: all of a room, but only the door if there may be Triton further in."""
-    if room in TRITON_ALLOWED or room == "__init__":
-        return ["tlx_xdsl" if room == "__init__" else f"tlx_xdsl.{room}"]
-    return [module_name(path) for path in files_of(room) if path.stem != "__main__"]
+def names_to_import(package: str) -> list[str]:
+    """Return the modules to import: all of a package, but only its entry point if there may be Triton further in."""
+    if package in TRITON_ALLOWED or package == "__init__":
+        return ["tlx_xdsl" if package == "__init__" else f"tlx_xdsl.{package}"]
+    return [module_name(path) for path in files_of(package) if path.stem != "__main__"]
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room not in {"compat", "torch"}])
-def test_a_room_is_entered_alone(room: str):
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package not in {"compat", "torch"}])
+def test_a_package_is_imported_alone(package: str):
     """In a fresh process nothing above is loaded, nor Triton and torch, nor xDSL where it is not needed."""
-    loaded = loaded_by(*names_to_enter(room))
+    loaded = loaded_by(*names_to_import(package))
     # A kernel is made for Triton's runtime where it is decorated, so a module with kernels loads Triton.
     forbidden = (
-        {"torch"} | ({"triton"} if room != "kernels" else set()) | ({"xdsl"} if room in DOOR_WITHOUT_XDSL else set())
+        {"torch"}
+        | ({"triton"} if package != "kernels" else set())
+        | ({"xdsl"} if package in ENTRY_WITHOUT_XDSL else set())
     )
     assert sorted(forbidden & loaded) == []
-    rooms = {room_of(name) for name in loaded if name.startswith("tlx_xdsl.")} - GROUND
-    assert sorted(other for other in rooms if not may_import(room, other)) == []
+    packages = {package_of(name) for name in loaded if name.startswith("tlx_xdsl.")} - LOWEST
+    assert sorted(other for other in packages if not may_import(package, other)) == []
 
 
 @functools.cache
@@ -359,7 +361,7 @@ def test_the_repository_s_files_are_found():
     assert {ROOT / "pyproject.toml", PACKAGE / "errors.py", Path(__file__)} <= set(repository_files())
 
 
-def test_no_file_names_a_place_on_somebody_s_machine():
+def test_no_file_names_a_path_of_one_machine():
     place = re.compile(rb"(?<![\w.\-/])/(?:work/|opt/envs\b)")
     named = [
         f"{path.relative_to(ROOT)}: {match[0].decode()}"

@@ -108,6 +108,6 @@ def test_a_classic_mistake(title):
 
 
 def test_the_usual_suspects_are_all_there():
-    told = " ".join(sections()).lower()
+    text = " ".join(sections()).lower()
     for word in ("arrive count", "phase", "expect", "fence", "ring", "named barriers"):
-        assert word in told
+        assert word in text

@@ -22,7 +22,7 @@ def _inside(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_readme_s_kernel_runs_and_its_mistake_is_told():
+def test_the_readme_s_kernel_runs_and_its_mistake_is_reported():
     (kernel, *_), ((command, right), (again, wrong)) = blocks("README.md", "python"), consoles("README.md")
     assert command == again
     Path("tile_copy.py").write_text(kernel)
@@ -69,7 +69,7 @@ def test_the_page_about_layouts():
 
 
 @pytest.mark.backend
-def test_what_explain_prints_behind_stock_triton():
+def test_what_explain_prints_after_stock_triton():
     if reason := why_not_installed(NEWEST, "the page shows"):
         pytest.skip(reason)
     _, product = blocks("docs/layouts.md", "python")

@@ -26,12 +26,12 @@ LANGUAGES = [(tl, language.TL_TOPICS), (tlx, language.TLX_TOPICS)]
 
 
 def documented(markdown: str) -> set[str]:
-    """What mkdocstrings is told to document, and the anchors that a page has by itself."""
+    """What mkdocstrings documents, and the anchors that a page has by itself."""
     return set(re.findall(r"^::: (\S+)$", markdown, re.MULTILINE)) | set(re.findall(r"\{ #(\S+) \}", markdown))
 
 
 def section(markdown: str, anchor: str) -> str:
-    """The part of a page behind a heading with that anchor, up to the next heading."""
+    """The part of a page after a heading with that anchor, up to the next heading."""
     return re.split(r"^##+ ", markdown.partition(f"{{ #{anchor} }}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -64,7 +64,7 @@ def test_the_language_s_modules_and_methods_have_entries():
     assert "`tlx.dot_operand_layout`" in language.amd_page()
 
 
-def test_a_name_without_a_topic_is_told(monkeypatch):
+def test_a_name_without_a_topic_is_reported(monkeypatch):
     monkeypatch.setattr(tl, "__all__", [*tl.__all__, "MEMBERS"])
     with pytest.raises(ValueError, match="MEMBERS belongs to no topic"):
         language.names_by_topic(tl, language.TL_TOPICS)
@@ -109,8 +109,8 @@ def test_every_operation_and_attribute_has_an_entry(name):
         assert re.search(rf"^### `[!#]{re.escape(attribute.name)}`$", page, re.MULTILINE), attribute.name
 
 
-def test_a_constraint_without_words_is_told():
-    with pytest.raises(ValueError, match="no words for the constraint"):
+def test_a_constraint_without_words_is_reported():
+    with pytest.raises(ValueError, match="no description of the constraint"):
         words(object())
 
 

@@ -35,7 +35,7 @@ def copy(src, dst):
     tlx.async_descriptor_store(dst, tile[0], [0, 0])
     tlx.async_descriptor_store_wait(0)
 """
-"""What somebody brings from Meta's Triton."""
+"""What a user of Meta's Triton brings."""
 
 TEN, COMPILE, META = "docs/ten-minutes.md", "docs/compile.md", "docs/from-meta-tlx.md"
 DEFAULT_STAGES = ("ttir", "ttgir", "ptx", "cubin", "json")
@@ -61,7 +61,7 @@ def run_python(*arguments: str) -> str:
 
 
 def commands(document: str) -> dict[str, str]:
-    """What a page says that its commands print, by their first word behind `tlx`."""
+    """What a page says that its commands print, by their first word after `tlx`."""
     shown = [block.removeprefix("$ tlx ").partition("\n") for block in blocks(document, "console")]
     return {command: output for command, _, output in shown}
 

@@ -1,4 +1,4 @@
-"""The README tells the truth: its kernel compiles, its files exist."""
+"""The README is right: its kernel compiles, its files exist."""
 
 import re
 from pathlib import Path

@@ -40,7 +40,7 @@ class Simplifier:
         return self.bounds.of_form(left).low >= 0 and self.bounds.of_form(right).low > 0
 
     def _decided(self, function: str, left: Polynomial, right: Polynomial) -> Polynomial | None:
-        """The result, where the ranges tell which of the two is larger."""
+        """The result, where the ranges decide which of the two is larger."""
         difference = self.bounds.of_form(left - right)
         match function:
             case "min" | "max" if difference.high <= 0 or difference.low >= 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue, Use
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -27,10 +27,10 @@ class Uses:
     """Ascending, counted from 1; of code in a helper function these are the helper's lines."""
 
 
-def uses(buffer: SSAValue, carried: CarriedValues) -> list[Use]:
-    """The uses of `buffer` that may access it, in no particular order, also through views and where it is carried to.
+def uses(buffer: SSAValue, classes: ValueClasses) -> list[Use]:
+    """The uses of `buffer` that may access it, in no particular order, also through views and where it is forwarded to.
 
-    `carried` are the buffers of the function. Of two buffers that branches mix, each is taken to reach all that
+    `classes` are the buffers of the function. Of two buffers that branches mix, each is taken to reach all that
     either does.
     """
     pending, seen = [buffer], {buffer}
@@ -38,8 +38,8 @@ def uses(buffer: SSAValue, carried: CarriedValues) -> list[Use]:
     for value in pending:
         for use in value.uses:
             op = use.operation
-            if op in carried.carriers:
-                following = [name for name in carried.members(value) if name in carried.arrivals]
+            if op in classes.forwarding:
+                following = [name for name in classes.members(value) if name in classes.successor_inputs]
             else:
                 following = [result for result in op.results if isinstance(result.type, MemDescType)]
                 if not following and not isinstance(op, ReuseGroupOp):
@@ -49,9 +49,9 @@ def uses(buffer: SSAValue, carried: CarriedValues) -> list[Use]:
     return found
 
 
-def accesses(buffer: SSAValue, carried: CarriedValues) -> list[Operation]:
+def accesses(buffer: SSAValue, classes: ValueClasses) -> list[Operation]:
     """The operations of `uses`, each once."""
-    return list(dict.fromkeys(use.operation for use in uses(buffer, carried)))
+    return list(dict.fromkeys(use.operation for use in uses(buffer, classes)))
 
 
 def task_of(op: Operation) -> str:

@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import uses
-from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.module_target import module_target
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Proxy, accesses_of, effects_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr
@@ -93,10 +93,10 @@ class FunctionBuffers:
     def __init__(self, func: FuncOp):
         self._ops = list(func.walk())
         self._order = {op: number for number, op in enumerate(self._ops)}
-        self._carried = CarriedValues.of(func, MemDescType)
+        self._classes = ValueClasses.of(func, MemDescType)
 
     def all(self) -> list[Buffer]:
-        """The buffers in program order; what is only seen as another buffer and what nobody accesses left out.
+        """The buffers in program order; what is only seen as another buffer and what is never accessed left out.
 
         So barriers are, which only barrier operations touch.
         """
@@ -112,8 +112,8 @@ class FunctionBuffers:
     def root(self, view: SSAValue) -> SSAValue:
         """The allocation that `view` is a view of, or the nearest view whose origin is not known to be one value."""
         while True:
-            if view in self._carried.arrivals:
-                sources = [name for name in self._carried.members(view) if name not in self._carried.arrivals]
+            if view in self._classes.successor_inputs:
+                sources = [name for name in self._classes.members(view) if name not in self._classes.successor_inputs]
                 if len(sources) != 1:
                     return view
                 view = sources[0]
@@ -131,7 +131,7 @@ class FunctionBuffers:
         if isinstance(buffer.owner, ttg.LocalAllocOp) and buffer.owner.src is not None:
             found.append(_by_threads(buffer.owner, buffer, buffer.owner.src, store=True))
         operands: dict[Operation, set[int]] = {}
-        for use in uses(buffer, self._carried):
+        for use in uses(buffer, self._classes):
             operands.setdefault(use.operation, set()).add(use.index)
         for op in sorted(operands, key=self._order.__getitem__):
             found += _accesses_of(op, operands[op])

@@ -16,8 +16,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from tlx_xdsl.analysis.carried_values import CarriedValues, visible
 from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
+from tlx_xdsl.analysis.value_classes import ValueClasses, visible
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
@@ -35,7 +35,7 @@ from tlx_xdsl.text.diagnostics import source_location
 DEFAULT_WARPS = 4
 """Warps of a kernel that does not say how many it wants."""
 
-Wishes = Mapping[Attribute, SourceLocation]
+Hints = Mapping[Attribute, SourceLocation]
 """Encodings that the program asks for, and where."""
 
 
@@ -51,10 +51,10 @@ class Step:
 class LayoutReasons:
     """Reasons for the layouts in one function."""
 
-    def __init__(self, func: tt.FuncOp, wishes: Wishes):
-        self._carried = CarriedValues.of(func, TensorType)
+    def __init__(self, func: tt.FuncOp, hints: Hints):
+        self._classes = ValueClasses.of(func, TensorType)
         self._buffers = FunctionBuffers(func)
-        self._wishes = wishes
+        self._hints = hints
 
     def of(self, value: SSAValue) -> list[Step]:
         """The steps from `value`, a tensor or buffer with a layout, to the reason for its layout.
@@ -98,8 +98,8 @@ class LayoutReasons:
         was made, 2 where nothing else is known.
         """
         owner, encoding = value.owner, tensor_type(value.type).encoding
-        if encoding in self._wishes:
-            return 0, f"the program asks for this layout, line {self._wishes[encoding].line}"
+        if encoding in self._hints:
+            return 0, f"the program asks for this layout, line {self._hints[encoding].line}"
         if isinstance(owner, ttng.WarpGroupDotOp):
             return 0, f"the accumulator of the dot{_line(owner)}: wgmma leaves it so in registers"
         if isinstance(owner, ttng.TMEMLoadOp):
@@ -122,19 +122,19 @@ class LayoutReasons:
             yield from _ties_of(owner, value)
         for use in value.uses:
             yield from _ties_of(use.operation, value)
-        for other in self._carried.members(value):
+        for other in self._classes.members(value):
             if other is not value:
                 yield self._carriage(value), other
 
     def _carriage(self, value: SSAValue) -> str:
         """What carries `value`, or brings it."""
-        carrier = self._carried.carrier_of(value)
-        if carrier is None:
+        forwarding = self._classes.forwarded_by(value)
+        if forwarding is None:
             owner = value.owner
-            carrier = owner.parent_op() if isinstance(value, BlockArgument) else owner
-        assert isinstance(carrier, Operation)
-        kind = "the loop" if isinstance(carrier, scf.ForOp | scf.WhileOp) else f"'{visible(carrier).name}'"
-        return f"carried by {kind}{_line(carrier)}:"
+            forwarding = owner.parent_op() if isinstance(value, BlockArgument) else owner
+        assert isinstance(forwarding, Operation)
+        kind = "the loop" if isinstance(forwarding, scf.ForOp | scf.WhileOp) else f"'{visible(forwarding).name}'"
+        return f"carried by {kind}{_line(forwarding)}:"
 
     # --- buffers -------------------------------------------------------------------------------------------------
 
@@ -146,8 +146,8 @@ class LayoutReasons:
         users = _by_words(self._buffers.accesses(root))
         if layout is not None and _is_default(layout, type_):
             steps.append(Step(f"the default for a buffer of {_elements(type_)}"))
-        elif type_.encoding in self._wishes:
-            steps.append(Step(f"the program asks for this layout, line {self._wishes[type_.encoding].line}"))
+        elif type_.encoding in self._hints:
+            steps.append(Step(f"the program asks for this layout, line {self._hints[type_.encoding].line}"))
         elif isinstance(layout, SharedLayout):
             steps.append(Step("not the default: what accesses it wants this layout"))
         else:
@@ -168,7 +168,7 @@ def layout_of_value(value: SSAValue) -> Layout | None:
     return encoding.data if isinstance(encoding, LayoutAttr) else None
 
 
-def wishes_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
+def hints_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
     """The encodings that a program asks for, with the first place, in what the frontend makes of it.
 
     Those are what `tlx.require_layout` pins, and the layouts of allocations that are marked as the user's.

@@ -57,7 +57,7 @@ def _allocations(overlap: Overlap) -> dict[StorageAliasLocalAllocOp, None]:
 
 
 _Range: TypeAlias = LiveRange | str | None
-"""Where the buffers of a tree are live: a range, None when nobody touches them, else why that is not known."""
+"""The live range of a tree's buffers: None when they are never accessed, a reason when it is not known."""
 
 
 def _are_disjoint(first: _Range, second: _Range, position: dict[Operation, int]) -> bool:

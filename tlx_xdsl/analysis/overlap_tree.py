@@ -190,7 +190,7 @@ def place(
     slots = dict(_slots(tree, 0, stride))
     for leaf, _ in leaves:
         index_map(leaf, slots[leaf.index])
-    # There is no padding behind the last group.
+    # There is no padding after the last group.
     total = (groups - 1) * stride + tree.size if available is None else available.length
     return Placement(slots, total, common_alignment([leaf for leaf, _ in leaves]))
 
@@ -198,7 +198,7 @@ def place(
 def place_without_tree(
     leaves: Sequence[Leaf], explicit_bytes: int | None = None, *, bytes_per_unit: int = 1
 ) -> Placement:
-    """Lay out `leaves` that nobody related: each begins with the region and is dense.
+    """Lay out `leaves` that no overlap tree relates: each begins with the region and is dense.
 
     Raises OverlapError when `explicit_bytes` is given and too small.
     """

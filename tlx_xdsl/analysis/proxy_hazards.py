@@ -29,12 +29,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import uses
-from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.dataflow import Arrivals, ForwardWalk
 from tlx_xdsl.analysis.overlap_tree import Leaf, Slot
 from tlx_xdsl.analysis.storage_map import Span
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, Space, Sync, accesses_of, sync_of
 from tlx_xdsl.dialects.regions import SCALAR_CODE, Edge, Edges
@@ -100,11 +100,11 @@ class _Analysis(ForwardWalk[_State]):
     def __post_init__(self) -> None:
         allocations = [op for op in self.func.walk() if _is_shared_array(op)]
         numbers = {op: number for number, op in enumerate(allocations)}
-        carried = CarriedValues.of(self.func, MemDescType)
+        classes = ValueClasses.of(self.func, MemDescType)
         for op, number in numbers.items():
             # An access of a buffer is one of all that lie at the same place.
             met = frozenset(numbers[other] for other in self.neighbours.get(op, ()) if other in numbers) | {number}
-            found = [(use.operation, use.operation.operands[use.index]) for use in uses(op.results[0], carried)]
+            found = [(use.operation, use.operation.operands[use.index]) for use in uses(op.results[0], classes)]
             for user, value in (op, op.results[0]), *found:
                 known = self.buffers.setdefault(user, {})
                 known[value] = known.get(value, frozenset()) | met
@@ -119,7 +119,7 @@ class _Analysis(ForwardWalk[_State]):
         sync = sync_of(op)
         if Sync.FENCE_PROXY in sync:
             state = _State(state.task, fenced=True)
-        else:
+        elif op in self.buffers:
             written = state.written | self._accessed(op, _is_write)
             state = replace(state, written=written, remote=state.remote | self._accessed(op, _is_remote_write))
         return replace(state, fenced=False) if Sync.ACQUIRE in sync else state

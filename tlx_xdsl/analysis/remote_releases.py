@@ -1,18 +1,18 @@
 """What the arrivals at other CTAs' mbarriers have to release: as little as the kernel's accesses to memory allow.
 
-An arrival tells other threads that something is over. Nothing has to be released of an asynchronous operation that was
-waited for: its reads have returned and its writes are in memory, so that nothing that comes later in time can change
+An arrival signals completion to other threads. Nothing has to be released of an asynchronous operation that was waited
+for: its reads have returned and its writes are in memory, so that nothing that comes later in time can change
 the ones or miss the others. Accesses of the threads may still be under way when the next instruction is issued, and a
-release is what keeps them in front of the arrival. Which of them can matter to whom stands in the function:
+release is what orders them before the arrival. The function's accesses decide which of them matter to whom:
 
 - Global memory that threads write, and other CTAs' shared memory that threads store to: all must be released to the
   cluster. Of global memory a write matters, since another CTA may read or write the same, and a read where there are
   writes. What TMA does there counts for nothing but an asynchronous operation: between it and accesses of threads it
   takes a proxy fence for global memory (PTX ISA, "Async proxy"), which no operation of TLX is.
 - Shared memory of the own CTA that other CTAs access: by copies and stores to there, by TMA loads for several CTAs, by
-  requests of cluster launch control, by products of pairs of CTAs. Releasing accesses to the own shared memory is
-  enough. The same holds for a buffer that several tasks access, since one of them may learn of the other one's access
-  by way of another CTA.
+  requests of cluster launch control, by MMAs of pairs of CTAs. Releasing accesses to the own shared memory is
+  enough. The same holds for a buffer that several tasks access, since one of them may be ordered after the
+  other one's access by way of another CTA.
 - All else matters to the own CTA at most, whose threads may wait for the same barrier.
 
 An access matters only where a release of the task may follow it. What the analysis does not know, calls and
@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tlx_xdsl.analysis.buffer_users import KERNEL, task_of, uses
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Kind, Space, Sync, accesses_of, space_of, sync_of
 from tlx_xdsl.dialects.tlx.cluster import Releases
@@ -45,7 +45,7 @@ class RemoteReleases:
 
     releases: Releases
     acquires: Sequence[ttng.WaitBarrierOp] = ()
-    """Waits behind which global memory may be read that another CTA has written: what is cached of it is out of date,
+    """Waits after which global memory may be read that another CTA has written: what is cached of it is out of date,
     since a wait acquires from the own CTA only (PTX ISA, "mbarrier.try_wait", `.scope`)."""
 
 
@@ -55,10 +55,10 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
     The function is one of a module with such arrivals.
     """
     ops = [op for op in func.walk() if op is not func]
-    carried = CarriedValues.of(func, MemDescType)
-    buffers, signals = _Buffers.of(ops, carried), _Signals.of(ops)
+    classes = ValueClasses.of(func, MemDescType)
+    buffers, signals = _Buffers.of(ops, classes), _Signals.of(ops)
     # What the callers of a function have done is not known.
-    if not func.is_kernel or any(_is_opaque(op, carried) for op in ops) or _hands_over_global_memory(ops, signals):
+    if not func.is_kernel or any(_is_opaque(op, classes) for op in ops) or _hands_over_global_memory(ops, signals):
         return RemoteReleases(Releases.CLUSTER, buffers.waits_for_others(ops))
     if any(_accesses(op, Space.CLUSTER) and signals.follow(op) for op in ops):
         return RemoteReleases(Releases.CLUSTER)
@@ -82,7 +82,7 @@ def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) 
 
 
 def _signals(op: Operation) -> bool:
-    """Whether others may learn of all that the task has done: by a release, or by a flag that a fence comes before.
+    """Whether it may signal all that the task has done: by a release, or by a flag with a fence before it.
 
     The barrier of the cluster needs no help: it releases to the cluster itself (PTX ISA, "barrier.cluster").
     """
@@ -91,13 +91,13 @@ def _signals(op: Operation) -> bool:
     return (Sync.RELEASE in sync and Sync.CLUSTER not in sync) or (is_flag and "sem" in op.properties)
 
 
-def _is_opaque(op: Operation, carried: CarriedValues) -> bool:
+def _is_opaque(op: Operation, classes: ValueClasses) -> bool:
     """Whether an operation may do anything: code of the user's, calls, fences for who else orders memory."""
     if isinstance(op, UnrealizedConversionCastOp):
         # Whoever has the address may access the buffer.
         return any(isinstance(value.type, MemDescType) for value in op.operands)
     # A fence is there for flags that the analysis does not follow.
-    return op not in carried.carriers and (accesses_of(op) is None or Sync.FENCE | Sync.RELEASE in sync_of(op))
+    return op not in classes.forwarding and (accesses_of(op) is None or Sync.FENCE | Sync.RELEASE in sync_of(op))
 
 
 def _hands_over_global_memory(ops: Sequence[Operation], signals: _Signals) -> bool:
@@ -159,13 +159,13 @@ class _Buffers:
     """What an operation uses of them."""
 
     @classmethod
-    def of(cls, ops: Sequence[Operation], carried: CarriedValues) -> _Buffers:
+    def of(cls, ops: Sequence[Operation], classes: ValueClasses) -> _Buffers:
         """The arrays that a function allocates."""
         shared_out: dict[Operation, bool] = {}
         arrays: dict[Operation, list[Operation]] = {}
         for op in ops:
             if isinstance(op, ttg.LocalAllocOp) and _is_shared(op.result):
-                found = uses(op.result, carried)
+                found = uses(op.result, classes)
                 tasks = {task_of(use.operation) for use in found} - {KERNEL}
                 shared_out[op] = len(tasks) > 1 or any(_is_for_other_ctas(use) for use in found)
                 for user in dict.fromkeys(use.operation for use in found):

@@ -1,8 +1,8 @@
 """The storage map: which bytes of shared memory and which columns of tensor memory every buffer of a kernel has.
 
-The regions are put one behind the other in program order. Stock Triton picks the addresses, may lay regions over each
-other whose lives do not meet, and adds what it needs itself (captures of tasks, scratch memory of conversions and
-reductions): none of that is counted here. `storage_map_reader` makes the map from the IR.
+The regions follow each other in program order. Stock Triton picks the addresses, may lay regions over each
+other whose lifetimes do not overlap, and adds what it needs itself (captures of tasks, scratch memory of conversions
+and reductions): none of that is counted here. `storage_map_reader` makes the map from the IR.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class StorageMap:
 
 
 def next_start(memory: Memory, end: int, alignment: int) -> int:
-    """Where a region begins that lies behind byte or column `end`."""
+    """Where a region begins that lies after byte or column `end`."""
     step = max(STOCK_ALIGNMENT, alignment) if memory == "smem" else alignment
     return -(-end // step) * step
 

@@ -1,7 +1,7 @@
 """From IR to the storage map.
 
-In front of storage-alias lowering and between its steps the map is complete: specs, overlap trees or the numbers that
-stand for them, plain allocations, barriers. Behind it a shared region is one allocation with views, and where in a
+Before storage-alias lowering and between its steps the map is complete: specs, overlap trees or the numbers that
+stand for them, plain allocations, barriers. After it a shared region is one allocation with views, and where in a
 view the buffers lie is part of the code that indexes them: the map shows the views.
 """
 
@@ -14,12 +14,12 @@ from xdsl.dialects.builtin import ModuleOp, i8, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
-from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.module_target import module_target
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
 from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.base.operation import num_ctas_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasSpecOp
@@ -65,7 +65,7 @@ class _Reader:
         self.strict = strict
         self.ends: dict[Memory, int] = {"smem": 0, "tmem": 0}
         ops = list(function.walk())
-        self.carried = CarriedValues.of(function, MemDescType)
+        self.classes = ValueClasses.of(function, MemDescType)
         self.order = {op: number for number, op in enumerate(ops)}
         holders = [op for op in ops if isinstance(op, WarpSpecializePartitionsOp)]
         self.allocations = [op for op in ops if isinstance(op, StorageAliasSpecOp | LocalAllocOp | TMEMAllocOp)]
@@ -116,7 +116,7 @@ class _Reader:
 
     def _array(self, op: Operation, leaf: Leaf, slot: Slot) -> Array:
         value = op.results[0]
-        ops = accesses(value, self.carried)
+        ops = accesses(value, self.classes)
         starts = [
             i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * leaf.unit
             for i in range(leaf.count)

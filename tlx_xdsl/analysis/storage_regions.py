@@ -119,8 +119,7 @@ class StorageRegion:
             kind = "columns" if self.in_tensor_memory else "bytes"
             raise error_at(
                 op,
-                f"the last buffer ends {end} {kind} behind the start of its storage_alias_spec, which has "
-                f"{self.length}",
+                f"the last buffer ends {end} {kind} after the start of its storage_alias_spec, which has {self.length}",
                 [here("the storage_alias_spec is", self.spec)],
             )
         return places
@@ -132,8 +131,8 @@ class StorageRegion:
 def storage_regions(module: ModuleOp, *, strict: bool = False) -> list[StorageRegion]:
     """The regions of `module`, in program order.
 
-    A region whose trees nobody set has those of the largest reuse_groups over its allocations. `strict` takes a group
-    for what it is, and one `set_buffer_overlap` per spec.
+    A region without trees of its own has those of the largest reuse_groups over its allocations. `strict` takes a
+    group for what it is, and one `set_buffer_overlap` per spec.
     Raises CompilationError when a spec is passed around, or has two trees that may be live together.
     """
     regions: dict[SSAValue, StorageRegion] = {}

@@ -54,36 +54,29 @@ def check_resources(metadata: KernelMetadata, options: BackendOptions, ttgir: st
 def _too_many_threads(warps: int, options: BackendOptions) -> OutOfResourcesError:
     tasks = warps - options.num_warps
     parts = f" ({options.num_warps} of num_warps, {tasks} of its tasks)" if tasks else ""
-    return OutOfResourcesError(
-        f"the kernel needs {warps * _WARP_SIZE} threads in {warps} warps{parts}, but a CTA has at most {MOST_THREADS}",
-        resource="threads",
-        required=warps * _WARP_SIZE,
-        limit=MOST_THREADS,
-        stage="llir",
-    )
+    needed = warps * _WARP_SIZE
+    message = f"the kernel needs {needed} threads in {warps} warps{parts}, but a CTA has at most {MOST_THREADS}"
+    return _out_of("threads", needed, MOST_THREADS, message)
 
 
 def _too_many_registers(threads: int, bound: int) -> OutOfResourcesError:
     most = REGISTERS // threads // 8 * 8
-    return OutOfResourcesError(
-        f"the kernel needs {threads * bound} registers ({threads} threads, those of its tasks included, of maxnreg = "
-        f"{bound}), but an SM has {REGISTERS}: maxnreg can be at most {most}",
-        resource="registers",
-        required=threads * bound,
-        limit=REGISTERS,
-        stage="llir",
+    needed = threads * bound
+    message = (
+        f"the kernel needs {needed} registers ({threads} threads, those of its tasks included, of maxnreg = "
+        f"{bound}), but an SM has {REGISTERS}: maxnreg can be at most {most}"
     )
+    return _out_of("registers", needed, REGISTERS, message)
+
+
+def _out_of(resource: str, required: int, limit: int, message: str) -> OutOfResourcesError:
+    return OutOfResourcesError(message, resource=resource, required=required, limit=limit, stage="llir")
 
 
 def _over(resource: str, unit: str, required: int, limit: int, target: Target, ttgir: str) -> OutOfResourcesError:
     buffers = largest_buffers(ttgir, resource)
-    error = OutOfResourcesError(
-        f"the kernel needs {required} {unit} of {resource}, but a CTA on {target.name} has at most {limit}",
-        resource=resource,
-        required=required,
-        limit=limit,
-        stage="llir",
-    )
+    message = f"the kernel needs {required} {unit} of {resource}, but a CTA on {target.name} has at most {limit}"
+    error = _out_of(resource, required, limit, message)
     if buffers:
         error.location = buffers[0].location
         error.notes = (

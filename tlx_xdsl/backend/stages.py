@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import PurePath
-from typing import cast
+from typing import Any, cast
 
 from tlx_xdsl.backend.capture import STDERR_NAME, STDOUT_NAME, captured, read_log, read_logs
 from tlx_xdsl.backend.diagnosis import diagnose, find_unlocated_error, find_warnings, note_of_stage
@@ -191,22 +191,22 @@ def _check_agreement(module: StockModule, text: str, options: BackendOptions) ->
 
 def _metadata(facts: dict[str, object], options: BackendOptions) -> KernelMetadata:
     """Read what stock's stages noted so far; what they did not note, or noted as None, has its default."""
+    noted = {name: facts[name] for name in _NOTED if facts.get(name)}
+    asked = {"num_warps": options.num_warps, "num_ctas": options.num_ctas}
+    return KernelMetadata(**cast("dict[str, Any]", asked | noted))
 
-    def number(name: str, default: int) -> int:
-        return cast("int | None", facts.get(name)) or default
 
-    return KernelMetadata(
-        name=cast(str, facts["name"]),
-        shared=number("shared", 0),
-        num_warps=number("num_warps", options.num_warps),
-        num_ctas=options.num_ctas,
-        tmem_size=number("tmem_size", 0),
-        tensordesc_meta=cast("tuple[dict[str, object], ...]", facts["tensordesc_meta"]),
-        global_scratch_size=number("global_scratch_size", 0),
-        global_scratch_align=number("global_scratch_align", 1),
-        profile_scratch_size=number("profile_scratch_size", 0),
-        profile_scratch_align=number("profile_scratch_align", 1),
-    )
+_NOTED = (
+    "name",
+    "shared",
+    "num_warps",
+    "tmem_size",
+    "tensordesc_meta",
+    "global_scratch_size",
+    "global_scratch_align",
+    "profile_scratch_size",
+    "profile_scratch_align",
+)
 
 
 def _rename_debug_file(llir: str, request: Request) -> str:

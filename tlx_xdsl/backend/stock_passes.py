@@ -59,7 +59,7 @@ def stock_passes(capability: int, module_text: str) -> tuple[StockPass, ...]:
         StockPass("ttgpuir", "accelerate_matmul", "a tt.dot next to TLX ops becomes what its target multiplies with"),
         StockPass("ttgpuir", "remove_layout_conversions", "default layouts give way to those of loads and dots"),
         StockPass("ttgpuir", "optimize_thread_locality", "reductions stay inside a thread where they can"),
-        StockPass("ttgpuir", "remove_layout_conversions", "carry the layouts of products through the loops"),
+        StockPass("ttgpuir", "remove_layout_conversions", "carry the layouts of dots through the loops"),
         StockPass("ttgpuir", "optimize_dot_operands", "operands of such a dot come straight from memory", (True,)),
         *(_ACCUMULATORS if has_dots else ()),
         *(_DESCRIPTORS if _DESCRIPTOR_WITHOUT_LAYOUT.search(module_text) else ()),
@@ -114,7 +114,7 @@ def allocating_passes(capability: int, ptx_version: int, triton_version: str) ->
     return (
         StockPass("ttgpuir", "combine_tensor_select_and_if", "a tensor select beside an scf.if joins it"),
         StockPass("ttgpuir", "allocate_warp_groups", "the warps of all partitions, filled up to groups", *sanitizer),
-        StockPass("convert", "scf_to_cf", "lives of buffers are counted in branches"),
+        StockPass("convert", "scf_to_cf", "lifetimes of buffers are counted in branches"),
         StockPass("gluon", "inliner", "buffers of called functions count where they are called"),
         StockPass("nvidia.ttgpuir", "allocate_shared_memory_nv", "bytes, with scratch", (capability, ptx_version)),
         StockPass("nvidia.ttnvgpuir", "allocate_tensor_memory", "columns"),
@@ -134,13 +134,13 @@ _ACCUMULATORS = (
         from_capability=100,
     ),
 )
-"""It follows tokens, which the products that stock Triton makes have and those of a TLX kernel don't."""
+"""It follows tokens, which the MMAs that stock Triton makes have and those of a TLX kernel don't."""
 
 _TOKENS = (
     StockPass(
         "nvidia.ttnvgpuir",
         "remove_tmem_tokens",
-        "what accelerate_matmul ordered by tokens is in order: LLVM has no word for them",
+        "what accelerate_matmul ordered by tokens is in order: LLVM has no operation for them",
         from_capability=100,
     ),
 )

@@ -25,7 +25,7 @@ def _range(fn: Function, op: Any) -> Text:
 
 @handles("tt.reshape")
 def _reshape(fn: Function, op: Any) -> Text:
-    reorder = given(prop(op, "allow_reorder"))
+    reorder = given(op, "allow_reorder")
     return call("tl.reshape", fn.typed(op.src), list(shape_of(op.result)), can_reorder=reorder)
 
 
@@ -85,7 +85,7 @@ def _dot_scaled(fn: Function, op: Any) -> Text:
         str(scales[1]),
         f'"{kinds[1]}"',
         acc=fn.typed(op.c),
-        fast_math=given(prop(op, "fastMath")),
+        fast_math=given(op, "fastMath"),
         lhs_k_pack=None if prop(op, "lhs_k_pack") else False,
         rhs_k_pack=None if prop(op, "rhs_k_pack") else False,
     )
@@ -138,7 +138,7 @@ def _print(fn: Function, op: Any) -> Text:
         fn.unsigned(value) if not sign and _has_sign(value) else fn.typed(value)
         for value, sign in zip(op.operands, signed, strict=True)
     ]
-    in_hex = given(prop(op, "hex"))
+    in_hex = given(op, "hex")
     return call("tl.device_print", repr(prop(op, "prefix")), *values, hex=in_hex)
 
 

@@ -70,7 +70,7 @@ def decode(task: Task, op: Operation, number: int) -> Address:
     Raises Fault for a number that is no address.
     """
     rank, family, byte = number >> (_FAMILIES + _BYTES), number >> _BYTES & (1 << _FAMILIES) - 1, number & _BYTE_MASK
-    blocks = task.block.cluster.blocks
+    blocks = task.cluster.blocks
     if rank < len(blocks):
         memory = blocks[rank].shared
         if 0 < family <= len(memory.placement.families) and byte < memory.placement.end:
@@ -84,7 +84,7 @@ def mapped(task: Task, op: Operation, numbers: Array, rank: int) -> Array:
 
     Raises Fault when there is no such CTA.
     """
-    if not 0 <= rank < (count := len(task.block.cluster.blocks)):
+    if not 0 <= rank < (count := len(task.cluster.blocks)):
         raise fault_at(op, f"there is no CTA {rank} in a cluster of {count}")
     low = np.uint32((1 << (_FAMILIES + _BYTES)) - 1)
     return numbers & low | np.uint32(rank << (_FAMILIES + _BYTES))

@@ -104,7 +104,8 @@ class Task:
     """For each group of cp.async that it has committed, the number of its last copy."""
 
     def __post_init__(self) -> None:
-        cluster = self.block.cluster
+        cluster = self.cluster = self.block.cluster
+        self.global_memory = cluster.launch.memory
         self.agent = cluster.new_agent()
         """Makes what it does itself to the shared memory of its thread block."""
         self.remote_agent = cluster.new_agent()
@@ -127,7 +128,7 @@ class Task:
     @property
     def label(self) -> str:
         """Its name, with its thread block where there are several."""
-        return self.name if len(self.block.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
+        return self.name if len(self.cluster.blocks) == 1 else f"{self.name} of CTA {self.block.rank}"
 
     def story(self) -> list[str]:
         """Return what it has waited for last, for the report of a race."""
@@ -211,7 +212,7 @@ class Task:
         """
         if view.memory.rank == self.block.rank:
             return
-        other = self.block.cluster.blocks[view.memory.rank]
+        other = self.cluster.blocks[view.memory.rank]
         if not self.clock.knows(other.presence, 1):
             raise fault_at(
                 op,
@@ -226,14 +227,14 @@ class Task:
         """The queue for operations of this task of a kind, such as `wgmma`; `over` says what their end is known by."""
         key = key or kind
         if (queue := self.queues.get(key)) is None:
-            queue = self.block.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
+            queue = self.cluster.new_queue(kind, self.label, in_order=in_order, rank=self.block.rank)
             queue.over = over or OVER.get(kind, "")
             self.queues[key] = queue
         return queue
 
     def issue(self, queue: Queue, op: Operation, finish: Callable[[Transfer], None]) -> Transfer:
         """Start an asynchronous operation."""
-        return self.block.cluster.issue(queue, op, finish, self.clock.only(self.block.cluster.passed_on))
+        return self.cluster.issue(queue, op, finish, self.clock.only(self.cluster.passed_on))
 
     def wait_for(self, queue: Queue, number: int, op: Operation) -> Coroutine:
         """Wait until the transfers of a queue up to `number` are complete, and acquire that."""

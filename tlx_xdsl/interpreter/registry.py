@@ -14,7 +14,7 @@ suspend; so this is one of our own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias, TypeVar
@@ -64,6 +64,11 @@ Coroutine: TypeAlias = Generator[Waiting | None, None, Any]
 """Yields why it cannot go on, or None where another task may have its turn."""
 
 
+def one_or_all(results: Sequence[Any]) -> Any:
+    """Return what an operation with those results gives: the only one as it is."""
+    return results[0] if len(results) == 1 else results
+
+
 BUILDERS: dict[type[Operation], Builder] = {}
 """The builder of the code for each class of operations; `ops` fills it."""
 
@@ -89,14 +94,35 @@ def action(*classes: type[Operation]) -> Callable[[_B], _B]:
     """Register a function `(task, op, *operands) -> results`, before which other tasks may have their turn."""
 
     def register(function: _B) -> _B:
-        def build(op: Operation) -> Run:
-            def run(task: Any, *operands: Any) -> Coroutine:
-                yield None
+        def run(task: Any, op: Operation, *operands: Any) -> Coroutine:
+            yield None
+            return function(task, op, *operands)
+
+        blocking(*classes)(run)
+        return function
+
+    return register
+
+
+def blocking(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a coroutine `(task, op, *operands)`."""
+    return _register_function(classes, Kind.STEP)
+
+
+def immediate(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Register a function `(task, op, *operands) -> results`, which never blocks."""
+    return _register_function(classes, Kind.EFFECT)
+
+
+def _register_function(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B], _B]:
+    def register(function: _B) -> _B:
+        def build(op: Operation, _planner: Any) -> tuple[Kind, Run]:
+            def run(task: Any, *operands: Any) -> Any:
                 return function(task, op, *operands)
 
-            return run
+            return kind, run
 
-        step(*classes)(build)
+        structured(*classes)(build)
         return function
 
     return register
@@ -118,8 +144,7 @@ def _register(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B]
         def build(op: Operation, _planner: Any) -> tuple[Kind, Run]:
             return kind, builder(op)
 
-        for class_ in classes:
-            BUILDERS[class_] = build
+        structured(*classes)(build)
         return builder
 
     return register

@@ -161,5 +161,5 @@ def _give_turn(task: Task) -> None:
         race.notes = (*race.notes, *task.story())
         raise
     except StopIteration:
-        task.block.cluster.tasks.remove(task)
+        task.cluster.tasks.remove(task)
         task.ended = True

@@ -41,7 +41,7 @@ _HINT = (
 def tensor_core(task: Task) -> TensorCore:
     """Return what the task has issued."""
     if task.tensor_core is None:
-        cluster = task.block.cluster
+        cluster = task.cluster
         queue = task.queue("tcgen05 operation", in_order=True)
         queue.hint = _HINT
         task.tensor_core = TensorCore(queue, task.block.rank, cluster.launch.in_issue_order)
@@ -64,7 +64,7 @@ def issue(
     core = tensor_core(task)
     key = COPIES if accumulator is None else accumulator.footprint
     if (agent := core.agents.get(key)) is None:
-        agent = core.agents[key] = task.block.cluster.new_engine()
+        agent = core.agents[key] = task.cluster.new_engine()
     number = core.queue.issued + 1
     clock = task.clock.copy()
     for follows in core.followed(agent):
@@ -74,7 +74,7 @@ def issue(
     core.last[agent] = (number, op)
     for view in (*reads, *writes):
         # Tensor memory has no proxies.
-        in_shared = view.memory is not task.block.cluster.blocks[view.memory.rank].tensor
+        in_shared = view.memory is not task.cluster.blocks[view.memory.rank].tensor
         actor = Actor(agent, number, op, what, is_async=in_shared, queue=core.queue)
         task.reach(op, view, agent, number)
         if view in writes:

@@ -77,7 +77,7 @@ class Trace:
         """Note the turn of a task, and the wait that ends with it or begins after it."""
         self._close(self._waits.pop(task, None), self._now)
         row = self._row(task.block, task.name)
-        op = self._tasks.get(task) or task.block.cluster.plan.function
+        op = self._tasks.get(task) or task.cluster.plan.function
         self._slice(row, _line(op), self._now, self._now + 1, op)
         self._now += 1
         self._tasks[task] = task.op

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tlx_xdsl.analysis.buffer_users import uses
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
@@ -24,7 +24,7 @@ def users(allocation: Operation) -> Iterator[Use]:
     seen: set[SSAValue] = set(todo)
     while todo:
         value = todo.pop()
-        for use in uses(value, CarriedValues.of(_function_of(value), MemDescType)):
+        for use in uses(value, ValueClasses.of(_function_of(value), MemDescType)):
             if not isinstance(use.operation, tt.CallOp):
                 yield use
                 continue

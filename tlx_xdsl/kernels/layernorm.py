@@ -11,8 +11,7 @@ from typing import Any
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand
-from tlx_xdsl.kernels.rows import rows_of, warps_for
+from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand, rows_of, warps_for
 
 DTYPES = ("fp16", "bf16", "fp32")
 

@@ -15,8 +15,7 @@ from typing import Any
 import tlx_xdsl
 import tlx_xdsl.language as tl
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand
-from tlx_xdsl.kernels.rows import Rows, rows_of, warps_for
+from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand, rows_of, warps_for
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -92,18 +91,14 @@ def softmax_launch(x: Any, out: Any) -> Launch:
     return Launch(
         softmax_long_rows if long else softmax_rows,
         (rows.count,),
-        _arguments(x, out, rows, target),
+        {
+            "x_ptr": x,
+            "out_ptr": out,
+            "x_stride": rows.distance,
+            "out_stride": target.distance,
+            "COLUMNS": rows.columns,
+        },
         {"BLOCK": block},
         given.device,
         num_warps=warps_for(block),
     )
-
-
-def _arguments(x: Any, out: Any, rows: Rows, target: Rows) -> dict[str, Any]:
-    return {
-        "x_ptr": x,
-        "out_ptr": out,
-        "x_stride": rows.distance,
-        "out_stride": target.distance,
-        "COLUMNS": rows.columns,
-    }

@@ -5,21 +5,14 @@ A buffer may have one dimension more than its layout describes, in front: that m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, overload
 
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
-from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, OFFSET, ROW, dim_names
-from tlx_xdsl.layouts.conversion.versions import NEWEST, Version
-from tlx_xdsl.layouts.encodings import (
-    Ints,
-    PaddedSharedLayout,
-    SharedLayout,
-    TmemLayout,
-)
+from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, NEWEST, OFFSET, ROW, Version, dim_names
+from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout, TmemLayout
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 from tlx_xdsl.layouts.shared import bytes_of
 
@@ -31,67 +24,26 @@ TMEM_COLUMN_BITS = 32
 """Bits of one cell of tensor memory (PTX ISA, "Tensor Memory")."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedAddress:
-    """A place in the shared memory of a cluster."""
+def shared_addresses(layout: SharedLayout, shape: Ints, element_bits: int) -> NDArray[np.int64]:
+    """The byte, from the start of the buffer, of every element, as an array of `shape`.
 
-    block: int
-    """Rank of the CTA whose shared memory it is; the lowest if several hold copies."""
-    byte: int
-    """Bytes from the start of the buffer."""
-
-
-@dataclass(frozen=True, slots=True)
-class TmemAddress:
-    """A place in the tensor memory of a cluster."""
-
-    block: int
-    """Rank of the CTA whose tensor memory it is; the lowest if several hold copies."""
-    row: int
-    """One of the 128 lanes, the lowest if several hold copies."""
-    column: int
-    """32-bit columns from the start of the buffer."""
-    bit: int
-    """Lowest bit of the element in the column's cell."""
-
-
-def shared_address(
-    layout: SharedLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
-) -> SharedAddress:
-    """Return where element `index` of a buffer of `shape` elements of `element_bits` bits is.
-
-    Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
+    An element that several CTAs hold is that of the lowest one.
     """
     tiles, tile = _split(shape, buffer_rank(layout))
-    _check_index(index, shape)
-    linear = shared_to_linear(layout, tile, version)
-    place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
-    element = (index[0] if tiles else 0) * linear.in_sizes[OFFSET] + place[OFFSET]
-    return SharedAddress(place[BLOCK], padded_place(layout, element) * element_bits // 8)
+    linear = shared_to_linear(layout, tile)
+    numbers, places = _located(linear, tiles, tile)
+    return padded_place(layout, numbers * linear.in_sizes[OFFSET] + places[OFFSET]) * element_bits // 8
 
 
-def shared_addresses(
-    layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST
-) -> NDArray[np.int64]:
-    """`shared_address(...).byte` of every element, as an array of `shape`."""
+def shared_blocks(layout: SharedLayout, shape: Ints) -> tuple[NDArray[np.int64], int]:
+    """The rank of the CTA that holds each element, the lowest if several hold copies, as an array of `shape`, and the
+    number of CTAs.
+    """
     import numpy as np
 
     tiles, tile = _split(shape, buffer_rank(layout))
-    linear = shared_to_linear(layout, tile, version)
-    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * linear.in_sizes[OFFSET]
-    elements = starts + _inverse(linear).apply_array(indices)[OFFSET]
-    return padded_place(layout, elements) * element_bits // 8
-
-
-def shared_blocks(layout: SharedLayout, shape: Ints, version: Version = NEWEST) -> tuple[NDArray[np.int64], int]:
-    """`shared_address(...).block` of every element, as an array of `shape`, and the number of CTAs."""
-    import numpy as np
-
-    _, tile = _split(shape, buffer_rank(layout))
-    linear = shared_to_linear(layout, tile, version)
-    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    return np.broadcast_to(_inverse(linear).apply_array(indices)[BLOCK], shape), linear.in_sizes[BLOCK]
+    linear = shared_to_linear(layout, tile)
+    return np.broadcast_to(_located(linear, tiles, tile)[1][BLOCK], shape), linear.in_sizes[BLOCK]
 
 
 def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
@@ -101,35 +53,14 @@ def shared_bytes(layout: SharedLayout, shape: Ints, element_bits: int, version: 
     return bytes_of(padded_place(layout, elements - 1) + 1, element_bits)
 
 
-def tmem_address(
-    layout: TmemLayout, shape: Ints, index: Ints, element_bits: int, version: Version = NEWEST
-) -> TmemAddress:
-    """Return where element `index` of a buffer of `shape` elements of `element_bits` bits is.
-
-    Raises ValueError if the layout does not fit `shape`, or `index` is outside it.
-    """
-    tiles, tile = _split(shape, 2)
-    _check_index(index, shape)
-    linear = tensor_memory_to_linear(layout, tile, version)
-    place = _inverse(linear).apply(dict(zip(linear.out_names, index[len(tiles) :], strict=True)))
-    column, bit = divmod(place[COL] * element_bits, TMEM_COLUMN_BITS)
-    start = (index[0] if tiles else 0) * tmem_columns(layout, tile, element_bits, version)
-    return TmemAddress(place[BLOCK], place[ROW], start + column, bit)
-
-
-def tmem_addresses(
-    layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def tmem_addresses(layout: TmemLayout, shape: Ints, element_bits: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The row of every element, and its bit from the start of the row, as arrays of `shape`."""
     import numpy as np
 
     tiles, tile = _split(shape, 2)
-    linear = tensor_memory_to_linear(layout, tile, version)
-    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
-    place = _inverse(linear).apply_array(indices)
-    width = tmem_columns(layout, tile, element_bits, version) * TMEM_COLUMN_BITS
-    starts = np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)) * width
-    return np.broadcast_to(place[ROW], shape), starts + place[COL] * element_bits
+    numbers, places = _located(tensor_memory_to_linear(layout, tile), tiles, tile)
+    width = tmem_columns(layout, tile, element_bits) * TMEM_COLUMN_BITS
+    return np.broadcast_to(places[ROW], shape), numbers * width + places[COL] * element_bits
 
 
 def tmem_columns(layout: TmemLayout, shape: Ints, element_bits: int, version: Version = NEWEST) -> int:
@@ -165,6 +96,9 @@ def _split(shape: Ints, rank: int) -> tuple[Ints, Ints]:
     return shape[: len(shape) - rank], shape[len(shape) - rank :]
 
 
-def _check_index(index: Ints, shape: Ints) -> None:
-    if len(index) != len(shape) or any(not 0 <= at < size for at, size in zip(index, shape, strict=True)):
-        raise ValueError(f"element {index} is outside shape {shape}")
+def _located(linear: LinearLayout, tiles: Ints, tile: Ints) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
+    """The tile of every element, and the location inside the tile, as arrays that broadcast to the buffer's shape."""
+    import numpy as np
+
+    indices = dict(zip(dim_names(len(tile)), np.indices(tile, sparse=True), strict=True))
+    return np.arange(prod(tiles)).reshape(*tiles, *(1 for _ in tile)), _inverse(linear).apply_array(indices)

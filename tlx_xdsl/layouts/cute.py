@@ -7,12 +7,10 @@ Layouts"). `Swizzle<B,M,S>` XORs the bits M + S to M + S + B - 1 of an offset in
 
 from __future__ import annotations
 
-import ast
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
@@ -59,84 +57,14 @@ class CuteLayout:
     stride: Nested
     swizzle: Swizzle | None = None
 
-    def __call__(self, *coordinates: int) -> int:
-        """The offset at a coordinate for each mode of the outermost tuple, or at one integer for all of them.
-
-        Raises ValueError for another number of coordinates.
-        """
-        if len(coordinates) == 1:
-            offset = _offset(self.shape, self.stride, coordinates[0])
-        elif isinstance(self.shape, tuple) and len(self.shape) == len(coordinates):
-            strides = cast("tuple[Nested, ...]", self.stride)
-            offset = sum(map(_offset, self.shape, strides, coordinates))
-        else:
-            raise ValueError(f"expected a coordinate for each mode of {self.shape}, got {coordinates}")
-        return offset if self.swizzle is None else self.swizzle(offset)
-
     def __str__(self) -> str:
         """Spell it as CuTe does: `Swizzle<3,3,3> o (8,64):(64,1)`."""
         prefix = "" if self.swizzle is None else f"{self.swizzle} o "
         return f"{prefix}{_spelled(self.shape)}:{_spelled(self.stride)}"
 
 
-def _offset(shape: Nested, stride: Nested, index: int) -> int:
-    if isinstance(shape, int):
-        return index * cast(int, stride)
-    total = 0
-    for size, step in zip(shape, cast("tuple[Nested, ...]", stride), strict=True):
-        index, coordinate = divmod(index, _size(size))
-        total += _offset(size, step, coordinate)
-    return total
-
-
-def _size(shape: Nested) -> int:
-    if isinstance(shape, int):
-        return shape
-    total = 1
-    for size in shape:
-        total *= _size(size)
-    return total
-
-
 def _spelled(value: Nested) -> str:
     return str(value) if isinstance(value, int) else f"({','.join(map(_spelled, value))})"
-
-
-# --- from text ------------------------------------------------------------------------------------------------------
-
-_LAYOUT = re.compile(r"(?:Swizzle<(\d+),(\d+),(\d+)> o )?([\d(),]+):([\d(),]+)")
-
-
-def parse_cute_layout(text: str) -> CuteLayout:
-    """The layout that `str` of a `CuteLayout` spells.
-
-    Raises ValueError, with what was expected, for any other text.
-    """
-    match = _LAYOUT.fullmatch(text)
-    if match is None:
-        raise ValueError(f"expected a layout such as 'Swizzle<3,3,3> o (8,(32,2)):(64,(1,32))', found {text!r}")
-    swizzle = None if match[1] is None else Swizzle(int(match[1]), int(match[2]), int(match[3]))
-    shape, stride = _nested(match[4]), _nested(match[5])
-    if not _congruent(shape, stride):
-        raise ValueError(f"shape and stride must be nested alike, found {_spelled(shape)} and {_spelled(stride)}")
-    return CuteLayout(shape, stride, swizzle)
-
-
-def _nested(text: str) -> Nested:
-    try:
-        # Digits, parentheses and commas: a number or nested tuples of them is all that it can be.
-        return ast.literal_eval(text)
-    except SyntaxError as error:
-        raise ValueError(f"expected a number or nested tuples of numbers, found '{text}'") from error
-
-
-def _congruent(shape: Nested, stride: Nested) -> bool:
-    if isinstance(shape, int) or isinstance(stride, int):
-        return isinstance(shape, int) and isinstance(stride, int)
-    return len(shape) == len(stride) and all(map(_congruent, shape, stride))
-
-
-# --- from layouts ---------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)

@@ -2,14 +2,14 @@
 TritonNvidiaGPUAttrDefs.td).
 
 The dataclass *is* the payload of the xDSL attribute of the same name (`dialects/ttg/attrs.py`): its fields, in
-order, are the keys of the textual form. A field's `key` metadata is its spelling in the text; a field whose value
-equals its default is not printed. Where Triton's text is not a flat list of keys, the docstring shows it.
+order, are the keys of the textual form, spelled as `key_of` says; a field whose value equals its default is not
+printed. Where Triton's text is not a flat list of keys, the docstring shows it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 Ints: TypeAlias = tuple[int, ...]
 Bases: TypeAlias = tuple[Ints, ...]
@@ -18,9 +18,13 @@ CGALayout: TypeAlias = Bases
 """Bases of the CTA-in-cluster dimension, in tiles of one CTA; empty for one CTA."""
 
 
-def _key(name: str, **kwargs: Any) -> Any:
-    """A dataclass field that is spelled `name` in the textual form."""
-    return field(metadata={"key": name}, **kwargs)
+def key_of(name: str) -> str:
+    """The spelling of a field in the textual form: `warps_per_cta` is `warpsPerCTA`."""
+    first, *others = (_ABBREVIATIONS.get(word, word) for word in name.split("_"))
+    return first + "".join(word[0].upper() + word[1:] for word in others)
+
+
+_ABBREVIATIONS = {"cga": "CGA", "cta": "CTA", "ctas": "CTAs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,12 @@ class BlockedLayout:
 
     mnemonic: ClassVar[str] = "blocked"
 
-    size_per_thread: Ints = _key("sizePerThread")
-    threads_per_warp: Ints = _key("threadsPerWarp")
-    warps_per_cta: Ints = _key("warpsPerCTA")
-    order: Ints = _key("order")
+    size_per_thread: Ints
+    threads_per_warp: Ints
+    warps_per_cta: Ints
+    order: Ints
     """Dimensions from the fastest varying to the slowest."""
-    cga_layout: CGALayout = _key("CGALayout", default=())
+    cga_layout: CGALayout = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,8 @@ class SliceLayout:
 
     mnemonic: ClassVar[str] = "slice"
 
-    dim: int = _key("dim")
-    parent: DistributedLayout = _key("parent")
+    dim: int
+    parent: DistributedLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,11 @@ class NvidiaMmaLayout:
 
     mnemonic: ClassVar[str] = "nvidia_mma"
 
-    version_major: int = _key("versionMajor")
-    version_minor: int = _key("versionMinor")
-    warps_per_cta: Ints = _key("warpsPerCTA")
-    cga_layout: CGALayout = _key("CGALayout", default=())
-    instr_shape: Ints = _key("instrShape", default=())
+    version_major: int
+    version_minor: int
+    warps_per_cta: Ints
+    cga_layout: CGALayout = ()
+    instr_shape: Ints = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,9 @@ class DotOperandLayout:
 
     mnemonic: ClassVar[str] = "dot_op"
 
-    op_idx: int = _key("opIdx")
-    parent: DistributedLayout = _key("parent")
-    k_width: int = _key("kWidth", default=0)
+    op_idx: int
+    parent: DistributedLayout
+    k_width: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,10 @@ class DistributedLinearLayout:
 
     mnemonic: ClassVar[str] = "linear"
 
-    register: Bases = _key("register")
-    lane: Bases = _key("lane")
-    warp: Bases = _key("warp")
-    block: Bases = _key("block")
+    register: Bases
+    lane: Bases
+    warp: Bases
+    block: Bases
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +98,10 @@ class GenericLinearLayout:
 
     mnemonic: ClassVar[str] = "generic_linear"
 
-    register: Bases = _key("register")
-    lane: Bases = _key("lane")
-    warp: Bases = _key("warp")
-    block: Bases = _key("block")
+    register: Bases
+    lane: Bases
+    warp: Bases
+    block: Bases
 
 
 DistributedLayout: TypeAlias = (
@@ -112,11 +116,11 @@ class SwizzledSharedLayout:
 
     mnemonic: ClassVar[str] = "swizzled_shared"
 
-    vec: int = _key("vec")
-    per_phase: int = _key("perPhase")
-    max_phase: int = _key("maxPhase")
-    order: Ints = _key("order")
-    cga_layout: CGALayout = _key("CGALayout", default=())
+    vec: int
+    per_phase: int
+    max_phase: int
+    order: Ints
+    cga_layout: CGALayout = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +129,13 @@ class NvmmaSharedLayout:
 
     mnemonic: ClassVar[str] = "nvmma_shared"
 
-    swizzling_byte_width: int = _key("swizzlingByteWidth")
+    swizzling_byte_width: int
     """Bytes in a swizzled row: 0, 32, 64 or 128."""
-    transposed: bool = _key("transposed")
-    element_bit_width: int = _key("elementBitWidth")
-    fp4_padded: bool = _key("fp4Padded", default=False)
-    rank: int = _key("rank", default=2)
-    cga_layout: CGALayout = _key("CGALayout", default=())
+    transposed: bool
+    element_bit_width: int
+    fp4_padded: bool = False
+    rank: int = 2
+    cga_layout: CGALayout = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +149,10 @@ class PaddedSharedLayout:
 
     mnemonic: ClassVar[str] = "padded_shared"
 
-    intervals: Ints = _key("intervals")
-    paddings: Ints = _key("paddings")
-    offset: Bases = _key("offset")
-    block: Bases = _key("block")
+    intervals: Ints
+    paddings: Ints
+    offset: Bases
+    block: Bases
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +165,9 @@ class SharedLinearLayout:
 
     mnemonic: ClassVar[str] = "shared_linear"
 
-    offset: Bases = _key("offset")
-    block: Bases = _key("block", default=())
-    alignment: int = _key("alignment", kw_only=True)
+    offset: Bases
+    block: Bases = ()
+    alignment: int = field(kw_only=True)
     """Bytes that the buffer's address is a multiple of."""
 
 
@@ -180,15 +184,15 @@ class TensorMemoryLayout:
 
     mnemonic: ClassVar[str] = "tensor_memory_encoding"
 
-    block_m: int = _key("blockM")
+    block_m: int
     """Rows of the accumulator that one CTA holds: 64 or 128."""
-    block_n: int = _key("blockN")
-    col_stride: int = _key("colStride")
+    block_n: int
+    col_stride: int
     """Elements from one element of a row to the next: 1, or more where elements are kept unpacked."""
-    cga_layout: CGALayout = _key("CGALayout", default=())
-    two_ctas: bool = _key("twoCTAs", default=False)
+    cga_layout: CGALayout = ()
+    two_ctas: bool = False
     """Two CTAs work on one accumulator (PTX: `.cta_group::2`)."""
-    fp4_padded: bool = _key("fp4Padded", default=False)
+    fp4_padded: bool = False
     """Bytes of two fp4 values each take the space of two bytes (PTX: "kind::mxf8f6f4")."""
 
 
@@ -204,8 +208,8 @@ class TensorMemoryScalesLayout:
 
     mnemonic: ClassVar[str] = "tensor_memory_scales_encoding"
 
-    cga_layout: CGALayout = _key("CGALayout", default=())
-    block_rep_order: BlockRepOrder = _key("blockRepOrder", default="mnThenK")
+    cga_layout: CGALayout = ()
+    block_rep_order: BlockRepOrder = "mnThenK"
     """Whether blocks of scales advance along M (or N) first, or along K."""
 
 

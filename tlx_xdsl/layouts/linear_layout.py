@@ -89,9 +89,9 @@ class LinearLayout:
         return cls(((in_name, tuple(1 << bit for bit in range(log2(size)))),), ((out_name, size),))
 
     @classmethod
-    def zeros_1d(cls, size: int, in_name: str, out_name: str, out_size: int = 1) -> LinearLayout:
+    def zeros_1d(cls, size: int, in_name: str, out_name: str) -> LinearLayout:
         """`f(x) = 0` for x below `size`: all `size` holders hold the same element."""
-        return cls(((in_name, (0,) * log2(size)),), ((out_name, out_size),))
+        return cls(((in_name, (0,) * log2(size)),), ((out_name, 1),))
 
     @classmethod
     def empty(cls) -> LinearLayout:
@@ -181,21 +181,6 @@ class LinearLayout:
 
     # Combination -----------------------------------------------------------------------------------------------------
 
-    def compose(self, outer: LinearLayout) -> LinearLayout:
-        """`outer` after this: `f.compose(g)(x) == g(f(x))`; associative.
-
-        The outputs of this layout are the inputs of `outer`, in any order; `outer` may take larger indices.
-        """
-        if set(self.out_names) != set(outer.in_names):
-            raise ValueError(f"cannot compose: {self.out_names} are not the inputs {outer.in_names}")
-        for name, size in self.outs:
-            if (taken := outer.in_sizes[name]) < size:
-                raise ValueError(f"cannot compose: '{name}' has size {size}, the outer layout takes {taken}")
-        columns = tuple(chain.from_iterable(outer.packed_bases(name)[: log2(size)] for name, size in self.outs))
-        return LinearLayout(
-            tuple((name, tuple(image(columns, basis) for basis in bases)) for name, bases in self.ins), outer.outs
-        )
-
     def __mul__(self, other: LinearLayout) -> LinearLayout:
         """The product: `other` works on the high bits of inputs and outputs that both have; associative.
 
@@ -213,18 +198,9 @@ class LinearLayout:
         names = dict.fromkeys((*mine, *theirs))
         return LinearLayout(tuple((name, (*mine.get(name, ()), *theirs.get(name, ()))) for name in names), dims)
 
-    def invert(self) -> LinearLayout:
-        """The inverse: `f.compose(f.invert())` and `f.invert().compose(f)` are identities.
-
-        Raises ValueError unless the layout is a bijection.
-        """
-        if not self.is_injective():
-            raise ValueError(f"cannot invert a layout that is not injective:\n{self}")
-        return self.right_inverse()
-
     def right_inverse(self) -> LinearLayout:
-        """For each element the one of its holders with zeros in all free bits: `f.right_inverse().compose(f)` is
-        the identity.
+        """For each element the one of its holders with zeros in all free bits: `f` after `f.right_inverse()` is the
+        identity.
 
         Raises ValueError unless the layout is surjective.
         """
@@ -233,7 +209,7 @@ class LinearLayout:
 
     def invert_and_compose(self, outer: LinearLayout) -> LinearLayout:
         """The layout c that goes from my indices to those of `outer`, so that both name the same element:
-        `f.invert_and_compose(g).compose(g) == f`.
+        `g` after `f.invert_and_compose(g)` is `f`.
 
         Where several indices of `outer` hold an element, c takes the one with zeros in all free bits of `outer`
         (`free_variables`). Raises ValueError if `outer` holds no copy of an element that this layout holds, or if
@@ -255,31 +231,6 @@ class LinearLayout:
             tuple(outer.in_sizes.items()),
         )
 
-    def divide_left(self, divisor: LinearLayout) -> LinearLayout | None:
-        """The layout q with `divisor * q == self` up to the order of dimensions, or None if there is none.
-
-        q has all dimensions of this layout; None means that `divisor` is not the tile that this layout repeats.
-        """
-        tiles = dict(divisor.ins)
-        starts = {name: log2(size) for name, size in divisor.outs}
-        dims = tuple((name, size >> starts.get(name, 0)) for name, size in self.outs)
-        if not (set(tiles) <= set(self.in_names) and set(starts) <= set(self.out_names) and all(s for _, s in dims)):
-            return None
-        move_tile, move_rest = _mover(divisor.outs, self.outs), _mover(dims, self.outs, starts)
-        rests: list[tuple[str, tuple[int, ...]]] = []
-        for name, bases in self.ins:
-            tile = tuple(map(move_tile, tiles.get(name, ())))
-            if bases[: len(tile)] != tile:
-                return None
-            rests.append((name, bases[len(tile) :]))
-        # Each output's bits are the tile's, below those of the rest.
-        halves = (((f"{name}, tile", 1 << starts.get(name, 0)), (name, size)) for name, size in dims)
-        keep = _mover(tuple(chain.from_iterable(halves)), dims)
-        quotient = LinearLayout(tuple((name, tuple(map(keep, rest))) for name, rest in rests), dims)
-        if any(tuple(map(move_rest, quotient.packed_bases(name))) != rest for name, rest in rests):
-            return None
-        return quotient
-
     # Shape -----------------------------------------------------------------------------------------------------------
 
     def sublayout(self, in_names: Sequence[str], out_names: Sequence[str]) -> LinearLayout:
@@ -295,12 +246,6 @@ class LinearLayout:
         if sorted(names) != sorted(self.out_names):
             raise ValueError(f"expected the outputs {self.out_names} in some order, got {tuple(names)}")
         return self.sublayout(self.in_names, names)
-
-    def transpose_ins(self, names: Sequence[str]) -> LinearLayout:
-        """The same function with its inputs listed in the order of `names`."""
-        if sorted(names) != sorted(self.in_names):
-            raise ValueError(f"expected the inputs {self.in_names} in some order, got {tuple(names)}")
-        return LinearLayout(tuple((name, self.packed_bases(name)) for name in names), self.outs)
 
     def reshape_ins(self, dims: Sequence[tuple[str, int]]) -> LinearLayout:
         """The bits of all inputs, first input lowest, dealt anew to inputs of these names and sizes."""
@@ -318,14 +263,6 @@ class LinearLayout:
         if sum(log2(size) for _, size in dims) != self.out_bits:
             raise ValueError(f"cannot reshape outputs {self.outs} to {tuple(dims)}")
         return LinearLayout(self.ins, tuple(dims))
-
-    def flatten_ins(self, name: str | None = None) -> LinearLayout:
-        """All inputs as one, called `name` or as the first was."""
-        return self.reshape_ins(((name or self.in_names[0], 1 << self.in_bits),))
-
-    def flatten_outs(self, name: str | None = None) -> LinearLayout:
-        """All outputs as one, called `name` or as the first was."""
-        return self.reshape_outs(((name or self.out_names[0], 1 << self.out_bits),))
 
     def without_zero_bases(self, in_name: str) -> LinearLayout:
         """The layout without those bits of `in_name` that lead nowhere, so that it has no copies along them."""
@@ -348,10 +285,6 @@ class LinearLayout:
     def is_injective(self) -> bool:
         """No element has two holders."""
         return self.rank == self.in_bits
-
-    def is_invertible(self) -> bool:
-        """Every element has exactly one holder."""
-        return self.in_bits == self.out_bits == self.rank
 
     def free_variables(self) -> dict[str, int]:
         """For each input a mask of the bits that choose between copies of the same element.

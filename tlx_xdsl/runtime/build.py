@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir, installed_triton_version
+from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.targets import Feature, Target, refusal, target_named
 
@@ -35,13 +35,7 @@ def compile_source(
     if version is None:
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
     text = compile_text(source, specialization, triton_version=version, conversion=conversion, keep_ttir=False)
-    options = BackendOptions(
-        specialization.target,
-        specialization.num_warps,
-        specialization.num_ctas,
-        specialization.maxnreg,
-        num_stages=num_stages,
-    )
+    options = specialization.backend_options(num_stages=num_stages)
     return text, compile_ttgir(text.ttgir, options, source_name=f"{text.name}.ttgir")
 
 
@@ -70,12 +64,7 @@ def build(
         result.cubin,
         name=metadata.name,
         arguments=[ArgumentSpec(name, signature[name]) for name in runtime],
-        num_warps=metadata.num_warps,
-        shared=metadata.shared,
-        tensordesc_meta=metadata.tensordesc_meta,
-        cluster=cluster,
-        global_scratch_size=metadata.global_scratch_size,
-        profile_scratch_size=metadata.profile_scratch_size,
+        **launch_facts(metadata, cluster=cluster),
     )
 
 

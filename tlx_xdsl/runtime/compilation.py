@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
@@ -23,6 +23,9 @@ from tlx_xdsl.text.profiles import Profile, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
+
+if TYPE_CHECKING:
+    from tlx_xdsl.backend import BackendOptions
 
 StageCallback: TypeAlias = Callable[[str, str], None]
 """Called with the name of a stage and the text of the module after it."""
@@ -57,6 +60,12 @@ class Specialization:
     """A bound on the 32-bit registers of a thread."""
     symbol: str | None = None
     """The kernel's name in the binary, which profilers show; that of its function if None."""
+
+    def backend_options(self, **more: Any) -> BackendOptions:
+        """The options to compile its TTGIR with; `more` are options that it does not have."""
+        from tlx_xdsl.backend import BackendOptions
+
+        return BackendOptions(self.target, self.num_warps, self.num_ctas, self.maxnreg, **more)
 
 
 @dataclass(frozen=True)

@@ -183,10 +183,10 @@ def first_step(
     Raises CompilationError, located in the kernel, for every fault in it.
     """
     specialization = Specialization(signature, constexprs or {}, target, num_warps, num_ctas, cluster)
-    return step_behind_frontend(kernel, specialization, triton_version)
+    return step_after_frontend(kernel, specialization, triton_version)
 
 
-def step_behind_frontend(kernel: Any, specialization: Specialization, triton_version: str | None = None) -> Step:
+def step_after_frontend(kernel: Any, specialization: Specialization, triton_version: str | None = None) -> Step:
     """The same for what a kernel is compiled for as a whole."""
     profile = None if triton_version is None else profile_for(triton_version)
     module = frontend_module(source_of_kernel(kernel), specialization)

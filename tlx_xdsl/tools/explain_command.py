@@ -15,7 +15,6 @@ from tlx_xdsl.tools.kernel_options import (
     KERNEL,
     add_conversion_argument,
     add_kernel_arguments,
-    backend_options,
     load,
     triton_version,
 )
@@ -73,7 +72,9 @@ def run(args: argparse.Namespace) -> None:
     installed = installed_triton_version()
     if installed is not None and parse_version(installed) == parse_version(version):
         print("layouts after the passes of stock Triton")
-        stock = compile_ttgir(text.ttgir, backend_options(specialization, options), stages="ttgir")
+        stock = compile_ttgir(
+            text.ttgir, specialization.backend_options(num_stages=options["num_stages"]), stages="ttgir"
+        )
         print(layout_section(parse_module(stock.ttgir, filename="stock Triton"), last))
     elif is_plain(last):
         print("layouts: stock Triton chooses them, for this is plain Triton code")

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.backend import BackendOptions, installed_triton_version
+from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
 from tlx_xdsl.runtime.compilation import CONVERSIONS, Specialization, frontend_module
@@ -163,15 +163,4 @@ def _specialization(args: argparse.Namespace, defaults: KernelDefaults, options:
         options["num_ctas"],
         tuple(options["cluster"]),
         maxnreg=options["maxnreg"],
-    )
-
-
-def backend_options(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
-    """Return how stock Triton is to compile a kernel that is launched with `options`."""
-    return BackendOptions(
-        specialization.target,
-        specialization.num_warps,
-        specialization.num_ctas,
-        options["maxnreg"],
-        num_stages=options["num_stages"],
     )

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.buffer_users import task_of, task_order
 from tlx_xdsl.analysis.global_costs import global_accesses
 from tlx_xdsl.analysis.layout_costs import Buffer, Conversion, buffers, conversions
-from tlx_xdsl.analysis.layout_reasons import LayoutReasons, layout_of_value, wishes_of
+from tlx_xdsl.analysis.layout_reasons import LayoutReasons, hints_of, layout_of_value
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import SourceLocation
@@ -118,7 +118,7 @@ def why(module: ModuleOp, name: str, frontend: ModuleOp) -> str:
         raise error_at(func, f"--why: '{name}' stands for values of several layouts; name one of {shown}")
     place = next(op for op in module.walk() if isinstance(op, FuncOp) and _holds(op, value))
     lines = [f"%{names[value]}{_line_of(value)}: {_type(value)}, {describe(layout)}"]
-    for step in LayoutReasons(place, wishes_of(frontend)).of(value):
+    for step in LayoutReasons(place, hints_of(frontend)).of(value):
         to = "" if step.value is None else f" %{names[step.value]}"
         lines.append(f"  <- {step.words}{to}")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.decompile.module import python_of
 from tlx_xdsl.errors import CompilationError, SourceLocation
-from tlx_xdsl.runtime.steps import step_behind_frontend
+from tlx_xdsl.runtime.steps import step_after_frontend
 from tlx_xdsl.tools.kernel_options import add_kernel_arguments, load, write_text
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, load_ir
 
@@ -46,5 +46,5 @@ def _module(args: argparse.Namespace) -> ModuleOp:
             )
         return load_ir(args.kernel)
     kernel, _, specialization = load(args)
-    step = step_behind_frontend(kernel, specialization)
+    step = step_after_frontend(kernel, specialization)
     return (step.finish() if args.stage is None else step.to(args.stage)).module()

@@ -22,7 +22,7 @@ tt.func @blocks(%p: !tt.ptr<f32>) {
   tt.return
 }
 
-// A pointer that doubles its offset each time: it depends on the program, in no way that is told.
+// A pointer that doubles its offset each time: it depends on the program, in no way that is reported.
 // CHECK-LABEL: tt.func @doubles(
 // CHECK: tt.load {{.*}}"PATTERN(PID_NONLINEAR, block_size=1, offset=4*?o, coalesced=true)"
 tt.func @doubles(%p: !tt.ptr<f32>) {

@@ -1,6 +1,6 @@
 // RUN: tlx-opt %s -p tlx-print-ttgir-to-tlx -o /dev/null | filecheck %s
 
-// Behind the last pass: layouts are left to the compiler, and so are the ends of barriers.
+// After the last pass: layouts are left to the compiler, and so are the ends of barriers.
 
 #blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>

@@ -34,8 +34,8 @@ tt.func @layouts(%x: tensor<64x64xf32>, %y: tensor<64x64xf32, #tlx.user_layout<#
   %required = tlx.require_layout %x {pin} : tensor<64x64xf32> -> tensor<64x64xf32, #mma>
   // CHECK: %released = tlx.release_layout %required : tensor<64x64xf32, #mma> -> tensor<64x64xf32>
   %released = tlx.release_layout %required : tensor<64x64xf32, #mma> -> tensor<64x64xf32>
-  // CHECK: %wished = tlx.release_layout %required {pin} : tensor<64x64xf32, #mma> -> tensor<64x64xf32>
-  %wished = tlx.release_layout %required {pin} : tensor<64x64xf32, #mma> -> tensor<64x64xf32>
+  // CHECK: %requested = tlx.release_layout %required {pin} : tensor<64x64xf32, #mma> -> tensor<64x64xf32>
+  %requested = tlx.release_layout %required {pin} : tensor<64x64xf32, #mma> -> tensor<64x64xf32>
   // CHECK: tlx.dump_layout %required : tensor<64x64xf32, #mma>
   tlx.dump_layout %required : tensor<64x64xf32, #mma>
   // CHECK: tlx.assert_same_layout %required, %y : tensor<64x64xf32, #mma>, tensor<64x64xf32, #tlx.user_layout<#mma>>

@@ -694,8 +694,8 @@ tt.func @return_type(%x: f32) {
 // -----
 
 tt.func @unknown(%x: f32) {
-  // expected-error @below {{'@nobody' is no function of this module}}
-  %0 = tt.call @nobody(%x) : (f32) -> f32
+  // expected-error @below {{'@undefined' is no function of this module}}
+  %0 = tt.call @undefined(%x) : (f32) -> f32
   tt.return
 }
 

@@ -47,7 +47,7 @@ def clusters(out, phase):
 
 @tlx_xdsl.jit
 def clusters_of_one(out, phase):
-    # Nobody is there to share with: this is what `multi_ctas=False` says.
+    # No other CTA is there to share with: this is what `multi_ctas=False` says.
     # ONE-NOT: {{cluster_cta_rank|map_to_remote}}
     # ONE: ttng.clc_try_cancel
     context = tlx.clc_create_context(1)

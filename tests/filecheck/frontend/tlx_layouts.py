@@ -14,21 +14,21 @@ def layouts(n):
     # CHECK-DAG: #[[ALIKE:.*]] = #ttg.linear<{register = {{\[\[}}1, 0], [2, 0], [4, 0], [8, 0], [16, 0{{\]\]}}, lane = {{\[\[}}0, 0], [0, 0], [0, 0], [0, 0], [0, 0{{\]\]}}, warp = {{\[\[}}0, 1], [0, 2{{\]\]}}, block = []}>
     x = tl.full((32, 16), n, tl.float32)
     rows = tlx.layout(shape=((32, 4), 4), stride=((16, 1), 4))
-    # CHECK: [[WISH:%.*]] = tlx.require_layout %x {pin} : tensor<32x16xf32> -> tensor<32x16xf32, #[[ROWS]]>
-    # CHECK: %y = tlx.release_layout [[WISH]] {pin} : tensor<32x16xf32, #[[ROWS]]> -> tensor<32x16xf32>
+    # CHECK: [[PINNED:%.*]] = tlx.require_layout %x {pin} : tensor<32x16xf32> -> tensor<32x16xf32, #[[ROWS]]>
+    # CHECK: %y = tlx.release_layout [[PINNED]] {pin} : tensor<32x16xf32, #[[ROWS]]> -> tensor<32x16xf32>
     y = tlx.require_layout(x, rows)
     # CHECK: [[HINT:%.*]] = tlx.require_layout %x : tensor<32x16xf32> -> tensor<32x16xf32, #[[ALIKE]]>
     # CHECK: tlx.release_layout [[HINT]] : tensor<32x16xf32, #[[ALIKE]]> -> tensor<32x16xf32>
     hint = tlx.require_layout(x, tlx.layout("((32,4),32):((0,1),16)"), pin=False)
-    # CHECK: tlx.dump_layout [[WISH]] : tensor<32x16xf32, #[[ROWS]]>
+    # CHECK: tlx.dump_layout [[PINNED]] : tensor<32x16xf32, #[[ROWS]]>
     tlx.dump_layout(y)
-    # CHECK: tlx.assert_same_layout [[WISH]], %hint : tensor<32x16xf32, #[[ROWS]]>, tensor<32x16xf32>
+    # CHECK: tlx.assert_same_layout [[PINNED]], %hint : tensor<32x16xf32, #[[ROWS]]>, tensor<32x16xf32>
     tlx.assert_same_layout(y, hint)
-    # CHECK: tlx.assert_same_layout_expected [[WISH]] {expected = #[[ROWS]]} :
+    # CHECK: tlx.assert_same_layout_expected [[PINNED]] {expected = #[[ROWS]]} :
     tlx.assert_same_layout(y, rows)
-    # CHECK: tlx.release_layout [[WISH]] : tensor<32x16xf32, #[[ROWS]]> -> tensor<32x16xf32>
+    # CHECK: tlx.release_layout [[PINNED]] : tensor<32x16xf32, #[[ROWS]]> -> tensor<32x16xf32>
     free = tlx.release_layout(y)
-    # What was computed from a wish keeps to it, until it is released.
+    # What was computed from a pinned layout keeps to it, until it is released.
     # CHECK: [[SUM:%.*]] = arith.addf %y, %y
     # CHECK: [[ANY:%.*]] = tlx.require_layout [[SUM]] : tensor<32x16xf32> -> tensor<32x16xf32, #tlx.dummy_register_layout<32x16xf32, tmem_compatible = false>>
     # CHECK: tlx.release_layout [[ANY]] :

@@ -85,7 +85,7 @@ def scaled():
     sb = tlx.local_alloc((128, 4), tl.uint8, 1, tlx.storage_kind.tmem)[0]
     # SCALED: ttng.tc_gen5_mma_scaled %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %false, %true lhs = e4m3 rhs = e5m2, %{{.*}}[%true] {is_async} :
     tlx.async_dot_scaled(a, b, acc, sa, "e4m3", sb, "e5m2", use_acc=False, mBarriers=[bars[0]])
-    # Next to bytes, pairs of fp4 take the room of two bytes.
+    # Next to bytes, pairs of fp4 take the space of two bytes.
     # SCALED: [[B4:%.*]] = tlx.require_layout %{{.*}} : !ttg.memdesc<64x128xi8, {{.*}} -> !ttg.memdesc<64x128xi8, #[[PADDED:shared[0-9]*]], #smem, mutable>
     # SCALED: ttng.tc_gen5_mma_scaled %{{.*}}, [[B4]], %{{.*}}, %{{.*}}, %{{.*}}, %true, %true lhs = e4m3 rhs = e2m1 :
     tlx.async_dot_scaled(a, b4, acc, sa, "e4m3", sb, "e2m1")

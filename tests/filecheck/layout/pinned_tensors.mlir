@@ -104,7 +104,7 @@ tt.func @accumulator(%x: tensor<64x64xf32>, %a: !ttg.memdesc<64x64xf16, #tile, #
 // -----
 
 // Shared memory is loaded straight into the layout; what is stored only to be loaded again is converted in registers,
-// unless somebody else takes the buffer.
+// unless another operation takes the buffer.
 
 // CHECK-LABEL: @loads
 // CHECK-NEXT:    %v = ttg.local_load %buf : {{.*}} -> tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>

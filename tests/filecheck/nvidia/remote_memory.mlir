@@ -53,7 +53,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 // A fence for accesses to the own shared memory serves the next arrivals that have the same condition, or any where it
 // has none; after another access it takes another one.
 
-// CHECK-LABEL: @arrive_behind_fence
+// CHECK-LABEL: @arrive_after_fence
 // CHECK:         ttg.barrier local
 // CHECK:         setp.eq.s32 p, $0, $1; @p fence.release.sync_restrict::shared::cta.cluster; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 1; }"
 // CHECK:         setp.eq.s32 p, $0, $1; @p mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$2], 2; }"
@@ -66,7 +66,7 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 #s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
 builtin.module attributes {"ttg.num-warps" = 4 : i32} {
-  tt.func public @arrive_behind_fence(%rank: i32, %p: i1, %v: tensor<128xi32, #one>) {
+  tt.func public @arrive_after_fence(%rank: i32, %p: i1, %v: tensor<128xi32, #one>) {
     %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #s, #smem, mutable>
     %buf = ttg.local_alloc : () -> !ttg.memdesc<128xi32, #s, #smem, mutable>
     %r = tlx.map_to_remote %bar, %rank : !ttg.memdesc<1xi64, #s, #smem, mutable> -> !ttg.memdesc<1xi64, #s, #tlx.shared_cluster_memory, mutable>

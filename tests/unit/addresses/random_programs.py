@@ -2,7 +2,7 @@
 
 A program is TTIR text. Its scalars and tensors of i32 come from a pool that grows by one operation at a time; of the
 operations, a fifth are divisions, a fifth remainders, and a fifth choices. Pointers made of what is in the pool are
-loaded from, stored to and added to, in loops and behind branches, too.
+loaded from, stored to and added to, in loops and under branches, too.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_promises_bound_ranges() -> None:
         "%big = arith.constant 10000000 : i32\n%d = arith.cmpi sle, %n, %big : i32\nllvm.intr.assume %d : i1\n"
     )
     assert access(body + binary("muli", "%x", "%n")).conditions == ()
-    # An assumption behind a condition is none elsewhere.
+    # An assumption under a condition is none elsewhere.
     body = (
         "%a = arith.cmpi slt, %x, %c100 : i32\n%t = arith.cmpi slt, %n, %c8 : i32\n"
         "scf.if %t {\nllvm.intr.assume %a : i1\n}\n"
@@ -224,7 +224,7 @@ def test_pointer_that_moves_in_a_loop() -> None:
     assert found.conditional
 
 
-def test_value_behind_a_loop() -> None:
+def test_value_after_a_loop() -> None:
     found = access(
         "%r = scf.for %i = %c0 to %c7 step %c2 iter_args(%a = %x) -> (i32) : i32 {\n"
         "%b = arith.addi %a, %c8 : i32\nscf.yield %b : i32\n}\n%o = arith.addi %r, %c1 : i32"
@@ -280,7 +280,7 @@ def test_loop_that_wraps_around_before_its_bound() -> None:
     assert found.classification is Classification.UNKNOWN
 
 
-def test_calls_are_told_apart() -> None:
+def test_calls_are_distinguished() -> None:
     rest = (
         "tt.func private @g(%p: !tt.ptr<f32>, %i: i32) -> i32 {\n%q = tt.addptr %p, %i : !tt.ptr<f32>, i32\n"
         "%v = tt.load %q : !tt.ptr<f32>\n%b = tt.bitcast %v : f32 -> i32\ntt.return %b : i32\n}"
@@ -297,7 +297,7 @@ def test_calls_are_told_apart() -> None:
     assert last.classification is Classification.UNKNOWN
 
 
-def test_blocks_behind_an_early_return() -> None:
+def test_blocks_after_an_early_return() -> None:
     body = (
         "%t = arith.cmpi sge, %x, %n : i32\ncf.cond_br %t, ^end, ^go(%x, %c8 : i32, i32)\n"
         "^go(%a: i32, %b: i32):\n%q = tt.addptr %p, %a : !tt.ptr<f32>, i32\n%v = tt.load %q : !tt.ptr<f32>\n"

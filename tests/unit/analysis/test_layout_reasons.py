@@ -7,8 +7,8 @@ import pytest
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
-from tlx_xdsl.analysis.layout_reasons import LayoutReasons, layout_of_value, wishes_of
+from tlx_xdsl.analysis.layout_reasons import LayoutReasons, hints_of, layout_of_value
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type
@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def compiled(path: str, name: str):
-    """The modules behind the frontend and behind the last pass."""
+    """The modules after the frontend and after the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
     kernel, _, specialization = kernel_options.load(parser.parse_args([f"{path}:{name}"]))
@@ -43,20 +43,20 @@ def tensors(func):
                 yield from (value for value in block.args if isinstance(value.type, TensorType))
 
 
-def tied(one, other, carried: CarriedValues) -> bool:
+def tied(one, other, classes: ValueClasses) -> bool:
     """Whether an operation has both values, or both are names of one value."""
     mine = {one.owner, *(use.operation for use in one.uses)}
     theirs = {other.owner, *(use.operation for use in other.uses)}
-    return bool({op for op in mine & theirs if isinstance(op, Operation)}) or other in carried.members(one)
+    return bool({op for op in mine & theirs if isinstance(op, Operation)}) or other in classes.members(one)
 
 
-def check_end(words: str, value, wishes) -> str:
+def check_end(words: str, value, hints) -> str:
     """Check what the last step says of `value`; the kind of reason."""
     owner, encoding = value.owner, tensor_type(value.type).encoding
     users = [use.operation for use in value.uses]
     if words.startswith("the program asks"):
-        assert encoding in wishes
-        return "wish"
+        assert encoding in hints
+        return "request"
     if words.startswith("the accumulator"):
         assert isinstance(owner, ttng.WarpGroupDotOp)
         return "accumulator"
@@ -88,19 +88,19 @@ def check_end(words: str, value, wishes) -> str:
 )
 def test_every_tensor_has_a_true_reason(file: str, name: str, kinds: set[str]):
     before, module = compiled(str(EXAMPLES / file), name)
-    wishes, found = wishes_of(before), set()
+    hints, found = hints_of(before), set()
     for func in functions(module):
-        reasons, carried = LayoutReasons(func, wishes), CarriedValues.of(func, TensorType)
+        reasons, classes = LayoutReasons(func, hints), ValueClasses.of(func, TensorType)
         for value in tensors(func):
             if layout_of_value(value) is None:
                 continue
             at = value
             *steps, end = reasons.of(value)
             for step in steps:
-                assert tied(at, step.value, carried), step.words
+                assert tied(at, step.value, classes), step.words
                 at = step.value
             assert end.value is None
-            found.add(check_end(end.words, at, wishes))
+            found.add(check_end(end.words, at, hints))
     assert kinds <= found
 
 
@@ -150,7 +150,7 @@ def test_an_accumulator_is_followed_through_loop_and_wait():
     assert chain(body, "half")[-1] == end
 
 
-def test_the_default_is_told():
+def test_the_default_is_reported():
     body = """\
   %zero = arith.constant dense<0.0> : tensor<64x64xf32, #blocked>
   %sum = arith.addf %zero, %zero : tensor<64x64xf32, #blocked>"""
@@ -162,7 +162,7 @@ def test_the_default_is_told():
     assert chain(ours, "sum") == ["the default for 4 warps: nothing asked for another"]
 
 
-def test_a_buffer_tells_who_accesses_it():
+def test_a_buffer_lists_its_accesses():
     body = """\
   %one = ttg.local_alloc : () -> !tile
   %zero = arith.constant dense<0.0> : !acc
@@ -194,7 +194,7 @@ def test_views_lead_to_the_buffer():
     assert second.words == "the default for a buffer of 2x64x64 elements of 16 bits"
 
 
-def test_the_program_s_own_wishes_are_told():
+def test_the_program_s_own_hints_are_reported():
     body = """\
   %mine = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #tlx.user_layout<#other>, #smem, mutable> loc("k.py":3:1)
   %ours = ttg.local_alloc : () -> !tile loc("k.py":4:1)
@@ -202,13 +202,13 @@ def test_the_program_s_own_wishes_are_told():
   %pinned = tlx.require_layout %x {pin} : tensor<64x64xf32> -> tensor<64x64xf32, #blocked> loc("k.py":5:1)
   %hint = tlx.require_layout %x : tensor<64x64xf32> -> tensor<64x64xf32, #mma> loc("k.py":6:1)"""
     frontend = parse_module(f"{HEADER}tt.func @f() {{\n{body}\ntt.return\n}}\n}}\n")
-    wishes = wishes_of(frontend)
-    assert [place.line for place in wishes.values()] == [3, 5]
+    hints = hints_of(frontend)
+    assert [place.line for place in hints.values()] == [3, 5]
     later = parse_module(
         f"{HEADER}tt.func @f(%x: tensor<64x64xf32, #blocked>) {{\n"
         "%mine = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #other, #smem, mutable>\ntt.return\n}\n}\n"
     )
     (func,) = functions(later)
     for value, line in ((func.body.block.args[0], 5), (next(iter(func.body.block.ops)).results[0], 3)):
-        (step,) = LayoutReasons(func, wishes).of(value)
+        (step,) = LayoutReasons(func, hints).of(value)
         assert step.words == f"the program asks for this layout, line {line}"

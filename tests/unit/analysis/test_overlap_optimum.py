@@ -1,7 +1,7 @@
 """How much larger a region is than it must be: the layout against a search over all placements.
 
 The optimum is that of every placement on whole buffers which keeps the distinct members apart, also of those that do
-not keep the members of a group together: for each order of the leaves, each of them goes to the first place behind the
+not keep the members of a group together: for each order of the leaves, each of them goes to the first place after the
 earlier ones that it must not overlap. Any placement can be pushed down into one of these, so the best is the optimum.
 `pytest -s` prints the distribution.
 """

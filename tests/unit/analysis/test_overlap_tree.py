@@ -42,7 +42,7 @@ def test_shared_members_start_together():
     assert placement.slots == {0: Slot(0, 16384, 1), 1: Slot(0, 16384, 1)}
 
 
-def test_nothing_lies_behind_the_last_group():
+def test_nothing_lies_after_the_last_group():
     # Groups start on whole buffers of the larger member (16384), each takes 24576 bytes.
     placement = place(distinct(leaf(0, 2, 16384), leaf(1, 2, 8192)))
     assert placement.slots == {0: Slot(0, 32768, 1), 1: Slot(16384, 32768, 1)}
@@ -61,7 +61,7 @@ def test_ring_and_epilogue_of_a_gemm():
 
 
 def test_flash_attention_with_four_subtiles():
-    """QK over P in four slices with alpha, l and m behind it, for two groups of rows; bytes of f32 and bf16 tiles."""
+    """QK over P in four slices with alpha, l and m after it, for two groups of rows; bytes of f32 and bf16 tiles."""
     qk, p = leaf(0, 2, 128 * 128 * 4), leaf(1, 8, 128 * 32 * 2)
     alpha, l_i, m_i = (leaf(index, 2, 128 * 4) for index in (2, 3, 4))
     placement = place(shared(qk, distinct(shared(p, group_size=4), alpha, l_i, m_i)))
@@ -69,8 +69,8 @@ def test_flash_attention_with_four_subtiles():
     assert index_map(p, placement.slots[1]) == IndexMap(4, 8, 0)
     # A slice counted as one per group would put p[3] beside qk[1], and p[7] past the end.
     assert [index_map(p, placement.slots[1])(i) for i in range(8)] == [0, 1, 2, 3, 8, 9, 10, 11]
-    behind_p = [placement.slots[index].offset for index in (2, 3, 4)]
-    assert behind_p == [32768, 32768 + 512, 32768 + 1024]
+    after_p = [placement.slots[index].offset for index in (2, 3, 4)]
+    assert after_p == [32768, 32768 + 512, 32768 + 1024]
     assert index_map(alpha, placement.slots[2]) == IndexMap(1, 128, 64)
 
 
@@ -103,7 +103,7 @@ def test_explicit_size_spreads_between_groups():
     assert placement.total == 5000
 
 
-def test_explicit_size_without_room_for_padding_behind_the_last_group():
+def test_explicit_size_without_space_for_padding_after_the_last_group():
     # Two groups of 24576 bytes at a stride of 32768 need 57344, which is less than twice the stride.
     tree = distinct(leaf(0, 2, 16384), leaf(1, 2, 8192))
     assert place(tree, 57344).slots == place(tree).slots

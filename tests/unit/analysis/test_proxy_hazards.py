@@ -55,10 +55,10 @@ def test_kernels_with_their_fences_get_no_more(case: Case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_kernels_without_their_fences_run_clean_behind_the_pass(case: Case):
+def test_kernels_without_their_fences_run_clean_after_the_pass(case: Case):
     module, count = without_fences(case.module())
     if case.name != "gemm_pipelined":
-        # There the fence stands behind cp.async, which needs none (zoo/benign.py).
+        # There the fence stands after cp.async, which needs none (zoo/benign.py).
         assert run_plan(make_plan(module.clone()), case.make(), "round-robin").kind == "fault"
         assert len(missing_fences(module)) == count
     insert(module)
@@ -140,7 +140,7 @@ SYNCS = ("mbarrier", "warp barrier", "named barrier", "begin", "commit", "flag",
 
 
 def module_of(sync: str, fence: str, use: str, turns: int) -> ModuleOp:
-    """`hand_over` behind the frontend."""
+    """`hand_over` after the frontend."""
     signature = {"x_ptr": "*fp16", "y_desc": "tensordesc<fp16[64, 64]>", "y_ptr": "*fp16", "flag_ptr": "*i32"}
     constexprs = {"SYNC": sync, "FENCE": fence, "USE": use, "TURNS": turns}
     target = "sm_100a" if sync == "commit" else "sm_90a"
@@ -236,7 +236,7 @@ def test_the_kernel_goes_on_where_the_default_task_has_been():
 
 @tlx_xdsl.jit
 def in_a_loop(x_ptr, y_desc, WRITES: tl.constexpr):
-    """A tile that is written in front of a loop, or in it, and copied in it."""
+    """A tile that is written before a loop, or in it, and copied in it."""
     tile = tlx.local_alloc((64, 64), tl.float16, 1)
     at = tl.arange(0, 64)[:, None] * 64 + tl.arange(0, 64)[None, :]
     x = tl.load(x_ptr + at)

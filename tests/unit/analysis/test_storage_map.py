@@ -58,7 +58,7 @@ def spans(map_: StorageMap) -> dict[str, list[tuple[int, int]]]:
 
 
 TREE_SPANS = {
-    # Groups of 16,384 bytes: a tile of q, or one of p and a line behind it.
+    # Groups of 16,384 bytes: a tile of q, or one of p and a line after it.
     "q": [(0, 16384), (16384, 32768)],
     "p": [(0, 8192), (16384, 24576)],
     "l": [(8192, 8320), (24576, 24704)],
@@ -89,7 +89,7 @@ LINE = "!ttg.memdesc<64xf16, #line, #smem, mutable>"
 INDEXED = f"%v = ttg.memdesc_index %l[%i] : !line -> {LINE}\nttg.local_dealloc %v : {LINE}\n"
 
 
-def test_behind_lowering_there_are_views():
+def test_after_lowering_there_are_views():
     module = parse(TREE + INDEXED)
     StorageAliasLoweringPass().apply(Context(), module)
     (map_,) = storage_maps(module)

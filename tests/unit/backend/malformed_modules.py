@@ -142,8 +142,8 @@ PARSED = (
         "helper.py:3:4",
     ),
     Malformed(
-        "call of nobody",
-        with_line('tt.call @nobody() : () -> () loc("user.py":9:9)'),
+        "call of an undefined function",
+        with_line('tt.call @undefined() : () -> () loc("user.py":9:9)'),
         "does not reference a valid function",
         "user.py:9:9",
     ),
@@ -225,4 +225,4 @@ LOWERED = (
         "threads", tma_copy().replace("num_warps(1)", "num_warps(64)"), "2176 threads in 68 warps", "public @copy"
     ),
 )
-"""What fails behind the parser."""
+"""What fails after the parser."""

@@ -51,7 +51,7 @@ def test_other_targets(target: str):
     assert f".target {target}" in compile_ttgir(text, options, stages="ptx").ptx
 
 
-def test_a_compile_stops_where_it_is_told_to():
+def test_a_compile_stops_where_it_is_asked_to():
     ttgir = compile_ttgir(VECTOR_ADD, HOPPER, stages="ttgir")
     assert ttgir.ttgir
     assert not ttgir.llir
@@ -122,7 +122,7 @@ def test_the_worker_may_be_started_ahead():
 
 
 def test_a_warning_of_ptxas_points_at_the_user_s_line():
-    """A wgmma whose result is used without a wait: ptxas adds one, and tells where."""
+    """A wgmma whose result is used without a wait: ptxas adds one, and reports where."""
     add = "arith.addf %{0}, %one : tensor<64x64xf32, #mma>"
     dot = (
         "ttng.warp_group_dot %a, %a, %{0}, %yes {{inputPrecision = 0 : i32, isAsync = true}} : "

@@ -94,6 +94,6 @@ def test_the_text_for_a_version_computes_the_same(kernel, version, first):
     text = compile_text(kernel.source, SPECIALIZATION, triton_version=version).ttgir
     assert ("memdesc_reinterpret" in text) == (version == "3.6")
     x, y = np.arange(N, dtype=np.float32), np.zeros(N, np.float32)
-    told = interpret_text(text, 1, (x, y, first), jobs=1)
+    result = interpret_text(text, 1, (x, y, first), jobs=1)
     np.testing.assert_array_equal(y, x if first else 2 * x)
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []

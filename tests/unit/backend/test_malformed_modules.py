@@ -29,7 +29,7 @@ def test_a_malformed_module_ends_in_a_located_diagnostic(malformed: Malformed):
         assert malformed.place in malformed.text.splitlines()[error.location.line - 1]
 
 
-def test_the_callers_of_an_inlined_function_are_told():
+def test_the_callers_of_an_inlined_function_are_reported():
     (inlined,) = [malformed for malformed in PARSED if "inlined" in malformed.name]
     with pytest.raises(BackendError) as info:
         compile_ttgir(inlined.text, inlined.options)

@@ -27,11 +27,11 @@ def compiled(kernel, signature, constexprs=None, target="sm_90a", **options) -> 
 
 
 def guarded(ptx: str, instruction: str) -> int:
-    """How many times the instruction stands behind the guard of one thread."""
+    """How many times the instruction is under the guard of one thread."""
     return len(re.findall(rf"@p {re.escape(instruction)}", ptx))
 
 
-def test_bulk_copies_are_issued_by_one_thread_behind_a_barrier():
+def test_bulk_copies_are_issued_by_one_thread_after_a_barrier():
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "SIZE": "i32"}
     ptx = compiled(test_bulk.double, signature, {"OFFSET": 0, "EXPECT": 512, "DROP": ""}).ptx
     assert guarded(ptx, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes") == 1
@@ -45,7 +45,7 @@ def test_bulk_copies_are_issued_by_one_thread_behind_a_barrier():
     assert re.search(r"cp\.async\.bulk\.wait_group(?:\.read)?\s+0;\s*(?://[^\n]*\s*|\.loc[^\n]*\s*)*bar\.sync", ptx)
 
 
-def test_buffers_and_barriers_behind_addresses_do_not_share_memory():
+def test_buffers_and_barriers_reached_by_addresses_do_not_share_memory():
     signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "SIZE": "i32"}
     result = compiled(test_bulk.double, signature, {"OFFSET": 0, "EXPECT": 512, "DROP": ""})
     assert result.metadata.shared >= 2 * 1024 + 8

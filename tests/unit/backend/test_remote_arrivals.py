@@ -23,7 +23,7 @@ ARRIVAL = "SYNCS.ARRIVE.TRANS64.RED"
 SLOW = ("MEMBAR.ALL.GPU", "ERRBAR")
 """What waits for all accesses to reach the L2 cache."""
 MANY = 64
-"""Turns of a loop that nobody unrolls."""
+"""Turns of a loop that is not unrolled."""
 
 
 def sass(case, change=lambda text: text) -> list[str]:

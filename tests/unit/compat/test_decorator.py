@@ -126,7 +126,7 @@ def test_threads_may_launch_first_together(kernels, launches):
     assert launches == [(TritonKernel, (1,))] * 8
 
 
-def test_nobody_launches_a_kernel_that_is_half_ours(kernels, launches, monkeypatch: pytest.MonkeyPatch):
+def test_a_kernel_that_is_half_ours_is_never_launched(kernels, launches, monkeypatch: pytest.MonkeyPatch):
     """A thread that comes while a kernel becomes ours waits for that."""
     kernel = triton.jit(kernels.through_helper)
     kernels.staged = triton.jit(kernels.staged)

@@ -95,9 +95,9 @@ kernel[(1,)](x)
 def test_a_wrong_kernel_is_an_error_at_its_line(script, mode: str, capsys: pytest.CaptureFixture[str]):
     path = script(f"{KERNEL}    tlx.local_wrong(buffer[0])\n{LAUNCH}")
     assert run([mode, path]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"{path}:11:5: error: ")
-    assert "'local_wrong'" in told
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{path}:11:5: error: ")
+    assert "'local_wrong'" in printed
 
 
 def test_a_script_s_own_failure_is_its_own(script, tmp_path: Path):
@@ -132,7 +132,7 @@ def test_stock_s_switch_for_its_interpreter_means_ours(script):
 
 
 @pytest.mark.usefixtures("torch")
-def test_what_a_kernel_leaves_behind_is_a_warning(script):
+def test_what_a_kernel_leaves_undone_is_a_warning(script):
     unfinished = "    tlx.async_load(x_ptr + offs, buffer[0])\n    tlx.async_load_commit_group()\n"
     with pytest.warns(InterpreterWarning, match="without waiting"):
         assert run(["--interpret", script(KERNEL + unfinished + LAUNCH)]) == 0
@@ -152,13 +152,13 @@ def test_what_was_interpreted_can_be_looked_at(script, tmp_path: Path):
 
 
 @pytest.mark.usefixtures("torch")
-def test_what_nobody_has_written_is_a_warning(script):
+def test_uninitialized_memory_is_a_warning(script):
     """Scripts for GPUs read it where nothing comes of it."""
     reads = "    other = tlx.local_alloc((64,), tl.float32, 1)\n    tl.store(x_ptr + offs, tlx.local_load(other[0]))\n"
     path = script(f"{KERNEL}{reads}{LAUNCH}x = getattr(x, 'array', x)\nassert (x != x).all()\n")
-    with pytest.warns(InterpreterWarning, match="'other' is read before it is written, and reads as NaN") as told:
+    with pytest.warns(InterpreterWarning, match="'other' is read before it is written, and reads as NaN") as reported:
         assert run(["--interpret", path]) == 0
-    (warning,) = told
+    (warning,) = reported
     assert (warning.filename, warning.lineno) == (path, 12)
 
 
@@ -197,7 +197,7 @@ assert (x == 3 * 128).all()
 
 @pytest.mark.usefixtures("torch")
 def test_the_order_of_issue_counts(script):
-    """Scripts for Blackwell rely on it: scores are written where the product in front of theirs reads its operand."""
+    """Scripts for Blackwell rely on it: scores are written where the MMA before theirs reads its operand."""
     assert run(["--interpret", "--target", "sm_100a", script(ISSUED)]) == 0
 
 
@@ -231,12 +231,12 @@ def test_commands_read_such_files(script, tmp_path: Path, capsys: pytest.Capture
     assert "triton.language.extra.tlx" not in sys.modules
 
 
-def test_what_reading_needs_is_told(script, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_what_reading_needs_is_reported(script, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     for name in [name for name in sys.modules if name.split(".")[0] == "triton"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "triton", None)
     path = script(READABLE)
     assert tlx(["map", f"{path}:kernel"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"{path}:1:1: error: ModuleNotFoundError: ")
-    assert told.endswith("note: it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)\n")
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{path}:1:1: error: ModuleNotFoundError: ")
+    assert printed.endswith("note: it needs Triton: pip install 'tlx-xdsl[nvidia]' (Linux only)\n")

@@ -187,7 +187,7 @@ def test_names_that_python_lacks():
     assert found == ["vclass = n + n", "range_1 = vclass + vclass", "tl.store(x, range_1 + range_1)"]
 
 
-def test_what_has_no_word_is_told():
+def test_what_the_language_can_not_express_is_reported():
     found, refused, said = body("%w = ttg.warp_id", "tt.store %x, %w : !tt.ptr<i32>")
     assert found == ["# not expressible: 'ttg.warp_id'", "# it makes w", "tl.store(x, w)"]
     assert [op.name for op in refused] == ["ttg.warp_id"]

@@ -174,5 +174,5 @@ def test_attribute_or_type(name):
     if mnemonic in LAYOUTS and mnemonic not in LAYOUT_PARAMETERS:
         definition = mnemonics()[name]
         keys = [a.name for a in definition.argument_list("parameters")]
-        ours = [field.metadata["key"] for field in fields(LAYOUTS[mnemonic])]
+        ours = [encodings.key_of(field.name) for field in fields(LAYOUTS[mnemonic])]
         assert sorted(ours) == sorted(keys)

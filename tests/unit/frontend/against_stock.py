@@ -1,4 +1,4 @@
-"""Straight-line kernels, compiled by stock Triton's frontend and by ours, compared behind stock's passes.
+"""Straight-line kernels, compiled by stock Triton's frontend and by ours, compared after stock's passes.
 
 A kernel without control flow is a list of effects, each with the expressions that it depends on. Two kernels are equal
 when these lists are: names, locations, and the order of operations without effects do not count.

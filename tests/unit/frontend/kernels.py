@@ -21,7 +21,7 @@ _numbers = itertools.count()
 
 
 def load(tmp_path: Path, source: str):
-    """The module that `source` makes, behind the usual imports, which take four lines."""
+    """The module that `source` makes, after the usual imports, which take four lines."""
     path = tmp_path / f"kernels_{next(_numbers)}.py"
     path.write_text(HEADER + source)
     spec = importlib.util.spec_from_file_location(path.stem, path)

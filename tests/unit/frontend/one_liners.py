@@ -1,4 +1,4 @@
-"""Kernels in one line, compiled by stock Triton's frontend and by ours, and compared behind stock's passes."""
+"""Kernels in one line, compiled by stock Triton's frontend and by ours, and compared after stock's passes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def source_of(signature: dict[str, str], body: str, *, decorators: str = "", hel
 
 
 def assert_as_stock(tmp_path: Path, signature: dict[str, str], body: str, *, helper: str = "") -> None:
-    """Check that our frontend's IR equals stock's behind stock's passes; skip where stock is not the reference."""
+    """Check that our frontend's IR equals stock's after stock's passes; skip where stock is not the reference."""
     if reason := why_not_installed(NEWEST, "the language is that of"):
         pytest.skip(reason)
     decorators = f"@case({signature!r})\n@triton.jit"

@@ -132,7 +132,7 @@ def kernel(out, n, B: tl.constexpr):
     assert error.value.source_line is not None
 
 
-def test_all_arguments_that_are_missing_are_told_at_once(tmp_path):
+def test_all_arguments_that_are_missing_are_reported_at_once(tmp_path):
     source = """
 @tlx_xdsl.jit
 def kernel(out, n, B: tl.constexpr, C: tl.constexpr = 4):
@@ -140,8 +140,8 @@ def kernel(out, n, B: tl.constexpr, C: tl.constexpr = 4):
 """
     with pytest.raises(CompilationError) as error:
         compile_source(tmp_path, source, {"n": "i32"})
-    told = "missing: --signature out=TYPE --constexpr B=VALUE, on the command line or in the file's TLX_COMPILE"
-    assert error.value.notes == (told,)
+    note = "missing: --signature out=TYPE --constexpr B=VALUE, on the command line or in the file's TLX_COMPILE"
+    assert error.value.notes == (note,)
 
 
 def test_defaults_of_parameters_count(tmp_path):

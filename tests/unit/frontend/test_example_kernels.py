@@ -79,7 +79,7 @@ def test_persistent_gemm_has_a_producer_and_two_consumers(spec, named):
     assert len(consumers) == 2
     for consumer in consumers:
         assert consumer[ttng.WarpGroupDotOp] == consumer[ttng.WaitBarrierOp] == 1
-        # One in flight in the loop, none behind it; and a stage is given back behind each.
+        # One in flight in the loop, none after it; and a stage is given back after each.
         assert consumer[ttng.WarpGroupDotWaitOp] == consumer[ttng.ArriveBarrierOp] == 2
         assert consumer[ttng.AsyncTMACopyLocalToGlobalOp] == consumer[ttng.FenceAsyncSharedOp] == 1
         assert consumer[ttng.AsyncTMAStoreWaitOp] == 2
@@ -152,7 +152,7 @@ def test_blackwell_attention_has_five_tasks_and_one_region_of_scores(slices):
     assert count[tlx.StorageAliasSpecOp] == count[tlx.SetBufferOverlapOp] == 1
     assert count[tlx.StorageAliasLocalAllocOp] == 5
     assert count[tlx.ReuseGroupOp] == 3
-    # Two groups: scores before the loop and in it, and the product with V in the loop and behind it.
+    # Two groups: scores before the loop and in it, and the product with V in the loop and after it.
     assert mma[ttng.TCGen5MMAOp] == 2 * (2 + 2 * slices)
     assert len(softmax) == 2
     for task in softmax:

@@ -28,7 +28,7 @@ NAMES = {
 
 
 def stored(expression: str, signature: dict[str, str]) -> Case:
-    """A kernel that stores a scalar; the conversion to float64 tells its signedness."""
+    """A kernel that stores a scalar; the conversion to float64 shows its signedness."""
     return Case((f"tl.store(out, {expression})",), {**signature, "out": "*fp64"})
 
 

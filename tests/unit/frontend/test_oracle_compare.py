@@ -92,7 +92,7 @@ EQUAL = {
         ("^bb2(%d: i32, %j: f32)", "^bb2(%j: f32, %d: i32)"),
     ],
     "an expression twice": [("%u = arith.mulf %r#0, %f", "%f2 = arith.constant 1.5 : f32\n%u = arith.mulf %r#0, %f2")],
-    "an expression that nobody uses": [("    %px =", "    %dead = arith.addi %n, %c1 : i32\n    %px =")],
+    "an expression without a use": [("    %px =", "    %dead = arith.addi %n, %c1 : i32\n    %px =")],
     "attributes of the launch": [("module {", 'module attributes {"ttg.num-warps" = 4 : i32} {')],
 }
 
@@ -124,7 +124,7 @@ DIFFERENT = {
             ("    %a = tt.load %px : !tt.ptr<f32>\n", ""),
             ("    %r:2 =", "    %a = tt.load %px : !tt.ptr<f32>\n    %r:2 ="),
         ],
-        "reads (behind different effects) differ",
+        "reads (after different effects) differ",
     ),
     "a read in a branch": (
         [("%u = arith.mulf %r#0, %f : f32", "%u = tt.load %py : !tt.ptr<f32>")],

@@ -21,7 +21,7 @@ def ttir(tmp_path, *lines, **constexprs):
 
 
 def lowered(tmp_path, *lines) -> str:
-    """The kernel behind all passes."""
+    """The kernel after all passes."""
     return compile_text(load(tmp_path, kernel(*lines)).kernel.source, Specialization({"n": "i32"})).ttgir
 
 
@@ -190,5 +190,5 @@ def kernel(ptr, n):
 """
     text = compile_source(tmp_path, source, {"ptr": "*fp32", "n": "i32"})
     assert re.search(r"iter_args\(.*\) -> \(.*!ttg\.async\.token.*\)", text)
-    # Each thread still arrives for itself: behind the loop, and in the function.
+    # Each thread still arrives for itself: after the loop, and in the function.
     assert text.count("tlx.arrive_per_thread") == 2

@@ -45,10 +45,10 @@ def expect_fault(
     kernel: Any, message: str, *arguments: Any, mark: str = "here", text: str = "tlx.", **options: Any
 ) -> Any:
     """Check that a kernel ends with a report at its marked line, which has those words."""
-    told = fault(kernel, *arguments, **options)
-    assert str(told).startswith(f"{at(kernel, mark, text)}: error: "), str(told)
-    assert message in told.message, told.message
-    return told
+    report = fault(kernel, *arguments, **options)
+    assert str(report).startswith(f"{at(kernel, mark, text)}: error: "), str(report)
+    assert message in report.message, report.message
+    return report
 
 
 def halves(*shape: int) -> np.ndarray:

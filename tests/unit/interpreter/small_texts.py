@@ -29,7 +29,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.tar
 
 
 def pointers(name: str, element: str, count: int, result: str) -> str:
-    """Statements that make `result` the `count` pointers behind an argument."""
+    """Statements that make `result` the `count` pointers from an argument on."""
     return f"""
     %{result}_i = tt.make_range {{end = {count} : i32, start = 0 : i32}} : tensor<{count}xi32, #b>
     %{result}_s = tt.splat %{name} : !tt.ptr<{element}> -> tensor<{count}x!tt.ptr<{element}>, #b>

@@ -85,7 +85,7 @@ def poll_kernel(x, n, out):
     tl.store(out, tl.atomic_poll(x, n))
 
 
-def test_a_poll_that_nobody_answers_is_a_deadlock():
+def test_a_poll_that_is_never_answered_is_a_deadlock():
     x, out = np.array([3], np.int32), np.zeros(1, np.int32)
     tlx_xdsl.interpret(poll_kernel, (1,), x, 3, out)
     assert out[0] == 1
@@ -122,7 +122,7 @@ def handed_over(flag, x, out, SEM: tl.constexpr):
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
-def test_a_release_orders_shared_memory_behind_its_acquire(schedule: str):
+def test_a_release_orders_shared_memory_after_its_acquire(schedule: str):
     x = np.random.default_rng(0).standard_normal(64).astype(np.float32)
     flag, out = np.zeros(1, np.int32), np.zeros(64, np.float32)
     done = tlx_xdsl.interpret(handed_over, (1,), flag, x, out, "acq_rel", schedule=schedule)

@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.interpret import interpret_module
 from tlx_xdsl.runtime.interpret_options import Options
 
-# What the user's language has no word for, but a pass could get wrong -------------------------------------------------
+# What the user's language can not express, but a pass could get wrong -------------------------------------------------
 
 
 def _edited(kernel, types, edit):
@@ -108,8 +108,8 @@ def test_a_barrier_whose_life_is_not_ended_where_others_are():
         last.parent.insert_op_after(ttng.InvalBarrierOp(operands=[last.alloc]), last)
 
     module = _edited(two_barriers, {"out_ptr": "*fp32"}, edit)
-    [told] = interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1)).warnings
-    assert str(told).startswith(f"{at(two_barriers, 'first')}: warning: the lifetime of 'bars[0]' does not end")
+    [warning] = interpret_module(module, (1,), [np.zeros(1, np.float32)], Options(jobs=1)).warnings
+    assert str(warning).startswith(f"{at(two_barriers, 'first')}: warning: the lifetime of 'bars[0]' does not end")
 
 
 # mbarriers -----------------------------------------------------------------------------------------------------------
@@ -122,16 +122,16 @@ def arrivals(COUNT: tl.constexpr, ARRIVED: tl.constexpr):
 
 
 def test_more_arrivals_than_a_phase_waits_for():
-    told = expect_fault(arrivals, "too many arrivals on 'bars[1]': 3 where its phase 0 waits for 2 of 2", 2, 3)
-    assert any("initialised for 2 arrivals" in note and at(arrivals, "init") in note for note in told.notes)
+    report = expect_fault(arrivals, "too many arrivals on 'bars[1]': 3 where its phase 0 waits for 2 of 2", 2, 3)
+    assert any("initialised for 2 arrivals" in note and at(arrivals, "init") in note for note in report.notes)
 
 
 def test_a_phase_that_is_never_completed_is_warned_of():
-    [told] = run(arrivals, 3, 1).warnings
-    assert str(told).startswith(
+    [warning] = run(arrivals, 3, 1).warnings
+    assert str(warning).startswith(
         f"{at(arrivals, 'init')}: warning: 'bars[1]' ends in the middle of its phase 0, which lacks 2 of 3 arrivals"
     )
-    assert any("has got" in note and at(arrivals) in note for note in told.notes)
+    assert any("has got" in note and at(arrivals) in note for note in warning.notes)
 
 
 @tlx_xdsl.jit
@@ -146,9 +146,9 @@ def unread(desc):
     tlx.barrier_wait(second[0], 0)
 
 
-def test_data_that_nobody_waits_for_is_warned_of():
-    [told] = run(unread, tlx_xdsl.TensorDescriptor.from_tensor(np.ones((16, 64), np.float16), [16, 64])).warnings
-    assert str(told).startswith(
+def test_data_that_no_task_waits_for_is_warned_of():
+    [warning] = run(unread, tlx_xdsl.TensorDescriptor.from_tensor(np.ones((16, 64), np.float16), [16, 64])).warnings
+    assert str(warning).startswith(
         f"{at(unread, 'init')}: warning: no task has waited for phase 0 of 'first[0]', which asynchronous copies have "
         "completed"
     )
@@ -180,10 +180,10 @@ def overtaken(n):
 
 @pytest.mark.parametrize("schedule", ["round-robin", "random"])
 def test_a_wait_that_the_next_phase_may_overtake(schedule):
-    # Some schedules run into the deadlock that the others are told of.
-    told = expect_fault(overtaken, "bars[0]'", 2, schedule=schedule)
-    assert "nothing orders this wait for phase 0" in told.message or "deadlock" in told.message
-    assert any(at(overtaken, "arrive") in note for note in told.notes)
+    # Some schedules run into the deadlock that the others report.
+    report = expect_fault(overtaken, "bars[0]'", 2, schedule=schedule)
+    assert "nothing orders this wait for phase 0" in report.message or "deadlock" in report.message
+    assert any(at(overtaken, "arrive") in note for note in report.notes)
 
 
 @tlx_xdsl.jit
@@ -200,5 +200,5 @@ def uncounted(n):
 
 
 def test_an_arrival_that_may_count_for_the_phase_before():
-    told = expect_fault(uncounted, "nothing orders this arrival on 'bars[0]', in its phase 1, after phase 0", 2)
-    assert "it may count for that phase instead" in told.message
+    report = expect_fault(uncounted, "nothing orders this arrival on 'bars[0]', in its phase 1, after phase 0", 2)
+    assert "it may count for that phase instead" in report.message

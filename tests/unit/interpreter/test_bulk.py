@@ -41,8 +41,8 @@ def double(x_ptr, y_ptr, SIZE, OFFSET: tl.constexpr, EXPECT: tl.constexpr, DROP:
 def run(size=512, offset=0, expect=None, drop="", schedule="round-robin"):
     x, y = np.arange(256, dtype=np.float32), np.full(256, -1, np.float32)
     expect = size if expect is None else expect
-    told = tlx_xdsl.interpret(double, 1, x, y, size, offset, expect, drop, schedule=schedule, **HOPPER)
-    return x, y, [warning.message for warning in told.warnings]
+    result = tlx_xdsl.interpret(double, 1, x, y, size, offset, expect, drop, schedule=schedule, **HOPPER)
+    return x, y, [warning.message for warning in result.warnings]
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
@@ -68,7 +68,7 @@ def test_a_bulk_copy_without_its_order_is_reported(drop, message, schedule):
         run(drop=drop, schedule=schedule)
 
 
-def test_a_store_that_nobody_waits_for_is_told():
+def test_a_store_that_no_task_waits_for_is_reported():
     assert run(drop="store wait")[2] == ["the default task ends without waiting for 1 of its TMA stores"]
 
 
@@ -97,6 +97,6 @@ def store_unwritten(y_ptr):
 
 
 def test_a_store_is_no_writer_of_its_source():
-    with pytest.raises(Fault, match=r"'source\[0\]' is read before it is written") as told:
+    with pytest.raises(Fault, match=r"'source\[0\]' is read before it is written") as reported:
         tlx_xdsl.interpret(store_unwritten, 1, np.zeros(256, np.float32), **HOPPER)
-    assert not any("is written at" in note for note in told.value.notes)
+    assert not any("is written at" in note for note in reported.value.notes)

@@ -47,12 +47,12 @@ def count(count_ptr, owner_ptr, X, DROP: tl.constexpr = ""):
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_every_program_is_computed_once(schedule, seed):
     times, owners = np.zeros((3, 5), np.int32), np.full((3, 5), -1, np.int32)
-    told = tlx_xdsl.interpret(count, (5, 3), times, owners, 5, schedule=schedule, seed=seed, **BLACKWELL)
+    result = tlx_xdsl.interpret(count, (5, 3), times, owners, 5, schedule=schedule, seed=seed, **BLACKWELL)
     np.testing.assert_array_equal(times, 1)
     # Only where chance has no part does the first one get all others.
     assert (len(np.unique(owners)) == 1) == (schedule == "round-robin")
     assert len(np.unique(owners)) < owners.size
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
@@ -102,9 +102,9 @@ def in_clusters(count_ptr, CONSUMERS: tl.constexpr, DROP: tl.constexpr = ""):
 def test_clusters_take_over_clusters(size, schedule):
     times = np.zeros(12, np.int32)
     options = {"cluster": (size, 1, 1), "schedule": schedule} | BLACKWELL
-    told = tlx_xdsl.interpret(in_clusters, 12, times, 2 * size, **options)
+    result = tlx_xdsl.interpret(in_clusters, 12, times, 2 * size, **options)
     np.testing.assert_array_equal(times, 101)
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize("schedule", POLICIES)

@@ -53,9 +53,9 @@ def exchange(out_ptr, DROP: tl.constexpr = ""):
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_remote_store(schedule):
     out = np.full((4, 32), -1, np.int32)
-    told = tlx_xdsl.interpret(exchange, 4, out, schedule=schedule, **PAIR)
+    result = tlx_xdsl.interpret(exchange, 4, out, schedule=schedule, **PAIR)
     np.testing.assert_array_equal(out, np.array([1, 0, 1, 0])[:, None].repeat(32, 1))
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
@@ -77,7 +77,7 @@ def test_remote_store_that_is_wrong(drop, message, schedule):
 
 @tlx_xdsl.jit
 def push(out_ptr, DROP: tl.constexpr = ""):
-    """Each CTA copies its buffer to the other one's, which tells it when that has come."""
+    """Each CTA copies its buffer to the other one's, which signals when that has come."""
     rank = tlx.cluster_cta_rank()
     source = tlx.local_alloc((64,), tl.float32, 1)
     target = tlx.local_alloc((64,), tl.float32, 1)
@@ -103,9 +103,9 @@ def push(out_ptr, DROP: tl.constexpr = ""):
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_remote_copy(schedule):
     out = np.zeros((2, 64), np.float32)
-    told = tlx_xdsl.interpret(push, 2, out, schedule=schedule, **PAIR)
+    result = tlx_xdsl.interpret(push, 2, out, schedule=schedule, **PAIR)
     np.testing.assert_array_equal(out, np.array([[2], [1]]).repeat(64, 1))
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize("schedule", POLICIES)

@@ -18,5 +18,5 @@ SEEDS = range(3) if FULL else range(1)
 @pytest.mark.parametrize("stage", ["frontend", "aliased"])
 @pytest.mark.parametrize("name", CASES)
 def test_cluster_kernel_gives_the_reference_without_warnings(name, stage, seed, schedule):
-    told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
-    assert list(told.warnings) == []
+    result = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
+    assert list(result.warnings) == []

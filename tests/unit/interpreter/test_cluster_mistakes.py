@@ -12,7 +12,7 @@ UNWRITTEN = "is read before it is written"
 UNSTARTED = "nothing orders that after the start of CTA ."
 
 MISTAKES = [
-    # A CTA counts too few bytes; the copies for the neighbour do not come; nobody says that the neighbour has read.
+    # A CTA counts too few bytes; the copies for the neighbour do not come; no arrival says that the neighbour has read.
     (runs.multicast, "bytes", "16 bytes more arrive on 'full.*the expected bytes are too few"),
     (runs.multicast, "mask", "default task of CTA 0 waits at 'full"),
     (runs.multicast, "remote arrive", f"writes 'b.* of CTA .', and {UNORDERED} the wgmma"),
@@ -21,13 +21,13 @@ MISTAKES = [
     (runs.multicast, "fence and barrier", UNSTARTED),
     (runs.multicast, "ending barrier", "nothing keeps that CTA from ending before"),
     (runs.norm, "barrier", UNSTARTED),
-    # Bytes come from other CTAs that nobody expects, or that nobody waits for.
+    # Bytes come from other CTAs that no barrier expects, or that no task waits for.
     (runs.norm, "expect", "lacks 1 of 1 arrivals, while 96 bytes have come that are not expected"),
     (runs.norm, "wait", f"'sums.*({UNORDERED} the remote store|{UNWRITTEN})"),
     (runs.norm, "last wait", f"'squares.*({UNORDERED} the remote store|{UNWRITTEN})"),
     # An accumulator is overwritten before it is read.
     (runs.launch_control, "acc_empty", f"'acc.*({UNORDERED} the default task|{UNORDERED} the tcgen05.mma)"),
-    # A pair of CTAs: each barrier, the commit, and the proxy fence in front of the result's store.
+    # A pair of CTAs: each barrier, the commit, and the proxy fence before the result's store.
     (runs.pair, "fence and barrier", UNSTARTED),
     (runs.pair, "full", f"({UNWRITTEN}|{UNORDERED} the TMA load)"),
     (runs.pair, "empty", f"({IN_FLIGHT}|{UNORDERED} the tcgen05.mma|(too many|orders this) arrivals? on 'full)"),

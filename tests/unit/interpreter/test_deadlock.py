@@ -32,25 +32,25 @@ def test_the_kernel_itself_ends():
 
 @every_schedule
 def test_a_missing_arrival(schedule):
-    told = expect_fault(
+    report = expect_fault(
         hand_over, "deadlock: partition 0 waits at 'ready[1]' for parity 0, while its phase 0, of parity 0, lacks 1 of",
         1, 0, False, kind=Deadlock, schedule=schedule,
     )  # fmt: skip
-    assert "    no line arrives at 'ready'" in told.notes
-    assert any("the default task waits for the end of partition 0" in note for note in told.notes)
-    assert any(f"initialised for 1 arrival at {at(hand_over, 'init')}" in note for note in told.notes)
+    assert "    no line arrives at 'ready'" in report.notes
+    assert any("the default task waits for the end of partition 0" in note for note in report.notes)
+    assert any(f"initialised for 1 arrival at {at(hand_over, 'init')}" in note for note in report.notes)
 
 
 @every_schedule
 def test_a_count_that_is_too_high(schedule):
-    told = expect_fault(
+    report = expect_fault(
         hand_over, "while its phase 0, of parity 0, lacks 1 of 2 arrivals", 2, 0, True, kind=Deadlock, schedule=schedule
     )
     place = at(hand_over, "arrive")
-    assert f"    'ready[1]' has got {place}, the default task: tlx.barrier_arrive(ready[1])  # arrive" in told.notes
+    assert f"    'ready[1]' has got {place}, the default task: tlx.barrier_arrive(ready[1])  # arrive" in report.notes
     assert (
         f"    'ready' can be released by {place}, the default task: tlx.barrier_arrive(ready[1])  # arrive"
-        in told.notes
+        in report.notes
     )
 
 
@@ -62,15 +62,15 @@ def second_phase():
     tlx.barrier_wait(ready[0], 1)  # here
 
 
-def test_a_phase_that_nobody_completes():
-    told = expect_fault(
+def test_a_phase_that_is_never_completed():
+    report = expect_fault(
         second_phase, "for parity 1, while its phase 1, of parity 1, lacks 1 of 1 arrivals", kind=Deadlock
     )
-    assert any(at(second_phase, "arrive") in note for note in told.notes)
-    assert told.notes[-2] == (
+    assert any(at(second_phase, "arrive") in note for note in report.notes)
+    assert report.notes[-2] == (
         "this is a deadlock of this schedule: nothing is in flight any more that could release a task"
     )
-    assert told.notes[-1] == "in program (0, 0, 0), schedule 'round-robin'"
+    assert report.notes[-1] == "in program (0, 0, 0), schedule 'round-robin'"
 
 
 @tlx_xdsl.jit
@@ -85,8 +85,8 @@ def too_many_bytes(desc):
 @every_schedule
 def test_more_bytes_are_expected_than_come(schedule):
     desc = tlx_xdsl.TensorDescriptor.from_tensor(np.zeros((16, 64), np.float16), [16, 64])
-    told = expect_fault(too_many_bytes, "lacks 16 bytes", desc, kind=Deadlock, schedule=schedule)
-    notes = "\n".join(told.notes)
+    report = expect_fault(too_many_bytes, "lacks 16 bytes", desc, kind=Deadlock, schedule=schedule)
+    notes = "\n".join(report.notes)
     for mark in ("expect", "load"):
         assert f"'full[0]' has got {at(too_many_bytes, mark)}" in notes
         assert f"'full' can be released by {at(too_many_bytes, mark)}" in notes
@@ -108,8 +108,8 @@ def crossed():
 
 @every_schedule
 def test_tasks_that_wait_for_each_other(schedule):
-    told = expect_fault(crossed, "deadlock: the default task waits at 'back[0]'", kind=Deadlock, schedule=schedule)
-    notes = list(told.notes)
+    report = expect_fault(crossed, "deadlock: the default task waits at 'back[0]'", kind=Deadlock, schedule=schedule)
+    notes = list(report.notes)
     assert notes[0].startswith(f"{at(crossed)}: the default task waits at 'back[0]'")
     assert f"'back' can be released by {at(crossed, 'back')}, partition 0" in notes[2]
     assert notes[3].startswith(f"{at(crossed, 'other')}: partition 0 waits at 'there[0]'")
@@ -128,11 +128,11 @@ def alike():
             tlx.barrier_wait(ready[0], 0)  # here
 
 
-def test_tasks_at_the_same_line_are_told_of_together():
-    told = expect_fault(alike, "lacks 1 of 3 arrivals", kind=Deadlock)
-    [line] = [note for note in told.notes if note.startswith(at(alike))]
+def test_tasks_at_the_same_line_are_reported_together():
+    report = expect_fault(alike, "lacks 1 of 3 arrivals", kind=Deadlock)
+    [line] = [note for note in report.notes if note.startswith(at(alike))]
     assert "partition 0 and partition 1 wait at 'ready[0]'" in line
-    [got] = [note for note in told.notes if "has got" in note]
+    [got] = [note for note in report.notes if "has got" in note]
     assert f"{at(alike, 'arrive')}, partition 0 and partition 1" in got
 
 
@@ -148,17 +148,17 @@ def named(ID: tl.constexpr, THREADS: tl.constexpr):
 @every_schedule
 def test_a_named_barrier(schedule):
     assert not run(named, 3, 256, schedule=schedule).warnings
-    told = expect_fault(
+    report = expect_fault(
         named, "partition 0 waits at named barrier 3, at which 128 of 256 threads have arrived", 4, 256,
         kind=Deadlock, schedule=schedule,
     )  # fmt: skip
     # Another barrier's arrival is no help.
-    assert not any("others arrive" in note for note in told.notes)
+    assert not any("others arrive" in note for note in report.notes)
 
 
 def test_a_named_barrier_that_is_used_for_different_numbers_of_threads():
-    told = expect_fault(named, "named barrier 3 is used for 256 threads here, and for 384 elsewhere", 3, 384)
-    assert any(at(named, "arrive") in note for note in told.notes)
+    report = expect_fault(named, "named barrier 3 is used for 256 threads here, and for 384 elsewhere", 3, 384)
+    assert any(at(named, "arrive") in note for note in report.notes)
 
 
 @tlx_xdsl.jit
@@ -175,8 +175,8 @@ def in_a_loop(n):
 
 
 def test_an_arrival_in_a_function_that_is_called():
-    told = expect_fault(in_a_loop, "waits at 'bars[0]' for parity 0", 3, kind=Deadlock)
-    assert any(f"'bars' can be released by {at(through_calls, 'arrive')}" in note for note in told.notes)
+    report = expect_fault(in_a_loop, "waits at 'bars[0]' for parity 0", 3, kind=Deadlock)
+    assert any(f"'bars' can be released by {at(through_calls, 'arrive')}" in note for note in report.notes)
 
 
 @tlx_xdsl.jit

@@ -14,26 +14,26 @@ RUNS = [
     for stage in ("frontend", "aliased")
     for seed in SEEDS
     for schedule in POLICIES
-    # In the CI tier one schedule in the midst of the passes; behind the frontend and behind the passes all of them.
+    # In the CI tier one schedule in the midst of the passes; after the frontend and after the passes all of them.
     if stage == "frontend" or schedule == "adversarial" or volume.is_full()
 ]
 
 
-def warnings_of(told):
+def warnings_of(reported):
     """What was reported, without the remark that copies of arguments without a known alignment are narrow."""
-    return [each for each in told.warnings if each.severity != "remark"]
+    return [each for each in reported.warnings if each.severity != "remark"]
 
 
 @pytest.mark.parametrize(("stage", "seed", "schedule"), RUNS)
 @pytest.mark.parametrize("name", CASES)
 def test_example_gives_the_reference_without_warnings(name, stage, seed, schedule):
-    told = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
-    assert not warnings_of(told)
+    result = CASES[name]().run(stage=stage, schedule=schedule, seed=seed, jobs=1)
+    assert not warnings_of(result)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
 @pytest.mark.parametrize("name", CASES)
 def test_example_as_ttgir(name, schedule):
     """The text that stock Triton gets, but for its layouts of registers, which move no value."""
-    told = CASES[name]().run(stage="ttgir", schedule=schedule, jobs=1)
-    assert not warnings_of(told)
+    result = CASES[name]().run(stage="ttgir", schedule=schedule, jobs=1)
+    assert not warnings_of(result)

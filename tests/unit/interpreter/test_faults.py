@@ -21,11 +21,11 @@ def load_past_the_end(x_ptr, out_ptr, MASKED: tl.constexpr):
 
 
 def test_a_load_past_the_end_of_an_array():
-    told = expect_fault(
+    report = expect_fault(
         load_past_the_end, "load out of bounds: 4 bytes at byte 160 of 'x_ptr', which has 160, 24 of 64 elements",
         np.ones(40, np.float32), np.zeros(64, np.float32), False, text="tl.load",
     )  # fmt: skip
-    assert any("in program (0, 0, 0)" in note for note in told.notes)
+    assert any("in program (0, 0, 0)" in note for note in report.notes)
 
 
 def test_masked_elements_may_be_anywhere():
@@ -41,11 +41,11 @@ def store_past_the_end(x_ptr):
 
 
 def test_a_store_past_the_end_names_the_program():
-    told = expect_fault(
+    report = expect_fault(
         store_past_the_end, "store out of bounds: 4 bytes at byte 240 of 'x_ptr', which has 240, 4 of 32 elements",
         np.zeros(60, np.int32), grid=(2,), text="tl.store", schedule="random", seed=3,
     )  # fmt: skip
-    assert "in program (1, 0, 0), schedule 'random', seed 3" in told.notes
+    assert "in program (1, 0, 0), schedule 'random', seed 3" in report.notes
 
 
 @tlx_xdsl.jit
@@ -73,13 +73,13 @@ def read_unwritten(out_ptr):
     tl.store(out_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], value)
 
 
-def test_memory_that_nobody_has_written():
-    told = expect_fault(
+def test_uninitialized_memory():
+    report = expect_fault(
         read_unwritten,
         "'tiles[1]' is read before it is written: 256 of its 256 elements",
         np.zeros((16, 16), np.float32),
     )
-    assert any("'tiles' is written at" in note and "tlx.local_store(tiles[0]" in note for note in told.notes)
+    assert any("'tiles' is written at" in note and "tlx.local_store(tiles[0]" in note for note in report.notes)
 
 
 @tlx_xdsl.jit
@@ -180,13 +180,13 @@ def between_tasks(out_ptr, SYNC: tl.constexpr):
             tl.store(out_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], value)
 
 
-def test_a_read_that_nothing_orders_behind_the_write():
-    told = expect_fault(
+def test_a_read_that_nothing_orders_after_the_write():
+    report = expect_fault(
         between_tasks, "partition 0 reads 'tile[0]', and nothing orders it after the default task",
         np.zeros((16, 16), np.float32), False,
     )  # fmt: skip
-    assert any(at(between_tasks, "write") in note for note in told.notes)
-    assert "partition 0 has waited at no mbarrier so far" in told.notes
+    assert any(at(between_tasks, "write") in note for note in report.notes)
+    assert "partition 0 has waited at no mbarrier so far" in report.notes
     assert not run(between_tasks, np.zeros((16, 16), np.float32), True).warnings
 
 
@@ -221,12 +221,12 @@ def test_coordinates_outside_of_a_tensor_give_zeros(row):
 
 
 def test_a_tile_that_is_read_while_it_is_loaded():
-    told = expect_fault(
+    report = expect_fault(
         load_tile, "the default task reads 'tile[0]', and nothing orders it after the TMA load of the default task",
         _described()[1], np.zeros((16, 64), np.float16), 0, 2048, False,
     )  # fmt: skip
-    assert any(at(load_tile, "load") in note for note in told.notes)
-    assert any("it is over when its phase of 'full[0]' is complete" in note for note in told.notes)
+    assert any(at(load_tile, "load") in note for note in report.notes)
+    assert any("it is over when its phase of 'full[0]' is complete" in note for note in report.notes)
 
 
 def test_fewer_bytes_are_expected_than_come():
@@ -258,11 +258,11 @@ def test_the_result_of_a_dot_that_was_not_waited_for():
     a, b = halves(64, 64), halves(64, 64)
     descs = [tlx_xdsl.TensorDescriptor.from_tensor(x, [64, 64]) for x in (a, b)]
     out = np.zeros((64, 64), np.float32)
-    told = expect_fault(
+    report = expect_fault(
         dot, "uses the result of an asynchronous dot that was not waited for", *descs, out, False, text="acc * 2"
     )
-    assert any(at(dot, "dot") in note for note in told.notes)
-    assert "wait with tlx.async_dot_wait(0, acc)" in told.notes
+    assert any(at(dot, "dot") in note for note in report.notes)
+    assert "wait with tlx.async_dot_wait(0, acc)" in report.notes
     assert not run(dot, *descs, out, True).warnings
     np.testing.assert_allclose(out, 2 * (a.astype(np.float32) @ b.astype(np.float32)), rtol=1e-5, atol=1e-4)
 
@@ -279,16 +279,16 @@ def store_tile(desc, FENCE: tl.constexpr, WAIT: tl.constexpr):
 
 
 def test_a_store_by_tma_needs_a_proxy_fence():
-    told = expect_fault(store_tile, "has written without a proxy fence in between", _described()[1], False, True)
-    assert any(at(store_tile, "write") in note for note in told.notes)
-    assert any("tlx.fence_async_shared()" in note for note in told.notes)
+    report = expect_fault(store_tile, "has written without a proxy fence in between", _described()[1], False, True)
+    assert any(at(store_tile, "write") in note for note in report.notes)
+    assert any("tlx.fence_async_shared()" in note for note in report.notes)
     x, desc = _described()
     assert not run(store_tile, desc, True, True).warnings
     assert (x == 4).all()
 
 
 def test_a_store_that_is_in_flight_at_the_end_is_warned_of():
-    [told] = run(store_tile, _described()[1], True, False).warnings
-    assert str(told).startswith(
+    [warning] = run(store_tile, _described()[1], True, False).warnings
+    assert str(warning).startswith(
         f"{at(store_tile)}: warning: the default task ends without waiting for 1 of its TMA stores"
     )

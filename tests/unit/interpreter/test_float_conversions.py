@@ -43,7 +43,7 @@ def test_every_number_and_every_middle_is_rounded_once(name: str) -> None:
     values, kind = between(name), np.dtype(SMALL[name])
     expected = narrowed(values, name)
     if name == "e4m3":
-        # It has no infinity; behind half a unit above the largest number is NaN.
+        # It has no infinity; more than half a unit above the largest number is NaN.
         expected = np.where(np.isinf(expected), np.nan, expected)
     with np.errstate(all="ignore"):
         assert_same(round_to(values, kind), expected)

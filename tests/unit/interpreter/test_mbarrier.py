@@ -142,7 +142,7 @@ def test_a_wait_must_know_the_phase_before_the_one_that_it_waits_for():
     bar.pass_wait(OP, B, knows(a=1, b=1))
 
 
-def test_who_waits_learns_what_was_known_by_those_who_arrived():
+def test_a_wait_acquires_what_the_arrivals_released():
     bar, clock = barrier(), knows(b=1)
     bar.arrive(OP, 1, Clock({A: 4, 7: 2}), A)
     bar.pass_wait(OP, B, clock)

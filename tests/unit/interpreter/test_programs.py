@@ -32,9 +32,9 @@ def polls_for_the_next(flags):
 @pytest.mark.parametrize("kernel", [spins_for_the_next, polls_for_the_next], ids=["spins", "polls"])
 def test_later_programs_begin_beside_one_that_waits(kernel, schedule):
     flags = np.zeros(PROGRAMS, np.int32)
-    told = kernel.interpret(PROGRAMS, flags, schedule=schedule, max_turns=20_000)
+    result = kernel.interpret(PROGRAMS, flags, schedule=schedule, max_turns=20_000)
     assert flags.all()
-    assert (told.jobs, told.warnings) == (1, ())
+    assert (result.jobs, result.warnings) == (1, ())
 
 
 @tlx_xdsl.jit
@@ -43,7 +43,7 @@ def spins_for_ever(flag):
         pass
 
 
-def test_spinning_for_ever_is_told():
+def test_spinning_for_ever_is_reported():
     with pytest.raises(Fault, match="no end after 2000 turns: the default task still runs") as caught:
         spins_for_ever.interpret(2, np.zeros(1, np.int32), max_turns=2_000)
     assert "tl.atomic_add(flag, 0)" in caught.value.source_line

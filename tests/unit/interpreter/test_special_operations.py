@@ -65,7 +65,7 @@ def test_the_clock_goes_on() -> None:
 
 
 def test_the_first_thread_of_a_partition() -> None:
-    """Partitions are numbered behind the warps of the default task."""
+    """Partitions are numbered after the warps of the default task."""
     out = np.full(2, -1, np.int32)
     body = """
     ttg.warp_specialize(%out)
@@ -125,7 +125,7 @@ def test_a_promise_that_does_not_hold_is_a_fault() -> None:
 
 
 def test_the_stages_of_a_pipeline_end_one_after_the_other() -> None:
-    """Of 2 stages behind the first, stage s of iteration i belongs to iteration i + 2 - s."""
+    """Of 2 stages after the first, stage s of iteration i belongs to iteration i + 2 - s."""
     out = np.zeros((3, 5), np.int32)
     body = """
     %zero = arith.constant 0 : i32

@@ -1,4 +1,4 @@
-"""Products of Blackwell's tensor cores, and the commits by which others learn of them."""
+"""MMAs of Blackwell's tensor cores, and the commits that signal their end."""
 
 # covers: tlx.mma, ttng.tcgen05
 
@@ -10,7 +10,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
-from tlx_xdsl.interpreter.scaled import decode_scales, unpack_e2m1
+from tlx_xdsl.interpreter.matmul import decode_scales, unpack_e2m1
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
 BLACKWELL = {"target": "sm_100a", "jobs": 1}
@@ -152,8 +152,8 @@ def run_ordered(drop="", schedule="round-robin"):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((128, 64)).astype(np.float16), rng.standard_normal((64, 64)).astype(np.float16)
     c = np.full((128, 64), np.nan, np.float32)
-    told = tlx_xdsl.interpret(ordered, 1, a, b, c, drop, schedule=schedule, **BLACKWELL)
-    return c, 3 * (a.astype(np.float64) @ b), list(told.warnings)
+    result = tlx_xdsl.interpret(ordered, 1, a, b, c, drop, schedule=schedule, **BLACKWELL)
+    return c, 3 * (a.astype(np.float64) @ b), list(result.warnings)
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
@@ -179,7 +179,7 @@ def test_each_missing_step_of_an_mma_is_reported(drop, kind, message, schedule):
         run_ordered(drop, schedule)
 
 
-def test_a_product_that_nobody_waits_for_is_told():
+def test_an_mma_that_no_task_waits_for_is_reported():
     _, _, warnings = run_ordered("no wait")
     assert {warning.message for warning in warnings} == {
         "the default task ends, and nothing has waited for this to be complete"

@@ -21,9 +21,9 @@ HINT = "--tensor-core-order issue"
 STAGES = ["frontend", "aliased", "ttgir"] if is_full() else ["frontend", "ttgir"]
 
 
-def hints(told) -> list[str]:
+def hints(reported) -> list[str]:
     """The notes of a report that name the option."""
-    return [note for note in told.notes if HINT in note]
+    return [note for note in reported.notes if HINT in note]
 
 
 # Scores over probabilities ------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def hints(told) -> list[str]:
 def scores_over_probabilities(
     q_ptr, k_ptr, v_ptr, s_ptr, o_ptr, BLOCKS: tl.constexpr, WAITS: tl.constexpr, EARLY: tl.constexpr
 ):
-    """For each block, S = Q @ K to the columns where P lies, which the product O += P @ V in front of it reads.
+    """For each block, S = Q @ K to the columns where P lies, which the MMA O += P @ V before it reads.
 
     One task issues all products, another one makes P of S. S goes to memory as it was last. With WAITS, a commit and a
     wait stand in between; with EARLY, the second task reads S of the last block before its commit.
@@ -103,13 +103,13 @@ def test_a_product_may_write_where_an_earlier_one_reads(stage, schedule):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_ptx_does_not_promise_that(stage):
-    told = expect_fault(
+    report = expect_fault(
         scores_over_probabilities, "writes 's[0]', and nothing orders it after the tcgen05.mma to 'o[0]' of partition",
         *Scores().arguments(), mark="writes", stage=stage, **PTX,
     )  # fmt: skip
-    assert isinstance(told, Race)
-    assert f"read at {at(scores_over_probabilities, 'reads')}" in told.notes
-    assert len(hints(told)) == 1
+    assert isinstance(report, Race)
+    assert f"read at {at(scores_over_probabilities, 'reads')}" in report.notes
+    assert len(hints(report)) == 1
 
 
 @pytest.mark.parametrize("options", [PTX, ISSUE])
@@ -124,12 +124,12 @@ def test_a_commit_and_a_wait_do(options):
 def test_a_load_needs_the_wait_for_the_commit_in_any_case(schedule, waits):
     """The option is about the tensor core's own operations: tcgen05.ld is none, and no hint may say so."""
     arguments = Scores().arguments(waits=waits, early=True)
-    told = fault(scores_over_probabilities, *arguments, schedule=schedule, seed=1, **ISSUE)
-    # Whoever comes second is told: the load, or the product that is issued behind it.
+    report = fault(scores_over_probabilities, *arguments, schedule=schedule, seed=1, **ISSUE)
+    # Whichever comes second is reported: the load, or the MMA that is issued after it.
     lines = {at(scores_over_probabilities, mark).rpartition(":")[0] for mark in ("early", "writes")}
-    assert any(str(told).startswith(line) for line in lines), str(told)
-    assert "'s[0]'" in told.message
-    assert not hints(told)
+    assert any(str(report).startswith(line) for line in lines), str(report)
+    assert "'s[0]'" in report.message
+    assert not hints(report)
 
 
 # Two tasks ----------------------------------------------------------------------------------------------------------
@@ -166,10 +166,12 @@ def matrices():
 @pytest.mark.parametrize("order", TENSOR_CORE_ORDERS)
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_what_two_tasks_issue_is_not_ordered(order, schedule):
-    told = fault(two_issuers, *matrices(), False, schedule=schedule, seed=1, target="sm_100a", tensor_core_order=order)
-    assert "'acc[0]'" in told.message
-    assert any(str(told).startswith(at(two_issuers, mark).rpartition(":")[0]) for mark in ("one", "two"))
-    assert not hints(told)
+    report = fault(
+        two_issuers, *matrices(), False, schedule=schedule, seed=1, target="sm_100a", tensor_core_order=order
+    )
+    assert "'acc[0]'" in report.message
+    assert any(str(report).startswith(at(two_issuers, mark).rpartition(":")[0]) for mark in ("one", "two"))
+    assert not hints(report)
 
 
 @pytest.mark.parametrize("order", TENSOR_CORE_ORDERS)
@@ -214,28 +216,28 @@ def copied():
     return a, b, np.zeros((2, 128, 64), np.float32)
 
 
-def test_a_product_follows_the_copy_in_front_of_it():
+def test_a_product_follows_the_copy_before_it():
     for options in (PTX, ISSUE):
         a, b, c = copied()
         assert not run(copies, a, b, c, False, False, **options).warnings
         np.testing.assert_array_equal(c[0], a @ b)
 
 
-def test_a_copy_follows_the_product_in_front_of_it_by_issue_only():
-    told = expect_fault(
+def test_a_copy_follows_the_product_before_it_by_issue_only():
+    report = expect_fault(
         copies, "the tcgen05.cp of the default task writes 'a[0]' while an earlier one may still be in flight",
         *copied(), True, False, mark="over", **PTX,
     )  # fmt: skip
-    assert len(hints(told)) == 1
+    assert len(hints(report)) == 1
     a, b, c = copied()
     assert not run(copies, a, b, c, True, False, **ISSUE).warnings
     np.testing.assert_array_equal(c, np.broadcast_to(a @ b, c.shape))
 
 
 def test_threads_do_not_follow_what_they_issue():
-    told = fault(copies, *copied(), False, True, **ISSUE)
-    assert "writes 'source[0]', and nothing orders it after the tcgen05.cp" in told.message
-    assert not hints(told)
+    report = fault(copies, *copied(), False, True, **ISSUE)
+    assert "writes 'source[0]', and nothing orders it after the tcgen05.cp" in report.message
+    assert not hints(report)
 
 
 # The option ---------------------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def uninitialised(y_ptr, WRITTEN: tl.constexpr):
     tl.store(y_ptr + at, tlx.local_load(buffer[0]))
 
 
-def test_columns_that_nobody_has_written_are_reported():
+def test_uninitialized_columns_are_reported():
     y = np.zeros((128, 64), np.float32)
     with pytest.raises(Fault, match=r"'buffer\[0\]' is read before it is written: 4096 of its 8192 .* \[0, 32\] first"):
         tlx_xdsl.interpret(uninitialised, 1, y, 32, **BLACKWELL)

@@ -46,7 +46,7 @@ def test_halves_and_wholes() -> None:
     assert call(text, a[:1].reshape(1, 1)) == a[0]
 
 
-def test_nobody_writes_to_what_is_held_once() -> None:
+def test_what_is_held_once_is_never_written() -> None:
     # Constants, ranges and broadcasts are shared between runs.
     text = function(
         """

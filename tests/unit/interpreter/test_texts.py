@@ -21,8 +21,8 @@ describe = TensorDescriptor.from_tensor
 
 def run(name, grid, *arguments, schedule):
     path = TEXTS / f"{name}.ttgir"
-    told = interpret_text(path.read_text(), grid, arguments, filename=str(path), schedule=schedule)
-    assert not told.warnings
+    result = interpret_text(path.read_text(), grid, arguments, filename=str(path), schedule=schedule)
+    assert not result.warnings
 
 
 def relative_error(found, expected):

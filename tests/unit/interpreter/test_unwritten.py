@@ -1,4 +1,4 @@
-"""Reads of memory that nobody has written: a fault, or with `unwritten="warn"` a warning and poison."""
+"""Reads of uninitialized memory: a fault, or with `unwritten="warn"` a warning and poison."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ BLACKWELL = {"target": "sm_100a"}
 STAGES = ["frontend", "aliased", "ttgir"] if is_full() else ["frontend", "ttgir"]
 
 
-def told_once(result, place: str, name: str):
+def reported_once(result, place: str, name: str):
     """The only warning of a run, which must be at that place and about that buffer."""
     (warning,) = (each for each in result.warnings if each.severity == "warning")
     assert f"{warning.location}" == place
@@ -55,11 +55,11 @@ class Attention:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_by_default_it_is_a_fault(stage):
-    told = expect_fault(
+    report = expect_fault(
         attention, "'o[0]' is read before it is written: 8192 of its 8192 elements, element [0, 0] first",
         *Attention().arguments, mark="reads", stage=stage, **BLACKWELL,
     )  # fmt: skip
-    written, by_product, hint, program = told.notes
+    written, by_product, hint, program = report.notes
     assert written.startswith(f"'o' is written at {at(attention, 'writes')}, the default task: tlx.local_store(o[0]")
     assert ", partition 1: tlx.async_dot(p[0], v[0], o[0]" in by_product
     assert "--unwritten warn" in hint
@@ -70,7 +70,9 @@ def test_by_default_it_is_a_fault(stage):
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_where_it_is_a_warning_the_first_product_ignores_it(stage, schedule):
     case = Attention()
-    warning = told_once(case.run(unwritten="warn", stage=stage, schedule=schedule, seed=1), at(attention, "reads"), "o")
+    warning = reported_once(
+        case.run(unwritten="warn", stage=stage, schedule=schedule, seed=1), at(attention, "reads"), "o"
+    )
     assert case.error < 2e-3
     assert warning.message.endswith(" NaN")
     of, *written, program = warning.notes
@@ -80,18 +82,18 @@ def test_where_it_is_a_warning_the_first_product_ignores_it(stage, schedule):
 
 
 @pytest.mark.skipif(not can_fork(), reason="processes can't be forked here")
-def test_several_processes_tell_it_once():
+def test_several_processes_report_it_once():
     case = Attention(blocks=1, programs=8)
     result = case.run(unwritten="warn", jobs=2)
     assert result.jobs == 2
-    told_once(result, at(attention, "reads"), "o")
+    reported_once(result, at(attention, "reads"), "o")
     assert case.error < 2e-3
 
 
 def test_what_comes_of_it_shows():
-    """The first product adds to what nobody has written: one warning, since that was multiplied and written back."""
+    """The first product adds to uninitialized memory: one warning, since that was multiplied and written back."""
     case = Attention()
-    told_once(case.run(adds=True, unwritten="warn"), at(attention, "reads"), "o")
+    reported_once(case.run(adds=True, unwritten="warn"), at(attention, "reads"), "o")
     assert np.isnan(case.out).all()
 
 
@@ -119,14 +121,14 @@ def scaled_products(a_ptr, b_ptr, c_ptr, TILES: tl.constexpr, ADDS: tl.constexpr
 
 
 @pytest.mark.parametrize("adds", [False, True])
-def test_each_line_is_told_of_once(adds):
+def test_each_line_is_reported_once(adds):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((128, 64)).astype(np.float16), rng.standard_normal((64, 64)).astype(np.float16)
     c = np.zeros((3, 128, 64), np.float32)
     arguments = (a, b, c, 3, adds)
     expect_fault(scaled_products, "'acc[0]' is read", *arguments, text="tlx.local_load", **BLACKWELL)
     result = run(scaled_products, *arguments, unwritten="warn", **BLACKWELL)
-    told_once(result, at(scaled_products, text="tlx.local_load"), "acc")
+    reported_once(result, at(scaled_products, text="tlx.local_load"), "acc")
     if adds:
         assert np.isnan(c).all()
     else:
@@ -145,11 +147,11 @@ def product_of_nothing(b_ptr, c_ptr):
     tl.store(c_ptr + tl.arange(0, 128)[:, None] * 64 + columns, tlx.local_load(acc[0]))
 
 
-def test_an_operand_that_nobody_has_written():
+def test_an_uninitialized_operand():
     c = np.zeros((128, 64), np.float32)
     arguments = (np.ones((64, 64), np.float16), c)
     expect_fault(product_of_nothing, "'a[0]' is read before it is written", *arguments, **BLACKWELL)
-    told_once(run(product_of_nothing, *arguments, unwritten="warn", **BLACKWELL), at(product_of_nothing), "a")
+    reported_once(run(product_of_nothing, *arguments, unwritten="warn", **BLACKWELL), at(product_of_nothing), "a")
     assert np.isnan(c).all()
 
 
@@ -158,7 +160,7 @@ def test_an_operand_that_nobody_has_written():
 
 @tlx_xdsl.jit
 def differences(x_ptr, out_ptr, LINES: tl.constexpr, DTYPE: tl.constexpr, CHOOSES: tl.constexpr):
-    """Each line less the one before, which is in shared memory; there is none in front of the first."""
+    """Each line less the one before, which is in shared memory; there is none before the first."""
     last = tlx.local_alloc((64,), DTYPE, 1)
     columns = tl.arange(0, 64)
     for line in range(LINES):
@@ -177,7 +179,7 @@ def test_shared_memory(dtype, chooses):
     out = np.zeros_like(x)
     arguments = (x, out, 4, getattr(tl, np.dtype(dtype).name), chooses)
     expect_fault(differences, "'last[0]' is read before it is written", *arguments)
-    warning = told_once(run(differences, *arguments, unwritten="warn"), at(differences), "last")
+    warning = reported_once(run(differences, *arguments, unwritten="warn"), at(differences), "last")
     np.testing.assert_array_equal(out[1:], np.diff(x, axis=0))
     if chooses:
         np.testing.assert_array_equal(out[0], x[0])
@@ -206,7 +208,7 @@ def test_each_element_counts_for_itself(dtype):
 
 
 @pytest.mark.parametrize("first", [0, 2])
-def test_an_element_is_nobody_s_where_one_byte_is(first):
+def test_an_element_is_uninitialized_where_one_byte_is(first):
     out = np.zeros(16, np.float32)
     # Of element 0 two bytes are written. With bytes 2 and 3 written, the bits alone are no NaN.
     run(parts, out, tl.float32, 2, first, unwritten="warn")
@@ -228,7 +230,7 @@ def bulk_stored(out_ptr, WRITTEN: tl.constexpr):
 def test_a_copy_of_bytes():
     out = np.zeros((2, 32), np.float32)
     assert not run(bulk_stored, out, 2, unwritten="warn").warnings
-    warning = told_once(run(bulk_stored, out, 1, unwritten="warn"), at(bulk_stored), "values")
+    warning = reported_once(run(bulk_stored, out, 1, unwritten="warn"), at(bulk_stored), "values")
     assert warning.notes[0] == "of 'values[0]' that is 128 of 256 bytes"
     np.testing.assert_array_equal(np.isnan(out), [[False] * 32, [True] * 32])
 
@@ -250,9 +252,9 @@ def overwritten(out_ptr, ALL: tl.constexpr):
 
 @pytest.mark.parametrize("all_", [True, False])
 def test_what_another_buffer_has_overwritten(all_):
-    """Also where the rest of the buffer is nobody's."""
-    told = fault(overwritten, np.zeros(64, np.float32), all_, unwritten="warn")
-    assert "is read, but 'b', which lies at the same place, has overwritten it: 16 of its 64 elements" in told.message
+    """Also where the rest of the buffer is uninitialized."""
+    report = fault(overwritten, np.zeros(64, np.float32), all_, unwritten="warn")
+    assert "is read, but 'b', which lies at the same place, has overwritten it: 16 of its 64 elements" in report.message
 
 
 @tlx_xdsl.jit
@@ -266,8 +268,8 @@ def unordered(out_ptr):
 
 
 def test_a_race():
-    told = fault(unordered, np.zeros(64, np.float32), unwritten="warn")
-    assert "nothing orders it after the default task" in told.message
+    report = fault(unordered, np.zeros(64, np.float32), unwritten="warn")
+    assert "nothing orders it after the default task" in report.message
 
 
 @tlx_xdsl.jit
@@ -278,8 +280,8 @@ def answer_without_a_question(out_ptr):
 
 def test_a_response_of_cluster_launch_control():
     """All bits set would be a cluster."""
-    told = fault(answer_without_a_question, np.zeros(1, np.int32), unwritten="warn", **BLACKWELL)
-    assert "'response[0]' is read before it is written" in told.message
+    report = fault(answer_without_a_question, np.zeros(1, np.int32), unwritten="warn", **BLACKWELL)
+    assert "'response[0]' is read before it is written" in report.message
 
 
 # The option -------------------------------------------------------------------------------------------------------

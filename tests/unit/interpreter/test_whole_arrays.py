@@ -58,11 +58,11 @@ def test_elements_of_a_row_are_buffers(stage):
 
 
 @tlx_xdsl.jit
-def element_behind_the_last(y_ptr):
+def element_past_the_last(y_ptr):
     x = tlx.local_alloc((16,), tl.float32, 1)
     tl.store(y_ptr + tl.arange(0, 1), tlx.local_load(x[0][16]))
 
 
 def test_an_element_that_a_row_lacks_is_refused():
     with pytest.raises(tlx_xdsl.CompilationError, match=r"index 16 is outside of a buffer of type fp32\[16\]"):
-        tlx_xdsl.interpret(element_behind_the_last, 1, np.zeros(1, np.float32), jobs=1)
+        tlx_xdsl.interpret(element_past_the_last, 1, np.zeros(1, np.float32), jobs=1)

@@ -83,7 +83,7 @@ def fails_late(out):
     tl.store(out + pid + 1000 * (pid >= 5), 1)
 
 
-def test_the_fault_of_the_lowest_program_is_told():
+def test_the_fault_of_the_lowest_program_is_reported():
     reports = []
     for jobs in (1, 4):
         with pytest.raises(Fault) as caught:
@@ -149,7 +149,7 @@ def test_a_process_that_dies_is_an_error(monkeypatch):
     assert time.monotonic() - began < 20
 
 
-def test_a_defect_in_a_process_is_told_as_one(monkeypatch):
+def test_a_defect_in_a_process_is_reported_as_one(monkeypatch):
     inside = os.getpid()
 
     def run_clusters(launch, firsts, settings, observer=None, idle=None):
@@ -217,7 +217,7 @@ def test_programs_that_need_each_other_stay_in_one_process():
 
 
 class Terminal(io.StringIO):
-    """A stream that somebody watches."""
+    """A stream on a terminal."""
 
     def isatty(self):
         return True

@@ -37,7 +37,9 @@ def sample(case: Case, module) -> list[int]:
 @by_name
 def test_mutants_are_found(case):
     module = case.module()
-    complaints = [told for row in rows(case, module, case.make(), sample(case, module)) for told in row.complaints()]
+    complaints = [
+        complaint for row in rows(case, module, case.make(), sample(case, module)) for complaint in row.complaints()
+    ]
     assert not complaints, "\n".join(complaints)
 
 
@@ -52,7 +54,7 @@ def test_mutants_are_found_where_issue_orders(case):
     # What the order makes benign is among them.
     differ = benign_mutants(case, module, ISSUE).keys() - benign_mutants(case, module).keys()
     chosen = sorted(differ | set(sample(case, module)))
-    complaints = [told for row in rows(case, module, case.make(), chosen, ISSUE) for told in row.complaints()]
+    complaints = [complaint for row in rows(case, module, case.make(), chosen, ISSUE) for complaint in row.complaints()]
     assert not complaints, "\n".join(complaints)
 
 
@@ -65,7 +67,9 @@ if volume.is_full():
 def test_mutants_are_found_at_later_stages(name, stage):
     case = next(case for case in CASES if case.name == name)
     module = case.module(stage)
-    complaints = [told for row in rows(case, module, case.make(), sample(case, module)) for told in row.complaints()]
+    complaints = [
+        complaint for row in rows(case, module, case.make(), sample(case, module)) for complaint in row.complaints()
+    ]
     assert not complaints, "\n".join(complaints)
 
 

@@ -18,8 +18,8 @@ def run(q_heads, kv_heads, queries, keys, *, dim=64, causal=False, dtype="fp16",
     out, lse = poisoned(q.shape, kind), poisoned(q.shape[:3], np.float32)
     scale = 0.7 * dim**-0.5
     launch = attention_launch(q, k, v, out, lse, causal=causal, scale=scale, config=config, programs=2)
-    told = launch.interpret(jobs=1, **options)
-    assert [each for each in told.warnings if each.severity != "remark"] == []
+    result = launch.interpret(jobs=1, **options)
+    assert [each for each in result.warnings if each.severity != "remark"] == []
     expected, sums = references.attention(q, k, v, scale, causal)
     assert relative_error(out, expected) < TOLERANCE[dtype]
     assert relative_error(lse, sums) < 1e-6
@@ -55,7 +55,7 @@ def test_text_for_stock_triton(dim, policy):
         run(1, 1, 400, 200, dim=dim, causal=True, stage="ttgir", schedule=policy, seed=seed)
 
 
-def test_what_lies_behind_a_head_plays_no_part():
+def test_what_lies_after_a_head_plays_no_part():
     """Blocks that reach beyond the end of a head meet the next one, whose NaN must not be multiplied by zero."""
     q, k, v = (heads(1, 2, 100, 64, np.float16, seed) for seed in (1, 2, 3))
     k, v = (np.ascontiguousarray(each) for each in (k, v))

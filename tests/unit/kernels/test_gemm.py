@@ -27,8 +27,8 @@ def run(m, n, k, config, *, dtype="fp16", a_columns=False, b_columns=False, prog
     b = matrix(k, n, DTYPES[dtype], by_columns=b_columns, seed=2)
     c = matrix(m, n, DTYPES[dtype])
     c[...] = np.nan
-    told = gemm_launch(a, b, c, config=config, programs=programs).interpret(jobs=1, **options)
-    assert [each for each in told.warnings if each.severity != "remark"] == []
+    result = gemm_launch(a, b, c, config=config, programs=programs).interpret(jobs=1, **options)
+    assert [each for each in result.warnings if each.severity != "remark"] == []
     assert relative_error(c, a.astype(np.float64) @ b.astype(np.float64)) < TOLERANCE[dtype]
 
 

@@ -60,7 +60,7 @@ def test_page(benchmark):
     assert "Not finished" not in page
 
 
-def test_page_tells_what_is_missing(benchmark):
+def test_page_says_what_is_missing(benchmark):
     _, report = benchmark
     failed = {"label": "gemm 1x1x1", "error": None, "limit": 0, "ok": False, "why": "exit status 3"}
     cases = {"lost": a_case([], [2.0], errors={"tlx_xdsl": "exit status 3"})}

@@ -29,6 +29,7 @@ from tlx_xdsl.layouts.encodings import (
     PaddedSharedLayout,
     SharedLinearLayout,
     TmemLayout,
+    key_of,
 )
 
 Question = tuple[Any, ...]
@@ -82,7 +83,7 @@ def layout_text(layout: Layout) -> str:
             block = f", block = {text_of(layout.block)}" if layout.block else ""
             offset = text_of(layout.offset)
             return f"#ttg.shared_linear<{{offset = {offset}{block}}}, alignment = {layout.alignment}>"
-    shown = [(f.metadata["key"], getattr(layout, f.name), f.default) for f in fields(layout)]
+    shown = [(key_of(f.name), getattr(layout, f.name), f.default) for f in fields(layout)]
     return (
         f"#ttg.{layout.mnemonic}<{{"
         + ", ".join(f"{key} = {text_of(value)}" for key, value, default in shown if value != default)
@@ -152,7 +153,7 @@ def allocation_text(layout: Layout, shape: Ints, element: str) -> str:
 
 def tmem_columns_of(layout: TmemLayout, shape: Ints, element: str) -> Question:
     """The columns that one buffer in the tensor memory of one CTA takes."""
-    shown = [(f.metadata["key"], getattr(layout, f.name), f.default) for f in fields(layout)]
+    shown = [(key_of(f.name), getattr(layout, f.name), f.default) for f in fields(layout)]
     encoding = ", ".join(f"{key} = {text_of(value)}" for key, value, default in shown if value != default)
     buffer = (
         f"!ttg.memdesc<{_shape(shape)}{element}, #ttng.{layout.mnemonic}<{encoding}>, #ttng.tensor_memory, mutable>"

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_layouts import FAMILIES
 
+from tests.unit.layouts.definitions import shared_address
 from tests.unit.volume import is_full
-from tlx_xdsl.layouts.address import shared_address
 from tlx_xdsl.layouts.conversion import distributed_to_linear
 from tlx_xdsl.layouts.conversion_cost import ConversionKind, conversion_cost, linear_offsets
 from tlx_xdsl.layouts.distributed import default_blocked_layout, wgmma_accumulator_layout
@@ -360,7 +360,7 @@ def test_scratch_memory_has_no_conflicts(case, bits):
         return
     assert cost.store.ways == cost.load.ways == 1
     scratch = cost.scratch
-    assert scratch.is_invertible()
+    assert scratch.in_bits == scratch.out_bits == scratch.rank
     assert cost.scratch_bytes <= (1 << scratch.in_bits) * bits // 8
     for layout, access in ((source, cost.store), (target, cost.load)):
         offsets = linear_offsets(distributed_to_linear(layout, shape), scratch.packed_bases("offset"))

@@ -10,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_layouts import FAMILIES, IN_SHARED_MEMORY
 
-from tlx_xdsl.layouts.address import (
-    SharedAddress,
-    TmemAddress,
-    shared_address,
-    shared_addresses,
-    shared_blocks,
-    shared_bytes,
-    tmem_address,
-    tmem_columns,
-)
+from tests.unit.layouts.definitions import SharedAddress, TmemAddress, shared_address, tmem_address
+from tlx_xdsl.layouts.address import shared_addresses, shared_blocks, shared_bytes, tmem_columns
 from tlx_xdsl.layouts.encodings import (
     Ints,
     NvmmaSharedLayout,

@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
+from tests.unit.layouts.definitions import identity_order, identity_padded_layout, invert
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.conversion.distributed import rank_of
-from tlx_xdsl.layouts.conversion.shared import identity_order, identity_padded_layout
 from tlx_xdsl.layouts.encodings import (
     BlockedLayout,
     DistributedLinearLayout,
@@ -87,7 +87,7 @@ class TestFragments:
 class TestRegisters:
     def test_blocked_example_of_the_documentation(self):
         """Row 0 of a 16x16 tensor: 0 0 1 1 2 2 3 3 of warp 0, then the same of warp 1."""
-        layout = to_linear_layout(BlockedLayout((2, 2), (8, 4), (1, 2), (1, 0)), (16, 16)).invert()
+        layout = invert(to_linear_layout(BlockedLayout((2, 2), (8, 4), (1, 2), (1, 0)), (16, 16)))
         for row, column in product(range(16), range(16)):
             place = layout.apply({"dim0": row, "dim1": column})
             assert (place["warp"], place["lane"]) == (column // 8, row // 2 * 4 + column % 8 // 2)
@@ -168,7 +168,7 @@ class TestSharedMemory:
         """Bits 4 to 6 of the byte address are XORed with bits 7 to 9, as many as the width has 16-byte units."""
         size = element_bits // 8
         shape = (16, 2 * width // size)
-        layout = to_linear_layout(NvmmaSharedLayout(width, False, element_bits), shape).invert()
+        layout = invert(to_linear_layout(NvmmaSharedLayout(width, False, element_bits), shape))
         for row, column in product(range(shape[0]), range(shape[1])):
             box, byte = divmod(column * size, width)
             linear = box * 16 * width + row * width + byte

@@ -5,11 +5,11 @@ import itertools
 import pytest
 from random_layouts import FAMILIES, IN_REGISTERS, IN_SHARED_MEMORY, draw
 
+from tests.unit.layouts.definitions import cute_offset, parse_cute_layout, shared_address
 from tests.unit.volume import is_full
 from tlx_xdsl.language import tlx
-from tlx_xdsl.layouts.address import shared_address
 from tlx_xdsl.layouts.conversion import distributed_to_linear, to_linear_layout
-from tlx_xdsl.layouts.cute import CuteLayout, Swizzle, cute_layout, describe_layout, parse_cute_layout
+from tlx_xdsl.layouts.cute import CuteLayout, Swizzle, cute_layout, describe_layout
 from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import (
     BlockedLayout,
@@ -47,20 +47,22 @@ def test_registers_read_back(family):
         sizes = linear.in_sizes
         for register, lane, warp in itertools.product(*(range(min(sizes[n], 8)) for n in ("register", "lane", "warp"))):
             place = {"register": register, "lane": lane, "warp": warp, "block": 0}
-            assert cute(warp * 32 + lane, register) == row_major(linear.apply(place).values(), shape)
+            assert cute_offset(cute, warp * 32 + lane, register) == row_major(linear.apply(place).values(), shape)
         last = {name: size - 1 for name, size in sizes.items()}
-        assert cute(last["warp"] * 32 + last["lane"], last["register"]) == row_major(linear.apply(last).values(), shape)
+        assert cute_offset(cute, last["warp"] * 32 + last["lane"], last["register"]) == row_major(
+            linear.apply(last).values(), shape
+        )
     assert found >= COUNT / 10
 
 
 @pytest.mark.parametrize("family", IN_REGISTERS)
-def test_a_wish_takes_what_is_printed(family):
+def test_a_requested_layout_takes_what_is_printed(family):
     """The steps of `tlx.layout` are the bases of the layout that was printed."""
     for layout, shape in draw(family, COUNT):
         if (cute := cute_layout(layout, shape)) is None:
             continue
-        wish, bases = tlx.layout(str(cute)), to_linear_layout(layout, shape).bases
-        for modes, names in ((wish.threads, ("lane", "warp")), (wish.values, ("register",))):
+        request, bases = tlx.layout(str(cute)), to_linear_layout(layout, shape).bases
+        for modes, names in ((request.threads, ("lane", "warp")), (request.values, ("register",))):
             steps = [stride << bit for size, stride in modes for bit in range(size.bit_length() - 1)]
             assert steps == [row_major(basis, shape) for name in names for basis in bases[name]]
 
@@ -77,7 +79,7 @@ def test_shared_memory_reads_back(family):
         assert read == cute
         for element in itertools.islice(itertools.product(*map(range, shape)), MOST):
             # Bytes of elements of 8 bits are elements.
-            assert read(*element) == shared_address(layout, shape, element, 8).byte
+            assert cute_offset(read, *element) == shared_address(layout, shape, element, 8).byte
     assert found >= COUNT / 10 or family == "padded_shared"
 
 
@@ -131,7 +133,7 @@ def test_a_layout_without_a_cute_form_is_spelled_out():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("4,8", "expected a layout such as"),
         ("Swizzle<3,3> o 4:1", "expected a layout such as"),
@@ -141,18 +143,18 @@ def test_a_layout_without_a_cute_form_is_spelled_out():
         ("4)):1", r"nested tuples of numbers, found '4\)\)'"),
     ],
 )
-def test_other_texts_are_refused(text, told):
-    with pytest.raises(ValueError, match=told):
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
         parse_cute_layout(text)
 
 
 def test_coordinates_and_integers():
     layout = CuteLayout(((4, 8), 2), ((2, 8), 1))
-    assert layout(5, 1) == 2 + 8 + 1
-    assert layout(5 + 32) == layout(5, 1)
-    assert CuteLayout(8, 1, Swizzle(1, 0, 2))(4) == 5
+    assert cute_offset(layout, 5, 1) == 2 + 8 + 1
+    assert cute_offset(layout, 5 + 32) == cute_offset(layout, 5, 1)
+    assert cute_offset(CuteLayout(8, 1, Swizzle(1, 0, 2)), 4) == 5
     with pytest.raises(ValueError, match="a coordinate for each mode"):
-        layout(1, 1, 1)
+        cute_offset(layout, 1, 1, 1)
 
 
 def test_every_family_is_looked_at():

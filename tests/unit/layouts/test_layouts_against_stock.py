@@ -21,10 +21,10 @@ from stock_layouts import (
     tmem_columns_of,
 )
 
+from tests.unit.layouts.definitions import identity_order
 from tests.versions import RELEASE
 from tlx_xdsl.layouts.address import shared_bytes, tmem_columns
 from tlx_xdsl.layouts.conversion import to_linear_layout
-from tlx_xdsl.layouts.conversion.shared import identity_order
 from tlx_xdsl.layouts.encodings import (
     DistributedLinearLayout,
     GenericLinearLayout,
@@ -93,7 +93,7 @@ def test_bases_of_register_layouts(family: str):
     compare(list(zip(drawn, answers, expected, strict=True)))
 
 
-@since((3, 7), "tells the linear layout of a buffer")
+@since((3, 7), "reports the linear layout of a buffer")
 @pytest.mark.parametrize("family", [name for name in IN_SHARED_MEMORY if name != "padded_shared"])
 def test_bases_of_shared_memory_layouts(family: str):
     drawn = cases(family)
@@ -102,7 +102,7 @@ def test_bases_of_shared_memory_layouts(family: str):
     compare(list(zip(drawn, answers, expected, strict=True)))
 
 
-@since((3, 8), "tells the linear layout of tensor memory")
+@since((3, 8), "reports the linear layout of tensor memory")
 @pytest.mark.parametrize("family", ["tensor_memory", "tensor_memory_scales"])
 def test_bases_of_tensor_memory_layouts(family: str):
     """Stock's answer has no `block`; `test_registers_of_tensor_memory_loads` sees it."""
@@ -188,7 +188,7 @@ def test_stock_takes_a_generic_linear_tensor_for_one_of_ours(exchanged: bool):
     compare([(case, answer, not exchanged) for case, answer in zip(drawn, ask(questions), strict=True)])
 
 
-@since((3, 7), "tells the alignment of a buffer")
+@since((3, 7), "reports the alignment of a buffer")
 @pytest.mark.parametrize("family", [name for name in IN_SHARED_MEMORY if name != "padded_shared"])
 def test_alignment(family: str):
     drawn = cases(family)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, SwizzledSharedLayout
-from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
-from tlx_xdsl.layouts.tiles import tile_strides
+from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms, tile_strides
 
 LAYOUTS = (
     *(NvmmaSharedLayout(width, False, 16) for width in (32, 64, 128)),

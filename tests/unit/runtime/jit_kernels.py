@@ -25,7 +25,7 @@ class DType:
 
 
 class FakeTensor:
-    """Looks like a contiguous torch tensor; its name tells our descriptors and Triton's not to ask for an address."""
+    """Looks like a contiguous torch tensor; its name keeps our descriptors and Triton's from asking for an address."""
 
     def __init__(self, *shape: int, dtype: DType = DType(), address: int = 4096):
         self.shape, self.dtype, self.address = list(shape), dtype, address

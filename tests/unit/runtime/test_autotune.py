@@ -1,4 +1,4 @@
-"""Autotuning where nothing can be launched: a driver that pretends to, and a benchmark that is told what to find."""
+"""Autotuning where nothing can be launched: a driver that pretends to, and a benchmark with given results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def tuned(autotune):
     return autotune(configs=CONFIGS, key=[], do_bench=bench_by_warps)(tlx_xdsl.jit(staged))
 
 
-def test_what_can_not_fit_is_left_out_and_told(launches, caplog):
+def test_what_can_not_fit_is_left_out_and_reported(launches, caplog):
     kernel = tuned(tlx_xdsl.autotune)
     with caplog.at_level(logging.WARNING, "tlx_xdsl.autotune"):
         kernel[GRID](FakeTensor(16384))
@@ -85,7 +85,7 @@ def test_what_can_not_fit_is_left_out_and_told(launches, caplog):
     assert lines[0] == "staged: 2 of 6 configurations were left out, because they could never launch:"
     assert lines[1].startswith("  BLOCK: 4096, STAGES: 16, num_warps: 4")
     assert lines[1].endswith("'staged' needs 262,144 B of shared memory, sm_90 has 232,448")
-    # The second launch finds the best one, and has nothing to tell.
+    # The second launch finds the best one, and has nothing to report.
     kernel[GRID](FakeTensor(16384))
     assert len(launches) == 6
     assert len(caplog.records) == 1

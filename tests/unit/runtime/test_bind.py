@@ -27,7 +27,7 @@ HANDLE, SIZE = 8, 128
 
 @pytest.fixture
 def cuda(make_cuda, monkeypatch, tmp_path):
-    """The fake library, behind every launcher that is made; compiled kernels have their names there."""
+    """The fake library, used by every launcher that is made; compiled kernels have their names there."""
     library = make_cuda()
     library._cuModuleGetFunction = lambda out, module, name: out.__setitem__(0, 0xF0)
     library._cuModuleLoadData = lambda out, image: out.__setitem__(0, 0xD0)
@@ -89,7 +89,7 @@ def test_ctas_that_share_tensors_are_a_cluster(cuda):
     assert launch.attributes == [(4, (2, 1, 1))]
 
 
-def test_what_is_wrong_is_told_at_once(cuda):
+def test_what_is_wrong_is_reported_at_once(cuda):
     cuda.parameter_sizes = [8, 8, 8]
     with pytest.raises(ValueError, match="multiple of the cluster's 2 CTAs in x, got 3"):
         rank_in_cluster.bind((3,), FakeTensor(64), ctas_per_cga=(2, 1, 1))

@@ -54,7 +54,7 @@ class Both:
         self.python, self.c = python, c
 
     def launch(self, grid, *args, stream=0):
-        """Launch with both, compare all that the drivers were told, and return the launch."""
+        """Launch with both, compare all that the drivers received, and return the launch."""
         self.python(grid, *args, stream=stream)
         assert self.c.load() == 0
         assert self.c.launch((*grid, 1, 1)[:3], *args, stream=stream) == 0, self.c.message()
@@ -254,7 +254,7 @@ def test_another_gpu(both, tmp_path, make_cuda, target, fits):
         ("cuTensorMapEncodeTiled", "'a': cuTensorMapEncodeTiled refused the tensor"),
     ],
 )
-def test_what_the_driver_refuses_is_told(both, make_tensor, call, said):
+def test_what_the_driver_refuses_is_reported(both, make_tensor, call, said):
     launchers = both(("a", MATRIX, META), shared=99_999)
     launchers.c_cuda.failures[call] = ILLEGAL_ADDRESS
     status = launchers.c.load()

@@ -66,12 +66,12 @@ def example(tmp_path_factory):
 def test_the_example_s_bundle(example, no_gpu):
     kernel = load(example, driver=no_gpu)
     output = example / "build"
-    told = json.loads((output / "matmul.json").read_text())
+    written = json.loads((output / "matmul.json").read_text())
     manifest = kernel.manifest
-    assert [argument.type for argument in manifest.arguments] == list(told["arguments"].values())
-    assert list(manifest.tensordesc_meta) == told["tensordesc_meta"]
+    assert [argument.type for argument in manifest.arguments] == list(written["arguments"].values())
+    assert list(manifest.tensordesc_meta) == written["tensordesc_meta"]
     for name in ("num_warps", "num_ctas", "cluster", "shared", "global_scratch_size", "triton_version", "target"):
-        assert getattr(manifest, name) == told[name], name
+        assert getattr(manifest, name) == written[name], name
     assert manifest.constants == {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "NUM_STAGES": 3, "GROUP_M": 8}
     ptx = (kernel.path / "matmul.ptx").read_text()
     assert ptx == (output / "matmul.ptx").read_text()
@@ -213,7 +213,7 @@ def test_scratch_memory_does_not_go_with_an_early_start(tmp_path):
 
 
 @pytest.mark.backend
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path, capsys):
+def test_a_folder_with_other_files_is_left_alone(tmp_path, capsys):
     (tmp_path / "add").mkdir()
     (tmp_path / "add" / "notes").write_text("mine")
     arguments = [word for name, type_ in ADD.items() for word in ("--signature", f"{name}={type_}")]

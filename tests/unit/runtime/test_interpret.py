@@ -36,11 +36,11 @@ def vectors(n: int, dtype=np.float32):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.float64])
 def test_arrays_are_written_in_place(dtype):
     x, y, out = vectors(100, dtype)
-    told = tlx_xdsl.interpret(add, (4,), x, y, out, 100, 32)
+    result = tlx_xdsl.interpret(add, (4,), x, y, out, 100, 32)
     assert (out == x + y).all()
-    assert (told.clusters, told.jobs, told.warnings) == (4, 1, ())
-    assert told.turns >= 4
-    assert told.seconds > 0
+    assert (result.clusters, result.jobs, result.warnings) == (4, 1, ())
+    assert result.turns >= 4
+    assert result.seconds > 0
 
 
 def test_positions_and_names_mean_the_same():
@@ -66,8 +66,8 @@ def fill(out, value=3, BLOCK: tl.constexpr = 16):
 
 def test_defaults_of_parameters_are_known_to_the_grid():
     out = np.zeros(64, np.int32)
-    told = fill.interpret(lambda meta: 64 // meta["BLOCK"], out)
-    assert told.clusters == 4
+    result = fill.interpret(lambda meta: 64 // meta["BLOCK"], out)
+    assert result.clusters == 4
     assert (out == 3).all()
 
 
@@ -174,8 +174,8 @@ class Torch:
 
 def test_tensors_of_torch_share_their_memory():
     x, y, out = vectors(32, ml_dtypes.bfloat16)
-    told = tlx_xdsl.interpret(add, 1, *(Torch(array, "bfloat16") for array in (x, y, out)), 32, BLOCK=32)
-    assert told.warnings == ()
+    result = tlx_xdsl.interpret(add, 1, *(Torch(array, "bfloat16") for array in (x, y, out)), 32, BLOCK=32)
+    assert result.warnings == ()
     assert (out == x + y).all()
 
 
@@ -314,8 +314,8 @@ def leaves_a_phase(out):
 
 def test_warnings_come_back_once():
     out = np.zeros(3, np.int32)
-    told = leaves_a_phase.interpret(3, out)
-    (warning,) = told.warnings
+    result = leaves_a_phase.interpret(3, out)
+    (warning,) = result.warnings
     assert "ends in the middle of its phase 0" in warning.message
     assert (warning.location.filename, warning.severity) == (__file__, "warning")
     assert out.all()
@@ -326,7 +326,7 @@ def asserts(x):
     tl.device_assert(tl.load(x) == 1, "one is wanted")
 
 
-def test_assertions_of_the_kernel_hold_or_are_told():
+def test_assertions_of_the_kernel_hold_or_are_reported():
     asserts.interpret(1, np.ones(1, np.int32))
     with pytest.raises(Fault, match="one is wanted"):
         asserts.interpret(1, np.zeros(1, np.int32))
@@ -339,7 +339,7 @@ def warns_and_fails(out):
     tl.store(out + tl.program_id(0), 1)
 
 
-def test_warnings_in_front_of_a_fault_are_not_lost(capsys):
+def test_warnings_before_a_fault_are_not_lost(capsys):
     with pytest.raises(Fault, match="out of bounds"):
         warns_and_fails.interpret(3, np.zeros(2, np.int32))
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning: " in line]
@@ -398,9 +398,9 @@ tt.func public @add(%x: !tt.ptr<f32>, %n: i32) {
 @pytest.mark.parametrize("by_name", [False, True])
 def test_a_text_runs_with_arguments_by_name_or_position(by_name):
     x = np.zeros(8, np.float32)
-    told = tlx_xdsl.interpret_text(ADD, 2, {"n": 3, "x": x} if by_name else [x, 3])
+    result = tlx_xdsl.interpret_text(ADD, 2, {"n": 3, "x": x} if by_name else [x, 3])
     assert (x == 6).all()
-    assert told.clusters == 2
+    assert result.clusters == 2
 
 
 @pytest.mark.parametrize(

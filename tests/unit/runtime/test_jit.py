@@ -181,7 +181,7 @@ def test_what_can_not_fit_is_out_of_resources():
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_a_changed_global_is_told(monkeypatch):
+def test_a_changed_global_is_reported(monkeypatch):
     kernel = tlx_xdsl.jit(add.fn)
     kernel.warmup(*tensors(3), 1024, BLOCK=256, grid=(4,))
     monkeypatch.setattr(jit_kernels, "OFFSET", 4)

@@ -113,7 +113,7 @@ def test_descriptors_of_ours_within_tuples():
     assert type(kernel.src.signature["pair"]) is Pair
 
 
-def test_constants_that_look_alike_are_told_apart():
+def test_constants_that_look_alike_are_distinguished():
     one, text = (store_constant.warmup(FakeTensor(4), kind, grid=(1,)) for kind in (1, "1"))
     assert one.hash != text.hash
     assert "dense<1" not in one.asm["ttir"]
@@ -152,7 +152,7 @@ def test_a_global_with_the_name_of_a_parameter_is_another_thing(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "other"), [("MODE", tl.constexpr(4)), ("STOCK_MODE", stock_tl.constexpr(4)), ("ELEMENT", tl.float32)]
 )
-def test_a_changed_global_that_is_no_plain_number_is_told(monkeypatch, name, other):
+def test_a_changed_global_that_is_no_plain_number_is_reported(monkeypatch, name, other):
     kernel = fresh(store_globals)
     first = kernel.warmup(FakeTensor(4), grid=(1,))
     # Although one of the globals is NaN, which differs from itself.
@@ -172,7 +172,7 @@ def store_attributes(out):
 
 
 @pytest.mark.parametrize(("holder", "name"), [(Sizes, "ROWS"), (jit_kernels, "OFFSET")])
-def test_a_changed_attribute_of_a_class_or_a_module_is_told(monkeypatch, holder, name):
+def test_a_changed_attribute_of_a_class_or_a_module_is_reported(monkeypatch, holder, name):
     kernel = fresh(store_attributes)
     kernel.warmup(FakeTensor(4), grid=(1,))
     monkeypatch.setattr(holder, name, 32)
@@ -200,7 +200,7 @@ def test_numbers_of_options_are_whole():
         rank_in_cluster.warmup(FakeTensor(4), grid=(1,), maxnreg="64")
 
 
-def test_settings_that_change_nothing_are_told():
+def test_settings_that_change_nothing_are_reported():
     with knobs.compilation.scope():
         knobs.compilation.override = True
         with pytest.warns(CompilationWarning, match="tlx_xdsl does not look at TRITON_KERNEL_OVERRIDE"):
@@ -226,7 +226,7 @@ def test_without_a_gpu_there_are_other_ways(monkeypatch):
             launch(*tensors, 1024, BLOCK=256)
 
 
-def test_an_option_of_the_decorator_that_triton_refuses_is_told():
+def test_an_option_of_the_decorator_that_triton_refuses_is_reported():
     kernel = tlx_xdsl.jit(add.fn, do_not_specialize=5)
     with pytest.raises(tlx_xdsl.CompilationError, match=r"'add' can't be launched: Triton said TypeError: .*'int'"):
         kernel[(1,)]
@@ -237,11 +237,11 @@ def test_another_text_is_refused():
         add._unsafe_update_src("def add(): pass")
 
 
-# --- what hooks are told, and preloading ------------------------------------------------------------------------
+# --- what hooks receive, and preloading ------------------------------------------------------------------------
 
 
 def specialization_of(kernel, *args, **named):
-    """What a `jit_cache_hook` is told, which then says that there is no need to compile."""
+    """What a `jit_cache_hook` receives, which then says that there is no need to compile."""
     seen = []
     with knobs.runtime.scope():
         knobs.runtime.jit_cache_hook = lambda **what: not seen.append(what["compile"]["specialization_data"])

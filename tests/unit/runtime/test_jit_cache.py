@@ -1,4 +1,4 @@
-"""Triton's cache with our compiler behind it: processes side by side, a dying worker, an edited pass."""
+"""Triton's cache of what our compiler made: processes side by side, a dying worker, an edited pass."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ print("compiled" if compiled else "cached", kernel.hash, len(kernel.asm["cubin"]
 
 
 def start(cache: Path, package_root: Path = ROOT) -> subprocess.Popen:
-    # The package of `package_root` before the one that is installed, and our tests behind it.
+    # The package of `package_root` before the one that is installed, and our tests after it.
     path = os.pathsep.join((str(package_root), str(ROOT)))
     environment = {**os.environ, "PYTHONPATH": path, "TRITON_CACHE_DIR": str(cache)}
     return subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, stdout=subprocess.PIPE, text=True, cwd="/")
@@ -157,14 +157,14 @@ def warm_cache(tmp_path_factory):
         yield Path(knobs.cache.dir)
 
 
-def test_a_cache_that_can_not_be_written_is_told(cache):
+def test_a_cache_that_can_not_be_written_is_reported(cache):
     (cache / "file").touch()
     knobs.cache.dir = str(cache / "file" / "below")
     with pytest.raises(tlx_xdsl.CompilationError, match=r"kernel 'add' can't be written: .*Not a directory"):
         compiled(64)
 
 
-def test_a_full_disk_is_told(cache, monkeypatch):
+def test_a_full_disk_is_reported(cache, monkeypatch):
     def put(*args, **named):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -46,7 +46,7 @@ def numbered(*types_):
 
 
 def scratch_address(launch):
-    """The first of the two addresses behind the arguments."""
+    """The first of the two addresses after the arguments."""
     return struct.unpack("<Q", launch.parameters[-2])[0]
 
 

@@ -77,7 +77,7 @@ def test_a_step_is_not_changed_by_what_happens_to_its_module(frontend):
     assert frontend.printed == before
 
 
-def test_diff_and_changes_tell_of_the_pass(frontend):
+def test_diff_and_changes_name_the_pass(frontend):
     assert frontend.diff() == ""
     assert frontend.changes() == ""
     assert frontend.next().changes() == "nothing"
@@ -108,7 +108,7 @@ def test_lines_that_were_not_touched_keep_their_place(frontend):
     assert again == places
 
 
-def test_an_edit_that_is_no_ir_is_told_in_the_text(frontend):
+def test_an_edit_that_is_no_ir_is_reported_in_the_text(frontend):
     step = frontend.to("expand-negf")
     with pytest.raises(CompilationError, match=r"^expand-negf\.mlir:\d+:\d+: error: unknown operation 'tt\.lod'"):
         step.edited(step.text.replace("tt.load", "tt.lod"))

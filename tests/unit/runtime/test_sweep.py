@@ -114,9 +114,9 @@ class TestVerdicts:
             *jobs_of(kernels.tasks, WARPS=(4, 16)),
             *sweep_jobs(kernels.tasks, BASE, {"WARPS": (4,), "maxnreg": (64, 248)}),
         ]
-        told = []
+        reported = []
         report = compile_many(
-            jobs, threads, progress=lambda done, total, result: told.append((done, total, result.kind))
+            jobs, threads, progress=lambda done, total, result: reported.append((done, total, result.kind))
         )
         assert [result.job for result in report] == jobs
         expected = [
@@ -142,8 +142,8 @@ class TestVerdicts:
         assert [(result.kind, result.text) for result in report] == [
             (kind, _Like(pattern)) for kind, pattern in expected
         ]
-        assert sorted(told)[-1][:2] == (len(jobs), len(jobs))
-        assert [done for done, _, _ in told] == [*range(1, len(jobs) + 1)]
+        assert sorted(reported)[-1][:2] == (len(jobs), len(jobs))
+        assert [done for done, _, _ in reported] == [*range(1, len(jobs) + 1)]
         assert report[0].result.cubin
         assert report[0].result.ptx == ""
         assert "note:" in str(report[5].error)
@@ -156,7 +156,7 @@ class TestVerdicts:
         monkeypatch.setattr(
             scheduler,
             "compile_lowered",
-            lambda lowered, wish: texts.append(lowered.ttgir) or compile_lowered(lowered, wish),
+            lambda lowered, request: texts.append(lowered.ttgir) or compile_lowered(lowered, request),
         )
         jobs = jobs_of(kernels.add_one, BLOCK=(64, 128), UNUSED=(1, 2, 3))
         report = compile_many(jobs, threads, workers=3)

@@ -67,7 +67,7 @@ def test_a_script_sweeps_its_own_kernel(tmp_path):
     assert script.returncode == 0
 
 
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+def test_a_script_without_a_guard_is_reported(tmp_path):
     script = started(tmp_path / "tune.py", blocks="(32,)", progress=False, call="main()")
     out, err = script.communicate(timeout=PATIENCE_S)
     assert out == ""
@@ -93,8 +93,8 @@ def children_of(session: int) -> list[int]:
 def test_nothing_is_left_of_an_interrupted_sweep(tmp_path, how):
     # The mark is inherited by all processes, those in sessions of their own, too.
     call = "if __name__ == '__main__':\n    import os\n    os.environ['SWEEP_OF'] = str(os.getpid())\n    main()"
-    tell = "lambda done, total, result: print(done, flush=True)"
-    script = started(tmp_path / "tune.py", blocks="[2**i for i in range(5, 11)] * 500", progress=tell, call=call)
+    progress = "lambda done, total, result: print(done, flush=True)"
+    script = started(tmp_path / "tune.py", blocks="[2**i for i in range(5, 11)] * 500", progress=progress, call=call)
     assert script.stdout.readline() == "1\n"
     # The first result needs one process; both, each with its worker, are to be there when the signal comes.
     deadline = time.monotonic() + PATIENCE_S
@@ -109,7 +109,7 @@ def test_nothing_is_left_of_an_interrupted_sweep(tmp_path, how):
         time.sleep(0.05)
     assert left == []
     if how == signal.SIGINT:
-        # The parent's own, and nobody else's.
+        # The parent's own, and no others.
         assert err.count("Traceback") == 1
         assert err.rstrip().endswith("KeyboardInterrupt")
 

@@ -83,7 +83,7 @@ def test_what_is_measured_is_what_the_binary_needs(example, tmp_path):
     assert measured == {name: getattr(metadata, name) for name in ("shared", "tmem_size", "num_warps")}
 
 
-def test_what_stock_alone_can_tell_is_told_before_llvm():
+def test_what_stock_alone_finds_is_reported_before_llvm():
     """Two buffers that live at the same time are more than the target has, each of them is not."""
     specialization = Specialization({"x": "*i32"}, {"ROWS": 64, "ARRAYS": 14})
     text = compile_text(kernels.staged.source, specialization, triton_version=INSTALLED).ttgir

@@ -71,7 +71,7 @@ def row_norms(x_ptr, out_ptr, columns, ROWS: tl.constexpr, BLOCK: tl.constexpr, 
 
 @tlx_xdsl.jit
 def scale_add(x_ptr, y_ptr, out_ptr, factor, n, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
-    """out = factor * x + y in BLOCKS blocks a program, the next block's copies behind the arithmetic of this one."""
+    """out = factor * x + y in BLOCKS blocks a program, the next block's copies during the arithmetic of this one."""
     first = tl.program_id(0) * BLOCK * BLOCKS
     offs = first + tl.arange(0, BLOCK)
     x = tlx.local_alloc((BLOCK,), tl.float32, 2)

@@ -43,16 +43,16 @@ class Run:
         assert error < self.tolerance, f"relative error {error:.1e}"
 
     def interpret(self, target: str, stage: str, **options: Any) -> None:
-        """Run at `frontend`, at `ttgir` or, as `final`, on the TTGIR behind stock Triton's passes, and compare."""
+        """Run at `frontend`, at `ttgir` or, as `final`, on the TTGIR after stock Triton's passes, and compare."""
         kernel, defaults = load_kernel(KERNELS[self.name])
         options["jobs"] = 1
         if stage == "final":
-            told = interpret_text(compiled(self.name, target).ttgir, self.grid, self.arguments, **options)
+            result = interpret_text(compiled(self.name, target).ttgir, self.grid, self.arguments, **options)
         else:
             options |= {"num_warps": defaults.options.get("num_warps", 4), "target": target}
-            told = interpret(kernel, self.grid, *self.arguments, **defaults.constexprs, stage=stage, **options)
-        # Arguments without a known alignment are copied in narrow pieces, of which a pass tells in a remark.
-        assert not [each for each in told.warnings if each.severity != "remark"]
+            result = interpret(kernel, self.grid, *self.arguments, **defaults.constexprs, stage=stage, **options)
+        # Arguments without a known alignment are copied in narrow pieces, which a pass reports in a remark.
+        assert not [each for each in result.warnings if each.severity != "remark"]
         self.check()
 
 

@@ -171,7 +171,7 @@ def test_the_wording():
 
 
 @pytest.mark.parametrize("name", ["sm_75", "sm_90b", "sm_80f", "cuda:90", "90", "", "SM_90a", "sm_100f"])
-def test_an_unknown_target_is_told_the_known_ones(name: str):
+def test_for_an_unknown_target_the_known_ones_are_listed(name: str):
     with pytest.raises(ValueError, match=re.escape(f"unknown target '{name}': the targets are sm_80, sm_86, ")):
         target_named(name)
 

@@ -54,7 +54,7 @@ def test_operands_of_mma_come_by_ldmatrix(name: str, target: str):
 @pytest.mark.backend
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
 @pytest.mark.parametrize("name", MATRIX)
-def test_behind_stock_triton_s_passes_it_gives_the_right_numbers(name: str, target: str):
+def test_after_stock_triton_s_passes_it_gives_the_right_numbers(name: str, target: str):
     RUNS[name]().interpret(target, "final")
 
 

@@ -1,4 +1,4 @@
-"""`tl.dot` of tiles in buffers, in every element type, is right behind stock Triton's passes for every tensor core.
+"""`tl.dot` of tiles in buffers, in every element type, is right after stock Triton's passes for every tensor core.
 
 A target without a type's instructions refuses it at the line.
 """
@@ -104,10 +104,10 @@ def test_a_product(element: str, shape: tuple[int, int, int, int, bool], target:
     a, b = ((4 * rng.standard_normal(size)).astype(TYPES[element]) for size in ((m, k), (k, n)))
     c = np.zeros((m, n), np.int32 if element == "i8" else np.float32)
     given = np.ascontiguousarray(b.T) if transposed else b
-    told = interpret_text(result.ttgir, 1, [a, given, c, k], jobs=1)
-    assert not told.warnings
+    interpreted = interpret_text(result.ttgir, 1, [a, given, c, k], jobs=1)
+    assert not interpreted.warnings
     expected = a.astype(np.float64) @ b.astype(np.float64)
-    # f32 is multiplied as TF32, with 10 bits behind the point.
+    # f32 is multiplied as TF32, with 10 bits after the point.
     tolerance = 2e-3 if element == "fp32" else 1e-6
     assert np.linalg.norm(c - expected) / np.linalg.norm(expected) < tolerance
     assert result.resources is not None

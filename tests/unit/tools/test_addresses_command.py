@@ -39,7 +39,7 @@ tt.func @vector_add(%arg0: !tt.ptr<f32>, %arg1: !tt.ptr<f32>, %arg2: !tt.ptr<f32
 """
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
     """What the command prints, and what it warns of."""
     assert main(["addresses", *arguments]) == 0
     captured = capsys.readouterr()
@@ -56,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_section_7_of_the_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "vector_add.mlir"
     path.write_text(SECTION_7)
-    lines = told(capsys, str(path))[0].splitlines()
+    lines = output(capsys, str(path))[0].splitlines()
     for line in (
         "%pid:       PID_INFO(axis=0, stride=1, offset=0)",
         "%block_start: PID_INFO(axis=0, stride=128, offset=0)",
@@ -78,15 +78,15 @@ def test_section_7_as_printed_adds_a_scalar_to_a_tensor(tmp_path: Path, capsys: 
     assert "tensor<128xi32>" in error
 
 
-def test_without_a_grid_conditions_are_told(capsys: pytest.CaptureFixture[str]):
-    out, err = told(capsys, f"{KERNELS}:two_axes")
+def test_without_a_grid_conditions_are_reported(capsys: pytest.CaptureFixture[str]):
+    out, err = output(capsys, f"{KERNELS}:two_axes")
     assert "dst: no two programs write the same bytes, as long as num_programs_x <= 8 and" in out
     assert "x: 256 B, y: 2048 B" in out
     assert err == ""
 
 
 def test_collisions_are_warned_of_with_both_lines(capsys: pytest.CaptureFixture[str]):
-    out, err = told(capsys, f"{KERNELS}:two_lines", "--grid", "3")
+    out, err = output(capsys, f"{KERNELS}:two_lines", "--grid", "3")
     assert "dst: programs (0, 0, 0) and (2, 0, 0) write the same bytes" in out
     lines = err.splitlines()
     first, second = (
@@ -102,19 +102,19 @@ def test_collisions_are_warned_of_with_both_lines(capsys: pytest.CaptureFixture[
 
 def test_leaving_an_array_is_warned_of(capsys: pytest.CaptureFixture[str]):
     shapes = ("--shape", "src=512", "--shape", "dst=500")
-    out, err = told(capsys, f"{KERNELS}:unmasked_copy", "--grid", "8", *shapes)
+    out, err = output(capsys, f"{KERNELS}:unmasked_copy", "--grid", "8", *shapes)
     assert "program (7, 0, 0) leaves the array in line" in out
     assert "warning: 'dst': program (7, 0, 0) leaves the array" in err
     assert "'src'" not in err
 
 
-def test_holes_are_told(capsys: pytest.CaptureFixture[str]):
-    out, _ = told(capsys, f"{KERNELS}:holes", "--grid", "4", "--shape", "dst=4,64")
+def test_holes_are_reported(capsys: pytest.CaptureFixture[str]):
+    out, _ = output(capsys, f"{KERNELS}:holes", "--grid", "4", "--shape", "dst=4,64")
     assert "dst: 64 elements of 256 are written by no program, [0, 48] first" in out
 
 
 def test_json(capsys: pytest.CaptureFixture[str]):
-    out, _ = told(
+    out, _ = output(
         capsys, f"{KERNELS}:split_k_with_store", "--grid", "2,3", "--shape", "src=384", "--shape", "dst=128", "--json"
     )
     found = json.loads(out)
@@ -126,13 +126,15 @@ def test_json(capsys: pytest.CaptureFixture[str]):
     assert (array["writes"], array["holes"]) == ("collides", [])
     assert array["collision"]["programs"] == [[0, 0, 0], [0, 1, 0]]
     assert found["leaving"] == found["not_followed"] == []
-    alone = json.loads(told(capsys, f"{KERNELS}:rows", "--json")[0])
+    alone = json.loads(output(capsys, f"{KERNELS}:rows", "--json")[0])
     assert alone["arrays"][0]["conditions"][0] == "4*%stride >= 256"
 
 
 def test_svg_shows_overlaps_holes_and_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "collision.svg"
-    told(capsys, f"{KERNELS}:collision", "--grid", "3", "--shape", "dst=200", "--shape", "src=180", "--svg", str(path))
+    output(
+        capsys, f"{KERNELS}:collision", "--grid", "3", "--shape", "dst=200", "--shape", "src=180", "--svg", str(path)
+    )
     root = ET.fromstring(path.read_text())
     hints = [each.text for each in root.iter(f"{SVG}title")]
     assert hints.count("[60 to 63]: 2 programs, 0 to 1") == 2, "once read, once written"
@@ -147,7 +149,7 @@ def test_svg_shows_overlaps_holes_and_faults(tmp_path: Path, capsys: pytest.Capt
 def test_svg_of_thousands_of_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "many.svg"
     shapes = ("--shape", "dst=4096,64", "--shape", "src=4096,64")
-    told(capsys, f"{KERNELS}:unmasked_copy", "--grid", "4096", *shapes, "--svg", str(path), "--wave", "132")
+    output(capsys, f"{KERNELS}:unmasked_copy", "--grid", "4096", *shapes, "--svg", str(path), "--wave", "132")
     assert path.stat().st_size < 100_000
     assert "blocks are too small for the picture: samples" in path.read_text()
 
@@ -167,7 +169,7 @@ def test_pictures_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         place = arguments.index("--svg") + 1
         picture, drawn = ROOT / arguments[place], tmp_path / "drawn.svg"
         arguments[place] = str(drawn)
-        assert told(capsys, *arguments)[1] == ""
+        assert output(capsys, *arguments)[1] == ""
         if os.environ.get("TLX_UPDATE_GOLDEN"):
             picture.write_text(drawn.read_text())
         assert drawn.read_text() == picture.read_text(), f"{picture.name} is not what the command draws"

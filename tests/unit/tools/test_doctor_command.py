@@ -98,7 +98,7 @@ def test_the_variable_s_ptxas_is_taken_when_it_runs(tmp_path, monkeypatch):
 
 @pytest.mark.backend
 @pytest.mark.parametrize("name", ["missing", "mute"])
-def test_a_variable_that_names_no_ptxas_is_told(name, tmp_path, monkeypatch):
+def test_a_variable_that_names_no_ptxas_is_reported(name, tmp_path, monkeypatch):
     script(tmp_path, "mute", "nothing of use")
     monkeypatch.setenv("TRITON_PTXAS_BLACKWELL_PATH", str(tmp_path / name))
     finding = doctor_command.ptxas("ptxas-blackwell")

@@ -46,7 +46,7 @@ def spilled_bytes(result):
 
 
 SPILLED = {"blackwell_attention_ws.py:attention": {"3.8": (8, 16)}}
-"""Bytes a thread, stored and loaded, by Triton's version. These lie behind the loop, in the correction's epilogue."""
+"""Bytes a thread, stored and loaded, by Triton's version. These lie after the loop, in the correction's epilogue."""
 
 LOOPS = (scf.ForOp, scf.WhileOp)
 

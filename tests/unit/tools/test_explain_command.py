@@ -33,7 +33,7 @@ ONE, TWO = "%a = arith.addi %n, %n : i32", "%b = arith.muli %n, %n : i32"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ([ONE], [ONE], "nothing"),
         ([ONE], [ONE, TWO], "+1 arith.muli"),
@@ -43,16 +43,16 @@ ONE, TWO = "%a = arith.addi %n, %n : i32", "%b = arith.muli %n, %n : i32"
         ([ONE], ["%a = arith.addi %n, %n overflow<nsw> : i32"], "types, attributes or order only"),
     ],
 )
-def test_changes_count_operations_by_kind(before: list[str], after: list[str], told: str):
-    assert changes(Stage("before", module(*before)), Stage("pass", module(*after))) == told
+def test_changes_count_operations_by_kind(before: list[str], after: list[str], expected: str):
+    assert changes(Stage("before", module(*before)), Stage("pass", module(*after))) == expected
 
 
 def test_many_changes_are_summed_up():
     kinds = ["addi", "muli", "subi", "andi", "ori", "xori"]
     lines = [f"%v{i} = arith.{kind} %n, %n : i32" for i, kind in enumerate([*kinds, "addi"])]
-    told = changes(Stage("before", module()), Stage("pass", module(*lines)))
-    assert told.startswith("+2 arith.addi, +1 ")
-    assert told.endswith(", and 2 more")
+    summary = changes(Stage("before", module()), Stage("pass", module(*lines)))
+    assert summary.startswith("+2 arith.addi, +1 ")
+    assert summary.endswith(", and 2 more")
 
 
 def test_a_diff_shows_no_locations():
@@ -69,8 +69,8 @@ def test_the_table_adds_up(kernel: str, capsys: pytest.CaptureFixture[str]):
     counts = [(int(row.split()[2]), row) for row in rows if len(row.split()) > 2]
     assert len(counts) > 5
     for (above, _), (here, row) in pairwise(counts):
-        told = sum(int(sign + number) for sign, number in re.findall(r"([+-])(\d+) ", row))
-        assert " more" in row or here - above == told
+        counted = sum(int(sign + number) for sign, number in re.findall(r"([+-])(\d+) ", row))
+        assert " more" in row or here - above == counted
 
 
 def test_the_diff_of_a_pass(capsys: pytest.CaptureFixture[str]):
@@ -89,13 +89,13 @@ def test_a_pass_that_did_nothing_says_so(capsys: pytest.CaptureFixture[str]):
 
 def test_the_diff_of_a_pass_by_its_older_name(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "tlx-barrier-lifecycle"]) == 0
-    assert "after tlx-end-barrier-lifetimes" in capsys.readouterr().out.replace("behind", "after")
+    assert "after tlx-end-barrier-lifetimes" in capsys.readouterr().out
 
 
 def test_an_unknown_pass_is_refused(capsys: pytest.CaptureFixture[str]):
     assert main(["explain", GEMM, "--diff", "nope"]) == 1
     error = capsys.readouterr().err
-    # With Triton 3.8 a remark on the kernel stands in front of it.
+    # With Triton 3.8 a remark on the kernel stands before it.
     assert "\nerror: --diff: expected a pass that this kernel goes through (tlx-check-target, " in f"\n{error}"
     assert error.rstrip().endswith("found 'nope'")
 
@@ -107,7 +107,7 @@ ATTENTION_ON_HOPPER = f"{EXAMPLES / 'hopper_attention_ws.py'}:attention"
 
 @pytest.fixture(scope="module")
 def attention() -> tuple[ModuleOp, ModuleOp]:
-    """The modules behind the frontend and behind the last pass."""
+    """The modules after the frontend and after the last pass."""
     parser = argparse.ArgumentParser()
     compile_command.add_arguments(parser)
     kernel, _, specialization = kernel_options.load(parser.parse_args([ATTENTION_ON_HOPPER]))
@@ -138,7 +138,7 @@ def test_layouts_of_a_version_that_is_not_installed(capsys: pytest.CaptureFixtur
 
 @pytest.mark.backend
 @pytest.mark.skipif(INSTALLED is None, reason="stock Triton is not installed")
-def test_layouts_behind_stock_triton(capsys: pytest.CaptureFixture[str]):
+def test_layouts_after_stock_triton(capsys: pytest.CaptureFixture[str]):
     """Buffers keep their names, accumulators leave by stmatrix, and no conversion is left."""
     assert main(["explain", GEMM]) == 0
     section = capsys.readouterr().out.partition("\ntotal")[2]
@@ -168,7 +168,7 @@ def test_why(attention: tuple[ModuleOp, ModuleOp]):
 
 
 def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture[str], attention):
-    """What `tlx compile` prints behind the last pass is what `--why` takes."""
+    """What `tlx compile` prints after the last pass is what `--why` takes."""
     assert main(["compile", ATTENTION_ON_HOPPER, "--emit", "ttgir", "-o", "-"]) == 0
     printed = re.findall(r"^ *(%[\w]+) = .*-> tensor<64x128xf32, #mma>", capsys.readouterr().out, re.MULTILINE)
     assert len(printed) > 3
@@ -177,7 +177,7 @@ def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ("nope", r"no value is called 'nope'; those with layouts are acc, .*, and \d+ more$"),
         ("%nope", "no value is called '%nope'"),
@@ -185,12 +185,12 @@ def test_the_names_of_values_are_those_of_the_text(capsys: pytest.CaptureFixture
         ("acc", r"'acc' stands for values of several layouts; name one of %acc\w* \(.*, line \d+\), %acc\w* \("),
     ],
 )
-def test_why_refuses_what_has_no_answer(value: str, told: str, attention: tuple[ModuleOp, ModuleOp]):
+def test_why_refuses_what_has_no_answer(value: str, expected: str, attention: tuple[ModuleOp, ModuleOp]):
     with pytest.raises(CompilationError) as refused:
         why(attention[1], value, attention[0])
     first = str(refused.value).splitlines()[0]
     assert re.match(r".*hopper_attention_ws.py:\d+:\d+: error: --why: ", first)
-    assert re.search(told, first)
+    assert re.search(expected, first)
 
 
 def test_why_on_the_command_line(capsys: pytest.CaptureFixture[str]):
@@ -224,8 +224,8 @@ def test_plain_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["explain", kernel, "--why", "i", "--conversion", "own"]) == 0
     assert "blocked, 1 per thread" in capsys.readouterr().out
     assert main(["explain", kernel]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     if INSTALLED is None:
-        assert "stock Triton chooses them" in told
+        assert "stock Triton chooses them" in printed
     else:
-        assert "1 x load: 128 bits per lane, 16 sectors per request, 100% of their bytes used" in told
+        assert "1 x load: 128 bits per lane, 16 sectors per request, 100% of their bytes used" in printed

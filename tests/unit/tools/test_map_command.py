@@ -102,18 +102,18 @@ def test_the_docs_show_what_is_drawn_and_printed(tmp_path: Path, capsys: pytest.
 
 def test_the_docs_advice_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     half = [f"--signature={name}_desc=tensordesc<fp16[128, 64]>" for name in "qkvo"]
-    told = ""
+    reported = ""
     for kernel, arguments in ((ATTENTION, ["--constexpr", "HEAD_DIM=64", *half]), (GEMM, [])):
         assert main(["compile", kernel, "--emit", "ttir", "-o", "-", *arguments]) == 0
         path = tmp_path / "kernel.ttir"
         path.write_text(capsys.readouterr().out)
         assert tlx_opt([str(path), "-p", "tlx-storage-advice"]) == 0
-        told += capsys.readouterr().err
+        reported += capsys.readouterr().err
     page = (DOCS / "storage-aliasing.md").read_text()
     shown = re.findall(r"^in '.*", page, re.MULTILINE)
     assert len(shown) == 5
     for line in shown:
-        assert f"remark: {line}\n" in told
+        assert f"remark: {line}\n" in reported
 
 
 @pytest.mark.parametrize("stage", ["ttir", "ttgir"])
@@ -122,18 +122,18 @@ def test_ir_of_any_stage_is_mapped(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["compile", GEMM, "--emit", stage, "-o", str(tmp_path), "-q", "--triton-version", "3.9"]) == 0
     text = mapped(capsys, str(tmp_path / f"matmul.{stage}"))
     assert "147,528 of 232,448 B" in text
-    # Behind lowering, what says where a buffer lies is the code that indexes its view.
+    # After lowering, what says where a buffer lies is the code that indexes its view.
     assert ("c[1]" in text) == (stage == "ttir")
 
 
 def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
     assert main(["map", GEMM, "--constexpr", "NUM_STAGES=5"]) == 1
-    told = capsys.readouterr()
-    assert "245,864 of 232,448 B, 13,416 too many" in told.out
+    printed = capsys.readouterr()
+    assert "245,864 of 232,448 B, 13,416 too many" in printed.out
     assert main(["compile", GEMM, "--emit", "ttgir", "-o", "-", "--constexpr", "NUM_STAGES=5"]) == 1
-    assert capsys.readouterr().err == told.err
-    assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448\n", told.err)
-    assert "note: 245,760 B: storage for a, b, c at" in told.err
+    assert capsys.readouterr().err == printed.err
+    assert re.search(r"py:\d+:\d+: error: 'matmul' needs 245,848 B of shared memory, sm_90 has 232,448\n", printed.err)
+    assert "note: 245,760 B: storage for a, b, c at" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_picture_of_padding_and_of_code_outside_of_tasks(tmp_path: Path):
     picture = ET.parse(tmp_path / "map.svg").getroot()
     texts = [text.text for text in picture.iter(f"{SVG}text")]
     assert {"kernel", "partition0"} <= set(texts)
-    # Groups of 512 bytes with 320 in use; nothing lies behind the last one. The other box is the legend's.
+    # Groups of 512 bytes with 320 in use; nothing lies after the last one. The other box is the legend's.
     hatched = [box for box in picture.iter(f"{SVG}rect") if box.get("fill") == "url(#unused)"]
     assert len(hatched) == 1 + 1
     assert len([line for line in picture.iter(f"{SVG}line") if "stroke-dasharray" in line.attrib]) == 1

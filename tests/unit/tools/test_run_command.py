@@ -222,14 +222,14 @@ def test_a_run_without_an_end_is_a_fault(kernels, capsys):
     assert "no end after 100 turns" in error
 
 
-def test_what_nobody_has_written_may_be_a_warning(kernels, capsys):
+def test_a_read_of_uninitialized_memory_may_be_a_warning(kernels, capsys):
     arguments = (f"{kernels}:reads_nothing", "--grid", 1, "--arg", "out=zeros:fp32[32]")
     assert run(*arguments) == 1
     assert "error: 'buffer[0]' is read before it is written: 32 of its 32 elements" in capsys.readouterr().err
     assert run(*arguments, "--unwritten", "warn") == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("out: float32[32], 32 NaN\n")
-    first, line, caret, *_ = told.err.splitlines()
+    printed = capsys.readouterr()
+    assert printed.out.startswith("out: float32[32], 32 NaN\n")
+    first, line, caret, *_ = printed.err.splitlines()
     assert first == f"{kernels}:26:38: warning: 'buffer' is read before it is written, and reads as NaN"
     assert line[caret.index("^") :] == "tlx.local_load(buffer[0]))"
 
@@ -240,9 +240,11 @@ def test_issue_may_order_the_tensor_core(capsys):
     arguments += ["--arg", "a_ptr=randint(0,8):fp32[128,32]", "--arg", "b_ptr=randint(0,8):fp32[32,64]"]
     arguments += ["--arg", "c_ptr=nan:fp32[2,128,64]", "--check", "c_ptr=np.stack([a_ptr @ b_ptr] * 2)"]
     assert run(kernel, *arguments) == 1
-    told = capsys.readouterr().err
-    assert "error: the tcgen05.cp of the default task writes 'a[0]' while an earlier one may still be in flight" in told
-    assert "note: one task issues both: with --tensor-core-order issue (in Python tensor_core_order=" in told
+    printed = capsys.readouterr().err
+    assert (
+        "error: the tcgen05.cp of the default task writes 'a[0]' while an earlier one may still be in flight" in printed
+    )
+    assert "note: one task issues both: with --tensor-core-order issue (in Python tensor_core_order=" in printed
     assert run(kernel, *arguments, "--tensor-core-order", "issue") == 0
     assert "largest error 0.0e+00" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""Kernels whose buffers and blocks have layouts that the user asks for, or that an operation behind them needs.
+"""Kernels whose buffers and blocks have layouts that the user asks for, or that an operation after them needs.
 
 Each takes arrays and writes `out`; `CASES` has what they are run with and what comes out.
 """
@@ -36,7 +36,7 @@ def swizzled_copy(x, out, M: tl.constexpr, N: tl.constexpr):
 
 @tlx_xdsl.jit
 def required_swizzle(x, out, M: tl.constexpr, N: tl.constexpr):
-    """A buffer of no layout in particular, of which a view behind a transposition is asked for in another."""
+    """A buffer of no layout in particular, of which a transposed view is asked for in another."""
     buffer = tlx.local_alloc((M, N), tl.float32, 2)
     tlx.local_store(buffer[1], tl.load(x + places(M, N)))
     turned = tlx.require_layout(tlx.local_trans(buffer[1]), tlx.swizzled_shared_layout_encoding(4, 1, 8, (0, 1)))
@@ -60,7 +60,7 @@ def transposed_operand(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.conste
 
 @tlx_xdsl.jit
 def columns_first(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    """wgmma of 8-bit floats reads B along K only: the tile of K x N, of which nobody says how it lies, is turned."""
+    """wgmma of 8-bit floats reads B along K only: the tile of K x N, of which no layout is asked for, is turned."""
     a_tile = tlx.local_alloc((M, K), tl.float8e4nv, 1)
     b_tile = tlx.local_alloc((K, N), tl.float8e4nv, 1)
     tlx.local_store(a_tile[0], tl.load(a + places(M, K)))
@@ -72,7 +72,7 @@ def columns_first(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 @tlx_xdsl.jit
 def either_buffer(a, b, out, which, M: tl.constexpr, N: tl.constexpr):
-    """Two arrays, of which a branch picks one; the layout that is asked for behind it is that of both."""
+    """Two arrays, of which a branch picks one; the layout that is asked for after it is that of both."""
     first = tlx.local_alloc((M, N), tl.float16, 1)
     second = tlx.local_alloc((M, N), tl.float16, 2)
     tlx.local_store(first[0], tl.load(a + places(M, N)))

@@ -1,4 +1,4 @@
-"""A random program behind the passes, and where its buffers are then."""
+"""A random program after the passes, and where its buffers are then."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Lowered:
     """What stands on the allocations between the passes; by leaf."""
     module: ModuleOp
     total: int = 0
-    """Bytes or columns of the allocation behind the buffers, as the accesses find it."""
+    """Bytes or columns of the allocation after the buffers, as the accesses find it."""
 
     def addresses(self) -> dict[int, list[int]]:
         """The place of every buffer of every leaf; every path of the program has been checked to lead there."""

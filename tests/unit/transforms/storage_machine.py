@@ -25,7 +25,7 @@ class View:
     address: int
     type_: MemDescType
     corner: int = 0
-    """Elements in front of a slice of a buffer, as if its rows lay one after the other."""
+    """Elements before a slice of a buffer, as if its rows lay one after the other."""
     strides: tuple[int, ...] = ()
     """Elements from one row to the next, dimension by dimension."""
 
@@ -197,7 +197,7 @@ class Machine:
 
 
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
-"""By the number of the predicate; unsigned ones are not told apart, because indices are not negative."""
+"""By the number of the predicate; unsigned ones are not distinguished, because indices are not negative."""
 
 INTEGER_OPS: dict[str, Callable[[int, int], int]] = {
     "arith.addi": operator.add,

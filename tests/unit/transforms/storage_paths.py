@@ -10,7 +10,7 @@ from tests.unit.transforms.storage_trees import SMEM, Buffers, Storage
 
 
 def _at(leaf: Buffers, path: str) -> str:
-    """A location that says: this value is buffer %i of `leaf`, or the number behind `path`."""
+    """A location that says: this value is buffer %i of `leaf`, or the number after `path`."""
     return f'loc("access {path}":{leaf.number + 1}:1)'
 
 

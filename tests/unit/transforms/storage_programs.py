@@ -14,7 +14,7 @@ from tests.unit.transforms.storage_trees import Buffers, Node, Program
 def text_of(program: Program, size: int | None = None, *, accesses: bool = True, more: Sequence[str] = ()) -> str:
     """The module of `program`, with an explicit size where one is given; `accesses` may be left out.
 
-    `more` are lines behind the accesses.
+    `more` are lines after the accesses.
     """
     spec = program.storage.name if size is None else f"{program.storage.name}, {size}"
     asked = "" if size is None else f", size = {size}"

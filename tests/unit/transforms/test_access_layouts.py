@@ -40,7 +40,7 @@ def test_a_bias_does_not_double_the_softmax(before, moving):
     constexprs = {"BEFORE": before, "MOVING": moving, "STAGES": 2}
     result = compile_kernel(attention, Specialization(SIGNATURE, constexprs))
     converts = [line for line in result.ttgir.splitlines() if "ttg.convert_layout" in line]
-    # P becomes the operand of a dot, in the same registers; the output is stored in wide vectors behind the loop.
+    # P becomes the operand of a dot, in the same registers; the output is stored in wide vectors after the loop.
     assert len(converts) == 4
     assert sum("#ttg.dot_op" in line for line in converts) == 2
     assert result.ptx.count("ex2.approx") == EXPONENTIALS

@@ -26,7 +26,7 @@ FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 EVERY = 1 if FULL else 12
 """Of so many kernels one is compiled."""
 UPTO = "cubin" if FULL else "llir"
-"""Behind LLVM IR nothing is known of layouts: the binary only takes time."""
+"""After LLVM IR nothing is known of layouts: the binary only takes time."""
 
 
 def lower(case, *, plain):

@@ -39,19 +39,19 @@ def compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str], buffer: str, re
     path = tmp_path / "kernel.py"
     path.write_text(KERNEL.format(buffer=buffer, registers=registers))
     status = main(["compile", f"{path}:through", "--emit", "ttgir", "-o", "-"])
-    told = capsys.readouterr()
-    return status, told.out, told.err.replace(f"{tmp_path}/", "")
+    printed = capsys.readouterr()
+    return status, printed.out, printed.err.replace(f"{tmp_path}/", "")
 
 
 @pytest.mark.parametrize("buffer", [NVMMA, SWIZZLED])
-def test_a_dump_tells_what_accesses_cost(buffer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    status, text, told = compiled(tmp_path, capsys, buffer, "y")
+def test_a_dump_reports_what_accesses_cost(buffer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    status, text, printed = compiled(tmp_path, capsys, buffer, "y")
     assert status == 0
     # Nothing of ours is left but what the module says of itself.
     assert "tlx." not in re.sub(r"tlx\.(has|enable)_\w+|tlx_", "", text)
     assert "tlx.dump_layout" not in text
     assert "tlx.assert_same_layout" not in text
-    lines = told.splitlines()
+    lines = printed.splitlines()
     assert lines[0] == "// tlx.dump_layout @ kernel.py:12:5"
     assert lines[1].startswith("//   !ttg.memdesc<64x64xf16, #ttg.nvmma_shared<{swizzlingByteWidth = 128")
     assert lines[2] == "//   cute: Swizzle<3,3,3> o (64,64):(64,1)"
@@ -63,9 +63,9 @@ def test_a_dump_tells_what_accesses_cost(buffer: str, tmp_path: Path, capsys: py
 
 
 def test_an_assertion_about_a_buffer_fails_at_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    status, _, told = compiled(tmp_path, capsys, FLAT, "y")
+    status, _, printed = compiled(tmp_path, capsys, FLAT, "y")
     assert status == 1
-    lines = told.splitlines()
+    lines = printed.splitlines()
     assert lines[0] == "kernel.py:14:5: error: layout assertion failed: LinearLayouts differ"
     here, expected = (line.partition(": note: ")[2] or line for line in lines[-2:])
     assert here.endswith("which is cute: Swizzle<3,3,3> o (64,64):(64,1)")
@@ -77,9 +77,9 @@ DEFAULT, OTHER = "((32,4),32):((1,32),128)", "((32,4),(2,16)):((2,64),(1,256))"
 
 def test_an_assertion_about_registers(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert compiled(tmp_path, capsys, NVMMA, f'tlx.layout("{DEFAULT}")')[0] == 0
-    status, _, told = compiled(tmp_path, capsys, NVMMA, f'tlx.layout("{OTHER}")')
+    status, _, printed = compiled(tmp_path, capsys, NVMMA, f'tlx.layout("{OTHER}")')
     assert status == 1
-    lines = told.splitlines()
+    lines = printed.splitlines()
     assert lines[0] == "kernel.py:15:5: error: layout assertion failed: LinearLayouts differ"
     assert lines[-2].endswith("which is cute: (128,32):(1,128)")
     assert lines[-1].endswith("which is cute: (128,(2,16)):(2,(1,256))")

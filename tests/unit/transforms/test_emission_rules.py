@@ -70,7 +70,7 @@ def specialization(carried):
 def test_default_layouts_end_in_those_of_the_dots(compiled):
     """Our text has the default layout wherever no dot is; the conversions that are left are changes of name.
 
-    They are P's, and with some versions those of rows that were reduced block of columns behind block of columns.
+    They are P's, and with some versions those of rows that were reduced one block of columns after another.
     """
     left = [each for each in conversions(parse_module(compiled.ttgir)) if each.loops]
     assert {each.cost.kind for each in left} == {ConversionKind.IN_THREAD}
@@ -108,7 +108,7 @@ def test_a_transposed_buffer_and_a_first_product_cost_nothing(compiled):
 
 
 @pytest.mark.backend
-def test_ptxas_tells_of_serialised_products_at_the_line_of_the_user(compiled):
+def test_ptxas_reports_serialised_products_at_the_line_of_the_user(compiled):
     """In this kernel no wait for a barrier keeps instructions from moving between the two products in flight."""
     (warning,) = [warning for warning in compiled.warnings if "C75" in warning.text]
     assert "serialized" in warning.text

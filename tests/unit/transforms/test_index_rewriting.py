@@ -592,7 +592,7 @@ IN_COLUMNS = {
 @pytest.mark.parametrize("map_", MAPS, ids=str)
 @pytest.mark.parametrize("name", IN_COLUMNS)
 def test_indices_in_tensor_memory(name: str, map_: IndexMap):
-    """The right half of a buffer begins 64 columns behind it."""
+    """The right half of a buffer begins 64 columns after it."""
     path, array, types, unit, count = IN_COLUMNS[name]
     right = "%h = ttng.tmem_subslice %b {offset = 64 : i32} : !t_i -> !left\nttg.local_dealloc %h : !left\n"
     body = path + at(array, types=types).replace(f"%b{array[1:]}", "%b")

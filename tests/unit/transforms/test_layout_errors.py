@@ -38,7 +38,7 @@ acc = tlx.async_dot(a[0], b[0])
     assert lines == [3, 1, 1]
 
 
-def test_two_wishes_for_one_buffer(tmp_path):
+def test_two_required_layouts_for_one_buffer(tmp_path):
     text, lines = error_of(
         tmp_path,
         """
@@ -51,7 +51,7 @@ y = tlx.require_layout(tlx.local_trans(a[1]), tlx.swizzled_layout(1, 3, 4))
     assert lines == [3, 2, 1]
 
 
-def test_a_wish_that_does_not_do_for_a_dot(tmp_path):
+def test_a_layout_that_does_not_do_for_a_dot(tmp_path):
     text, lines = error_of(
         tmp_path,
         """
@@ -95,7 +95,7 @@ scales = tlx.local_alloc((128, 4), tl.uint8, 1, tlx.storage_kind.tmem)
     assert lines == [2]
 
 
-def test_padded_fp4_takes_its_room_in_shared_storage(tmp_path):
+def test_padded_fp4_takes_its_bytes_in_shared_storage(tmp_path):
     """64 bytes of pairs a row take 128: the allocation is as large as the padded tile, and not half of it."""
     source = """
 @tlx_xdsl.jit

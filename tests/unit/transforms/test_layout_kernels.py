@@ -1,4 +1,4 @@
-"""Kernels with layouts of their own: right before and behind every pass over layouts, and compiled by stock Triton."""
+"""Kernels with layouts of their own: right before and after every pass over layouts, and compiled by stock Triton."""
 
 # covers: tlx-insert-require-layout, tlx-propagate-layout, tlx-resolve-placeholder-layouts, tlx-finalize-user-layouts
 

@@ -1,6 +1,6 @@
 """Random chains of views with one requirement: after propagation all types hold together, and no element moved.
 
-The chains are made with the types that views have under an unswizzled layout. Behind the pass the verifier must be
+The chains are made with the types that views have under an unswizzled layout. After the pass the verifier must be
 content, and every element of a view must lie, by the layout in the view's own type, where the allocation's puts it:
 which element of the allocation it is, is tracked with numpy beside the chain.
 """

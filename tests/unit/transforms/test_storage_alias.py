@@ -273,7 +273,7 @@ def test_flash_attention_with_four_slices_in_tensor_memory():
     assert starts[7] + 16 <= 256
 
 
-def test_single_columns_lie_behind_the_slices():
+def test_single_columns_lie_after_the_slices():
     module = run(parse(ATTENTION), SIZE, OFFSETS)
     (spec,) = ops_of(module, StorageAliasSpecOp)
     assert tuple(spec.buffer_shape.get_values()) == (128, 256)
@@ -291,7 +291,7 @@ def test_single_columns_lie_behind_the_slices():
 
 
 def test_strict_does_not_pad_columns():
-    """P in slices of 16 columns behind a single column: padded to 16, or refused."""
+    """P in slices of 16 columns after a single column: padded to 16, or refused."""
     body = (
         TMEM_SPEC
         + "%one = tlx.storage_alias_local_alloc %s : !tmem -> !row\n"
@@ -331,11 +331,11 @@ def test_every_leaf_has_the_same_number_of_groups():
     )
 
 
-def test_places_that_end_behind_the_region_are_refused():
+def test_places_that_end_after_the_region_are_refused():
     check_error(
         SIZED_SPEC.replace(": !spec", ': !spec loc("kernel.py":1:1)') + PLACED_A.replace("= 16384", "= 24576"),
         [ALLOCATION],
-        "kernel.py:2:1: error: the last buffer ends 40960 bytes behind the start of its storage_alias_spec, "
+        "kernel.py:2:1: error: the last buffer ends 40960 bytes after the start of its storage_alias_spec, "
         "which has 32768",
         ["the storage_alias_spec is at kernel.py:1:1"],
     )
@@ -413,7 +413,7 @@ DUPLICATE = (
 
 
 def test_definitions_whose_buffers_are_live_together():
-    # The view of %a is touched again behind the first use of %b.
+    # The view of %a is touched again after the first use of %b.
     body = ONE_AFTER_THE_OTHER + 'ttg.local_dealloc %a_0 : !x1 loc("kernel.py":10:1)\n'
     notes = [
         "the first one is at kernel.py:5:1",
@@ -427,8 +427,8 @@ def test_definitions_whose_buffers_are_live_together():
 def test_what_a_loop_touches_is_live_in_all_of_it():
     loop = "scf.for %k = %i to %i step %i : i32 {\n%a_k = ttg.memdesc_index %a[%k] : !x2 -> !x1\nBODY}"
     loop += ' loc("kernel.py":8:1)\n'
-    before, behind = ONE_AFTER_THE_OTHER.split("ttg.local_dealloc")[0], "%b_0 = ttg.memdesc_index %b[%i] : !x2 -> !x1\n"
-    run(parse(before + loop.replace("BODY", "") + behind), SIZE)
+    before, rest = ONE_AFTER_THE_OTHER.split("ttg.local_dealloc")[0], "%b_0 = ttg.memdesc_index %b[%i] : !x2 -> !x1\n"
+    run(parse(before + loop.replace("BODY", "") + rest), SIZE)
     both = loop.replace("BODY", "%b_k = ttg.memdesc_index %b[%k] : !x2 -> !x1\n")
     notes = [
         "the first one is at kernel.py:5:1",

@@ -18,7 +18,7 @@ from tlx_xdsl.addresses.coverage.runs import Runs
 from tlx_xdsl.addresses.coverage.values import Integers
 
 FINEST = 96
-"""Cells along an axis, at most: what is still told apart."""
+"""Cells along an axis, at most: the finest resolution."""
 
 
 @dataclass(frozen=True, eq=False)

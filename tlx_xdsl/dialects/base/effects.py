@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -228,18 +228,25 @@ def is_set(op: Operation, name: str) -> bool:
 
 def effects_of(op: Operation) -> Effects:
     """The declared effects of an operation, without those of operations in its regions."""
-    method: Callable[[], Effects] | None = getattr(op, "effects", None)
-    declared: Effects | None = getattr(op, "EFFECTS", None) if method is None else method()
+    declared = _declaration(type(op))
+    return declared if isinstance(declared, Effects) else declared(op)
+
+
+@cache
+def _declaration(cls: type[Operation]) -> Effects | Callable[[Operation], Effects]:
+    """The effects of all operations of a class, or the method that gives those of one."""
+    declared = getattr(cls, "effects", None) or getattr(cls, "EFFECTS", None)
     if declared is not None:
         return declared
     free = (NoMemoryEffect, RecursiveMemoryEffect, IsTerminator)
-    return NO_EFFECTS if any(op.has_trait(trait, value_if_unregistered=False) for trait in free) else UNKNOWN
+    return NO_EFFECTS if any(cls.has_trait(trait, value_if_unregistered=False) for trait in free) else UNKNOWN
 
 
 def sync_of(op: Operation) -> Sync:
     """The synchronisation that an operation brings."""
-    sync = effects_of(op).sync
-    for access in accesses_of(op) or ():
+    effects = effects_of(op)
+    sync = effects.sync
+    for access in (effects.accesses and accesses_of(op)) or ():
         if Kind.ARRIVE in access.kind:
             sync |= Sync.RELEASE
         elif Kind.WAIT in access.kind:
@@ -270,6 +277,8 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     effects = effects_of(op)
     if effects.accesses is None:
         return None
+    if not effects.accesses and effects.completes_on is None:
+        return ()
     found = [
         OperandAccess(access.operand, value, space, access.kind, effects.by.proxy, effects.completes_on, access.cluster)
         for access in effects.accesses
@@ -282,12 +291,12 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     return tuple(found)
 
 
-def global_access(op: Operation) -> OperandAccess | None:
-    """The read or write of global memory that an operation makes; the bytes of descriptors do not count."""
+def global_access(op: Operation, kinds: Kind = Kind.READ | Kind.WRITE) -> OperandAccess | None:
+    """The access to global memory that an operation makes, of one of `kinds`; the bytes of descriptors do not count."""
     if effects_of(op).by is TENSORMAP:
         return None
     for access in accesses_of(op) or ():
-        if access.space is Space.GLOBAL and access.kind & (Kind.READ | Kind.WRITE):
+        if access.space is Space.GLOBAL and access.kind & kinds:
             return access
     return None
 

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tlx_xdsl.layouts.encodings import Layout
+from tlx_xdsl.layouts.encodings import Layout, key_of
 
 FieldValue: TypeAlias = int | bool | str | tuple[Any, ...] | Layout
 """What a layout parameter can be: an integer, a bool, a keyword, a (nested) list of integers, or another layout."""
@@ -49,9 +49,9 @@ class LayoutAttr(Data[Layout]):
     def make(cls, parser: AttrParser, found: dict[str, FieldValue]) -> Layout:
         """The layout with the parameters `found`, by their keys in the text."""
         for field in fields(cls.layout_class):
-            if _required(field) and field.metadata["key"] not in found:
-                parser.raise_error(f"'{cls.name}' lacks the parameter '{field.metadata['key']}'")
-        names = {field.metadata["key"]: field.name for field in fields(cls.layout_class)}
+            if _required(field) and key_of(field.name) not in found:
+                parser.raise_error(f"'{cls.name}' lacks the parameter '{key_of(field.name)}'")
+        names = {key_of(field.name): field.name for field in fields(cls.layout_class)}
         return cls.layout_class(**{names[key]: value for key, value in found.items()})
 
     def print_parameter(self, printer: Printer) -> None:
@@ -125,13 +125,13 @@ def _required(field: Any) -> bool:
 
 @cache
 def _keys(layout_class: type[Any]) -> tuple[str, ...]:
-    return tuple(field.metadata["key"] for field in fields(layout_class))
+    return tuple(key_of(field.name) for field in fields(layout_class))
 
 
 def shown_entries(layout: Layout) -> dict[str, FieldValue]:
     """The parameters of `layout` that differ from their defaults, by their keys in the text."""
     return {
-        field.metadata["key"]: getattr(layout, field.name)
+        key_of(field.name): getattr(layout, field.name)
         for field in fields(layout)
         if _required(field) or getattr(layout, field.name) != field.default
     }

@@ -62,9 +62,9 @@ class _LayoutChange(IRDLOperation):
 
 @irdl_op_definition
 class RequireLayoutOp(_LayoutChange):
-    """A tensor or buffer with the layout that an operation after it requires.
+    """A tensor or buffer with the layout that an operation after it needs.
 
-    With `pin` the layout is a requirement of the user, which no pass may change.
+    With `pin` the layout is the user's choice, which no pass may change.
     Example: `%1 = tlx.require_layout %0 : tensor<64x64xf32> -> tensor<64x64xf32, #mma>`
     """
 
@@ -80,9 +80,8 @@ class RequireLayoutOp(_LayoutChange):
 class ReleaseLayoutOp(_LayoutChange):
     """A tensor that is free to have any layout again: `%1 = tlx.release_layout %0 : ... -> ...`.
 
-    With `pin` the source's layout is a requirement of the user, and what computes with the result should keep to it
-    until a release without `pin`: so the frontend, whose tensors have no layouts, passes a requirement on to the
-    passes.
+    With `pin` the source's layout is the user's choice, and what computes with the result should keep to it until a
+    release without `pin`: so the frontend, whose tensors have no layouts, hands a choice on to the passes.
     """
 
     name = "tlx.release_layout"

@@ -24,7 +24,7 @@ from tlx_xdsl.dialects.base import (
 )
 from tlx_xdsl.dialects.tt import CacheModifier
 from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
-from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout, key_of
 
 _SPLIT_KEYS = {"CTASplitM": (1, 0), "CTASplitN": (0, 1)}
 """How Triton 3.6 and 3.7 write the CGA layout of tensor memory, and the basis that splits along that dimension."""
@@ -38,7 +38,7 @@ class _TensorMemoryLayoutAttr(LayoutAttr):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Layout:
         """Parse `<blockM = 128, ...>`, with `CGALayout = [[1, 0]]` or `CTASplitM = 2`."""
-        keys = (*(field.metadata["key"] for field in fields(cls.layout_class)), *_SPLIT_KEYS)
+        keys = (*(key_of(field.name) for field in fields(cls.layout_class)), *_SPLIT_KEYS)
         position = parser.pos
         found = parse_entries(parser, cls.name, keys, parser.Delimiter.ANGLE)
         bases: list[tuple[int, int]] = []

@@ -236,7 +236,7 @@ class TMEMStoreOp(TritonOp):
 
 @irdl_op_definition
 class TMEMCopyOp(TritonOp):
-    """Start to copy from shared memory to tensor memory (tcgen05.cp); a commit reports its end.
+    """Start to copy from shared memory to tensor memory (tcgen05.cp); a commit signals its end.
 
     Scales keep the block order of the hardware: the logical shapes of both sides differ.
     """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects import nvvm, tlx, ttng
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.endings import check_barrier
@@ -16,7 +16,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.mbarrier import Mbarrier
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, Waiting, action, effect, step
+from tlx_xdsl.interpreter.registry import Coroutine, Unary, Waiting, action, blocking, effect
 
 # mbarriers -------------------------------------------------------------------------------------------------------
 
@@ -34,6 +34,7 @@ def barrier_of(op: Operation, view: View) -> Mbarrier:
 
 def arrive(task: Task, op: Operation, view: View, count: int) -> None:
     """Arrive at an mbarrier, and notify observers when that completes its phase."""
+    touch(task, op, view)
     task.note()
     arrive_with(task, op, view, count, task.release(), task.mark)
 
@@ -80,114 +81,76 @@ def deliver(task: Task, transfer: Transfer, view: View, size: int) -> None:
 
 
 def _flipped(task: Task, view: View, barrier: Mbarrier) -> None:
-    cluster = task.block.cluster
+    cluster = task.cluster
     if cluster.observer is not None:
         # The barrier may be another thread block's.
         cluster.observer.flipped(barrier, cluster.blocks[view.memory.rank])
 
 
-@step(ttng.InitBarrierOp)
-def init_barrier(op: ttng.InitBarrierOp) -> Run:
+@action(ttng.InitBarrierOp)
+def init_barrier(task: Task, op: ttng.InitBarrierOp, view: View) -> None:
     """The first phase waits for `count` arrivals."""
     count = op.count.value.data
-
-    def run(task: Task, view: View) -> Coroutine:
-        yield None
-        if count < 1:
-            raise fault_at(op, f"'{view.name}' is initialised for {count} arrivals, but no phase completes without one")
-        if (old := view.memory.barriers.get(view.address)) is not None and old.is_armed:
-            raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
-        view.cell.overwrite(task.actor(op, view), task.clock, view.name)
-        view.write(np.zeros(view.shape, view.dtype))
-        announced = (task.init_mark, task.init_fences + 1)
-        alone = len(task.block.cluster.blocks) == 1
-        name = view.name if alone else f"{view.name} of CTA {task.block.rank}"
-        view.memory.barriers[view.address] = Mbarrier(name, op, view.family.op, count, announced=announced)
-
-    return run
+    if count < 1:
+        raise fault_at(op, f"'{view.name}' is initialised for {count} arrivals, but no phase completes without one")
+    if (old := view.memory.barriers.get(view.address)) is not None and old.is_armed:
+        raise fault_at(op, f"'{view.name}' is initialised anew while its phase {old.phase} is under way")
+    task.write(op, view, np.zeros(view.shape, view.dtype))
+    announced = (task.init_mark, task.init_fences + 1)
+    alone = len(task.cluster.blocks) == 1
+    name = view.name if alone else f"{view.name} of CTA {task.block.rank}"
+    view.memory.barriers[view.address] = Mbarrier(name, op, view.family.op, count, announced=announced)
 
 
 @action(ttng.InvalBarrierOp)
 def inval_barrier(task: Task, op: ttng.InvalBarrierOp, view: View) -> None:
     """The memory may hold something else from now on."""
     barrier = barrier_of(op, view)
-    check_barrier(task.block.cluster, barrier)
+    check_barrier(task.cluster, barrier)
     view.cell.overwrite(task.actor(op, view), task.clock, view.name)
     del view.memory.barriers[view.address]
     view.memory.ended = op
 
 
-@step(ttng.BarrierExpectOp)
-def barrier_expect(op: ttng.BarrierExpectOp) -> Run:
+@action(ttng.BarrierExpectOp)
+def barrier_expect(task: Task, op: ttng.BarrierExpectOp, view: View, pred: np.bool_) -> None:
     """Expect bytes, and arrive once."""
-    size = op.size.value.data
-
-    def run(task: Task, view: View, pred: np.bool_) -> Coroutine:
-        yield None
-        if pred:
-            touch(task, op, view)
-            barrier_of(op, view).expect(size)
-            arrive(task, op, view, 1)
-
-    return run
+    if pred:
+        usable_barrier(task, op, view).expect(op.size.value.data)
+        arrive(task, op, view, 1)
 
 
-@step(ttng.ArriveBarrierOp)
-def arrive_barrier(op: ttng.ArriveBarrierOp) -> Run:
+@action(ttng.ArriveBarrierOp)
+def arrive_barrier(task: Task, op: ttng.ArriveBarrierOp, view: View, pred: Any = True) -> None:
     """One thread arrives for all of the task, after all that they have done."""
-    count = op.count.value.data
-
-    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
-        yield None
-        if pred:
-            touch(task, op, view)
-            arrive(task, op, view, count)
-
-    return run
+    if pred:
+        arrive(task, op, view, op.count.value.data)
 
 
-@step(tlx.ArriveRemoteOp)
-def arrive_remote(op: tlx.ArriveRemoteOp) -> Run:
+@action(tlx.ArriveRemoteOp)
+def arrive_remote(task: Task, op: tlx.ArriveRemoteOp, view: View, pred: Any = True) -> None:
     """The same in another thread block, with what it releases."""
-    count, releases = op.count.value.data, op.released
-
-    def run(task: Task, view: View, pred: Any = True) -> Coroutine:
-        yield None
-        if pred:
-            if releases is Releases.SHARED:
-                task.fence_cluster(shared_only=True)
-            arrive_in_cluster(task, op, view, count, releases)
-
-    return run
+    if pred:
+        if op.released is Releases.SHARED:
+            task.fence_cluster(shared_only=True)
+        arrive_in_cluster(task, op, view, op.count.value.data, op.released)
 
 
 @action(tlx.ArrivePerThreadOp)
 def arrive_per_thread(task: Task, op: tlx.ArrivePerThreadOp, view: View, pred: Any = True) -> None:
     """Every thread of the task arrives."""
     if pred:
-        touch(task, op, view)
         arrive(task, op, view, task.threads)
 
 
-@step(ttng.WaitBarrierOp)
-def wait_barrier(op: ttng.WaitBarrierOp) -> Run:
-    """Until the phase of the given parity is complete."""
-    has_pred = op.pred is not None
-
-    def run(task: Task, view: View, parity: np.int32, *rest: Any) -> Coroutine:
-        if has_pred and not rest[0]:
-            return
-        touch(task, op, view)
-        yield from wait(task, op, view, int(parity))
-
-    return run
-
-
-def wait(task: Task, op: Operation, view: View, parity: int) -> Coroutine:
-    """Wait for a phase, and acquire what those have released that completed it."""
-    barrier = barrier_of(op, view)
+@blocking(ttng.WaitBarrierOp)
+def wait_barrier(task: Task, op: ttng.WaitBarrierOp, view: View, number: np.int32, *rest: Any) -> Coroutine:
+    """Wait for the phase of the given parity, and acquire what those have released that completed it."""
+    if op.pred is not None and not rest[0]:
+        return
+    barrier = usable_barrier(task, op, view)
     # Stock's warp specialisation extends the parity by its sign.
-    parity = 1 if parity == -1 else parity
+    parity = 1 if number == -1 else int(number)
     if parity not in (0, 1):
         raise fault_at(op, f"the parity of a phase is 0 or 1, found {parity}")
 
@@ -211,6 +174,15 @@ def touch(task: Task, op: Operation, view: View) -> None:
     barrier = view.memory.barriers.get(view.address)
     if barrier is None or not task.clock.knows(*barrier.announced):
         raise fault_at(op, f"'{view.name}' is used, but nothing orders its initialisation before that")
+
+
+def usable_barrier(task: Task, op: Operation, view: View) -> Mbarrier:
+    """The live mbarrier of a view, whose initialisation is ordered before this use.
+
+    Raises Fault as `touch` and `barrier_of` do.
+    """
+    touch(task, op, view)
+    return barrier_of(op, view)
 
 
 # Named barriers ------------------------------------------------------------------------------------------------------
@@ -239,35 +211,24 @@ def named_sync(task: Task, op: Operation, number: int, threads: int) -> Coroutin
     task.acquire(barrier.completed)
 
 
-@step(tlx.NamedBarrierWaitOp)
-def named_barrier_wait(op: tlx.NamedBarrierWaitOp) -> Run:
+@blocking(tlx.NamedBarrierWaitOp)
+def named_barrier_wait(task: Task, op: tlx.NamedBarrierWaitOp, number: np.int32) -> Coroutine:
     """PTX: bar.sync."""
-    threads = op.threads.value.data
-
-    def run(task: Task, number: np.int32) -> Coroutine:
-        yield None
-        yield from named_sync(task, op, int(number), threads)
-
-    return run
+    yield None
+    yield from named_sync(task, op, int(number), op.threads.value.data)
 
 
-@step(tlx.NamedBarrierArriveOp)
-def named_barrier_arrive(op: tlx.NamedBarrierArriveOp) -> Run:
+@action(tlx.NamedBarrierArriveOp)
+def named_barrier_arrive(task: Task, op: tlx.NamedBarrierArriveOp, number: np.int32) -> None:
     """PTX: bar.arrive."""
-    threads = op.threads.value.data
-
-    def run(task: Task, number: np.int32) -> Coroutine:
-        yield None
-        named_arrive(task, op, int(number), threads)
-
-    return run
+    named_arrive(task, op, int(number), op.threads.value.data)
 
 
 # Fences --------------------------------------------------------------------------------------------------------------
 
 
-@effect(ttng.FenceAsyncSharedOp)
-def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
+@effect(ttng.FenceAsyncSharedOp, nvvm.FenceProxyOp)
+def fence_async_shared(_op: Operation) -> Unary:
     """What the task knows becomes visible to the async proxy."""
     return lambda task: task.fence()
 
@@ -276,9 +237,3 @@ def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
 def fence(_op: tlx.FenceOp) -> Unary:
     """What the task knows is released by the relaxed arrivals from now on; global memory has no caches here."""
     return lambda task: task.fence_cluster()
-
-
-@effect(ttg.BarrierOp, ttg.LocalBarrierOp)
-def meet(_op: Operation) -> Unary:
-    """Within a task everything is in order already."""
-    return lambda _task: None

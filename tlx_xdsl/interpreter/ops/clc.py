@@ -17,8 +17,8 @@ from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, action, pure, step
+from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
+from tlx_xdsl.interpreter.registry import Coroutine, Unary, action, blocking, pure
 from tlx_xdsl.numerics.arrays import Array
 
 FOUND = 1 << 96
@@ -31,7 +31,7 @@ BYTES = 16
 
 def _response(task: Task) -> Array:
     """Take the next cluster over, if there is one that the hardware has not launched in the meantime."""
-    waiting, chance = task.block.cluster.waiting_clusters, task.block.cluster.chance
+    waiting, chance = task.cluster.waiting_clusters, task.cluster.chance
     number = 0
     if waiting and (chance is None or chance.random() < TAKEN):
         x, y, z = waiting.pop(0)
@@ -44,12 +44,12 @@ def _queue(task: Task, op: Operation) -> Queue:
 
     Raises Fault for a request after one that is known to have failed (PTX ISA: undefined).
     """
-    queue = task.block.cluster.requests
+    queue = task.cluster.requests
     if queue is None:
         kind = "request to cluster launch control"
         over = "it is over when the phase of its barrier is complete"
-        queue = task.block.cluster.requests = task.queue(kind, in_order=True, over=over)
-    failed = task.block.cluster.failed_request
+        queue = task.cluster.requests = task.queue(kind, in_order=True, over=over)
+    failed = task.cluster.failed_request
     if failed is not None and task.clock.knows(queue.agent, failed):
         raise fault_at(op, "a cluster is asked for again after a response which said that there is none")
     return queue
@@ -61,13 +61,12 @@ def request(task: Task, op: Operation, target: View, barrier: View, *, for_all: 
     Raises Fault for a request after one that is known to have failed.
     """
     queue = _queue(task, op)
-    memories = [block.shared for block in task.block.cluster.blocks] if for_all else [target.memory]
+    memories = [block.shared for block in task.cluster.blocks] if for_all else [target.memory]
     places = [(target.elsewhere(memory), barrier.elsewhere(memory)) for memory in memories]
     for here, there in places:
         for view in (here, there):
             task.reach(op, view, queue.agent, queue.issued + 1)
-        touch(task, op, there)
-        barrier_of(op, there)
+        usable_barrier(task, op, there)
         # PTX promises no order of requests.
         here.cell.overwrite(queue.actor(op), task.clock, here.name)
 
@@ -82,8 +81,8 @@ def request(task: Task, op: Operation, target: View, barrier: View, *, for_all: 
 
 def _answer(task: Task, number: int) -> Array:
     values = _response(task)
-    if not values.any() and task.block.cluster.failed_request is None:
-        task.block.cluster.failed_request = number
+    if not values.any() and task.cluster.failed_request is None:
+        task.cluster.failed_request = number
     return values
 
 
@@ -100,18 +99,14 @@ def try_cancel_for_all(task: Task, op: tlx.CLCTryCancelOp, target: View, barrier
         request(task, op, target, barrier, for_all=True)
 
 
-@step(ttng.CLCTryCancelSyncOp)
-def try_cancel_sync(op: ttng.CLCTryCancelSyncOp) -> Run:
+@blocking(ttng.CLCTryCancelSyncOp)
+def try_cancel_sync(task: Task, op: ttng.CLCTryCancelSyncOp) -> Coroutine:
     """Ask, and wait for the response."""
-
-    def run(task: Task) -> Coroutine:
-        queue = _queue(task, op)
-        response: list[Array] = []
-        task.issue(queue, op, lambda transfer: response.append(_answer(task, transfer.number)))
-        yield from task.wait_for(queue, queue.issued, op)
-        return response[0]
-
-    return run
+    queue = _queue(task, op)
+    response: list[Array] = []
+    task.issue(queue, op, lambda transfer: response.append(_answer(task, transfer.number)))
+    yield from task.wait_for(queue, queue.issued, op)
+    return response[0]
 
 
 @action(ttng.CLCLoadResultOp)

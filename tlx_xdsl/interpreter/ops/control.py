@@ -14,16 +14,15 @@ from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_sync
+from tlx_xdsl.interpreter.ops.cluster import cluster_sync
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, structured
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured
 
 
 @structured(scf.ForOp)
 def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
     """The bounds are signed, and an induction variable that is about to overflow ends the loop."""
     body = planner.body(op.body.block)
-    many = len(op.res) != 1
 
     def numbers(lower: Any, upper: Any, step: Any) -> tuple[Any, range]:
         if step <= 0:
@@ -36,14 +35,14 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
         carried: Any = values
         for index in indices:
             carried = body.call(task, integer(index), *carried)
-        return carried if many else carried[0]
+        return one_or_all(carried)
 
     def run(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Coroutine:
         integer, indices = numbers(lower, upper, step)
         carried: Any = values
         for index in indices:
             carried = yield from body.run(task, integer(index), *carried)
-        return carried if many else carried[0]
+        return one_or_all(carried)
 
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
 
@@ -53,17 +52,16 @@ def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
     """One of two blocks; the second may be missing."""
     then = planner.body(op.true_region.block)
     otherwise = planner.body(op.false_region.block) if op.false_region.blocks else None
-    single = len(op.output) == 1
 
     def call(task: Task, condition: Any) -> Any:
         body = then if condition else otherwise
         results = [] if body is None else body.call(task)
-        return results[0] if single else results
+        return one_or_all(results)
 
     def run(task: Task, condition: Any) -> Coroutine:
         body = then if condition else otherwise
         results: Any = [] if body is None else (yield from body.run(task))
-        return results[0] if single else results
+        return one_or_all(results)
 
     suspends = then.suspends or (otherwise is not None and otherwise.suspends)
     return (Kind.STEP, run) if suspends else (Kind.EFFECT, call)
@@ -75,14 +73,13 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
-    single = len(op.res) == 1
 
     def run(task: Task, *values: Any) -> Coroutine:
         carried: Any = values
         while True:
             go_on, *carried = yield from before.run(task, *carried)
             if not go_on:
-                return carried[0] if single else carried
+                return one_or_all(carried)
             carried = yield from after.run(task, *carried)
             yield spinning
 
@@ -93,11 +90,10 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
 def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run]:
     """A region of several blocks in the place of one operation."""
     graph = planner.graph(op.region)
-    single = len(op.results) == 1
 
     def run(task: Task) -> Coroutine:
         results = yield from graph.run(task)
-        return results[0] if single else results
+        return one_or_all(results)
 
     return Kind.STEP, run
 
@@ -106,11 +102,10 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
 def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
     """The callee runs in a frame of its own."""
     name, functions = op.callee.string_value(), planner.plan.functions
-    single = len(op.res) == 1
 
     def run(task: Task, *values: Any) -> Coroutine:
         results = yield from functions[name].call(task, values)
-        return results[0] if single else results
+        return one_or_all(results)
 
     return Kind.STEP, run
 
@@ -126,7 +121,6 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
     graphs = [planner.graph(region) for region in partitions.partition_regions]
     syncs = "tlx.no_ending_cluster_sync" not in op.attributes and not _says_barriers(op)
     captures = [planner.slot(value) for value in partitions.explicit_captures]
-    single = len(op.results) == 1
 
     def partition(task: Task, number: int, values: list[Any]) -> Coroutine:
         yield from graphs[number].run(task, *values)
@@ -150,9 +144,9 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
         for child in started:
             task.acquire(child.clock)
         task.block.crew = [task]
-        if syncs and len(task.block.cluster.blocks) > 1:
+        if syncs and len(task.cluster.blocks) > 1:
             yield from cluster_sync(task, op)
-        return results[0] if single else results
+        return one_or_all(results)
 
     return Kind.STEP, run
 
@@ -173,10 +167,9 @@ def index_switch(op: scf.IndexSwitchOp, planner: Planner) -> tuple[Kind, Run]:
         for value, region in zip(op.cases.get_values(), op.case_regions, strict=True)
     }
     default = planner.body(op.default_region.block)
-    single = len(op.results) == 1
 
     def run(task: Task, number: np.int64) -> Coroutine:
         results: Any = yield from cases.get(int(number), default).run(task)
-        return results[0] if single else results
+        return one_or_all(results)
 
     return Kind.STEP, run

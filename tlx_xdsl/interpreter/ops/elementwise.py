@@ -1,24 +1,33 @@
-"""Elementwise operations of `tt`: conversions, and arithmetic that says how it rounds."""
+"""Elementwise operations: conversions, and arithmetic that says how it rounds, at random or packed too."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from tlx_xdsl.dialects import tt
+import numpy as np
+from xdsl.dialects import arith as upstream
+from xdsl.ir import Operation
+
+from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
+from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.matmul import unpack_e2m1
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum, multiply_high, rounded
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
-from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.rounding import round_to, truncate_to
+from tlx_xdsl.numerics.arrays import Array, unsigned
+from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
 
 
-@pure(tt.BitcastOp)
-def bitcast(op: tt.BitcastOp) -> Unary:
+@pure(tt.BitcastOp, upstream.BitcastOp)
+def bitcast(op: Operation) -> Unary:
     """The same bits as another type; pointers stay addresses."""
-    source, target = dtype_of(op.src.type), dtype_of(op.result.type)
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     if source == target:
         return lambda value: value
+    if "b" in (source.kind, target.kind):
+        return lambda value: value.astype(target)
     return lambda value: value.view(target)
 
 
@@ -68,3 +77,142 @@ def multiply_high_unsigned(op: tt.MulhiUIOp) -> Binary:
         return multiply_high(a, b, signed, is_signed=False)
 
     return run
+
+
+# Stochastic rounding, and packed arithmetic (PTX ISA, "cvt", `.rs`; "add", "mul" and "fma" of packed types) ----------
+
+
+@pure(tlx.StochRoundOp)
+def stoch_round(op: tlx.StochRoundOp) -> Binary:
+    """Each element with random bits of its own.
+
+    The hardware looks at fewer bits, and packs them, so single elements may differ from it.
+    """
+    dtype = dtype_of(op.result.type)
+    return lambda values, bits: round_at_random(values, bits.view(np.uint32) / 2.0**32, dtype)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    return a * b + c
+
+
+_PACKED: dict[PackedArithOpKind, Callable[..., Array]] = {
+    PackedArithOpKind.ADD: np.add,
+    PackedArithOpKind.SUB: np.subtract,
+    PackedArithOpKind.MUL: np.multiply,
+    PackedArithOpKind.FMA: _fma,
+    PackedArithOpKind.MIN: np.fmin,
+    PackedArithOpKind.MAX: np.fmax,
+}
+
+
+@pure(ttng.PackedArithOp)
+def packed_arith(op: ttng.PackedArithOp) -> Run:
+    """Element by element, rounded once; a scale counts for its whole block, and pairs of fp4 are taken apart."""
+    function, dtype = _PACKED[PackedArithOpKind(op.op_kind.value.data)], dtype_of(op.result.type)
+    shape = op.result.type.get_shape()
+
+    def run(*values: Array) -> Array:
+        return np.asarray(function(*(_like(op, value, shape) for value in values))).astype(dtype)
+
+    return run
+
+
+def _like(op: ttng.PackedArithOp, values: Array, shape: tuple[int, ...]) -> Array:
+    """An operand in f64, with an element for each of the result.
+
+    Raises Fault where the shapes do not fit.
+    """
+    if values.dtype == np.int8:
+        halved = [axis for axis, size in enumerate(shape) if size == 2 * values.shape[axis]]
+        if len(halved) != 1:
+            raise fault_at(op, f"{list(values.shape)} pairs of fp4 are not the {list(shape)} elements of the result")
+        return unpack_e2m1(values, halved[0]).astype(np.float64)
+    held = values.astype(np.float64)
+    for axis, size in enumerate(shape):
+        if size % held.shape[axis]:
+            raise fault_at(op, f"an operand of shape {list(values.shape)} does not fit a result of shape {list(shape)}")
+        held = np.repeat(held, size // held.shape[axis], axis)
+    return held
+
+
+# Conversions between integers and floats of all widths; see `numerics/rounding.py` -----------------------------------
+
+
+@pure(arith.ExtSIOp)
+def extsi(op: Operation) -> Unary:
+    """As a signed number, the bit 1 is -1."""
+    target = dtype_of(op.results[0].type)
+    if dtype_of(op.operands[0].type).kind == "b":
+        return lambda value: -value.astype(target)
+    return lambda value: value.astype(target)
+
+
+@pure(arith.ExtUIOp)
+def extui(op: Operation) -> Unary:
+    """Zeros in front."""
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    return lambda value: value.view(unsigned(source)).astype(target)
+
+
+@pure(arith.TruncIOp)
+def trunci(op: Operation) -> Unary:
+    """The low bits."""
+    target = dtype_of(op.results[0].type)
+    if target.kind == "b":
+        return lambda value: (value & value.dtype.type(1)).astype(target)
+    return lambda value: value.astype(target)
+
+
+@pure(arith.ExtFOp, arith.TruncFOp)
+def round_float(op: Operation) -> Unary:
+    """Rounds to nearest, ties to even; the results beyond the range are infinite, or NaN where there is no infinity."""
+    target = dtype_of(op.results[0].type)
+    return lambda value: round_to(value, target)
+
+
+@pure(arith.SIToFPOp)
+def sitofp(op: Operation) -> Unary:
+    """As a signed number, the bit 1 is -1."""
+    target = dtype_of(op.results[0].type)
+    if dtype_of(op.operands[0].type).kind == "b":
+        return lambda value: -value.astype(target)
+    return lambda value: integer_to(value, target)
+
+
+@pure(arith.UIToFPOp)
+def uitofp(op: Operation) -> Unary:
+    """Of an unsigned number."""
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    if source.kind == "b":
+        return lambda value: value.astype(target)
+    return lambda value: integer_to(value.view(unsigned(source)), target)
+
+
+def _float_to_bit(value: Array) -> Array:
+    return (np.trunc(value.astype(np.float64)).astype(np.int64) & 1).astype(np.bool_)
+
+
+@pure(arith.FPToSIOp, arith.FPToUIOp)
+def float_to_integer(op: Operation) -> Run:
+    """Rounds towards zero. Out of range, PTX's cvt.rzi gives the nearest integer there is, and 0 for NaN.
+
+    For 8 bits, that is the low half of an integer of 16, to which the compiler converts.
+    """
+    target = dtype_of(op.results[0].type)
+    if target.kind == "b":
+        return _float_to_bit
+    is_signed = isinstance(op, arith.FPToSIOp)
+    whole = np.dtype(f"{'i' if is_signed else 'u'}{max(target.itemsize, 2)}")
+
+    def run(value: Array) -> Array:
+        return clamp_to_integer(np.trunc(value.astype(np.float64)), whole).astype(target)
+
+    return run
+
+
+@pure(upstream.IndexCastOp)
+def index_cast(op: Operation) -> Unary:
+    """Between `index` and an integer."""
+    target = dtype_of(op.results[0].type)
+    return lambda value: value.astype(target)

@@ -16,10 +16,10 @@ from tlx_xdsl.interpreter.addresses import buffer_at
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync, touch
-from tlx_xdsl.interpreter.ops.bulk import start_bulk_load, start_bulk_store
+from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync
 from tlx_xdsl.interpreter.ops.clc import request
-from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wait, release_initialised
+from tlx_xdsl.interpreter.ops.cluster import cluster_arrive, cluster_wait, release_initialised
+from tlx_xdsl.interpreter.ops.copies import start_bulk_load, start_bulk_store
 from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, UnknownInstruction
@@ -168,7 +168,6 @@ def mbarrier(statement: Statement) -> Action | None:
 def _mbarrier_arrive(running: Running) -> Coroutine:
     yield None
     view = running.view(1)
-    touch(running.task, running.op, view)
     arrive(running.task, running.op, view, running.threads)
 
 

@@ -1,4 +1,4 @@
-"""Reductions and scans: the region combines whole tensors of elements at once, in about log2(n) steps.
+"""Reductions, scans and maps: the region combines whole tensors of elements at once, in about log2(n) steps.
 
 Any association of the elements is right for the hardware's purposes, and it picks its own; here neighbours are
 combined first, and always the lower one stands on the left.
@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.lanes import LaneGraph, every_lane
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, Unary, structured
+from tlx_xdsl.interpreter.registry import Kind, Run, Unary, one_or_all, structured
 from tlx_xdsl.numerics.arrays import Array
 
 Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]
@@ -68,7 +68,7 @@ def _combine(planner: Planner, region: Region) -> Combine:
 @structured(tt.ReduceOp)
 def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
     """Along one axis, which vanishes."""
-    axis, single = op.axis.value.data, len(op.result) == 1
+    axis = op.axis.value.data
     if (function := _ufunc(op.combine_op.block)) is not None:
         return Kind.PURE, _at_once(function.reduce, axis)
     combine = _combine(planner, op.combine_op)
@@ -82,7 +82,7 @@ def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
                 joined = [np.concatenate((a, b[even:])) for a, b in zip(joined, values, strict=True)]
             values = joined
         results = [value[0] for value in values]
-        return results[0] if single else results
+        return one_or_all(results)
 
     return Kind.EFFECT, run
 
@@ -90,7 +90,7 @@ def reduce(op: tt.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
 @structured(tt.ScanOp)
 def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
     """Each element with all before it, by doubling the number of elements that are combined."""
-    axis, single = op.axis.value.data, len(op.result) == 1
+    axis = op.axis.value.data
     is_reverse = bool(op.reverse.value.data)
     if (function := _ufunc(op.combine_op.block)) is not None:
         forward = _at_once(function.accumulate, axis)
@@ -110,6 +110,29 @@ def scan(op: tt.ScanOp, planner: Planner) -> tuple[Kind, Run]:
         if is_reverse:
             values = [value[::-1] for value in values]
         results = [np.moveaxis(value, 0, axis) for value in values]
-        return results[0] if single else results
+        return one_or_all(results)
 
     return Kind.EFFECT, run
+
+
+# Maps ----------------------------------------------------------------------------------------------------------------
+
+
+@structured(tt.MapElementwiseOp)
+def map_elementwise(op: tt.MapElementwiseOp, planner: Planner) -> tuple[Kind, Run]:
+    """All groups of `pack` elements at once; a group is made of neighbours in row-major order."""
+    graph, pack = LaneGraph(planner, op.scalar_op), op.pack.value.data
+
+    def run(task: Task, *sources: Array) -> Any:
+        shape = sources[0].shape
+        columns = [column for source in sources for column in source.reshape(-1, pack).T]
+        out = every_lane(graph, task, columns)
+        results = [stacked(out[at : at + pack], shape) for at in range(0, len(out), pack)]
+        return one_or_all(results)
+
+    return Kind.EFFECT, run
+
+
+def stacked(columns: list[Array], shape: tuple[int, ...]) -> Array:
+    """The elements of groups, back in one tensor."""
+    return np.stack(columns, -1).reshape(shape)

@@ -1,4 +1,4 @@
-"""Special registers, promises, and what only the pipeliner makes.
+"""Special registers, promises, what only the pipeliner makes, printing and assertions.
 
 A task runs all its threads as one, so there is no value for what differs between threads: reading it is a fault. The
 exception is `gpu.thread_id`, with which kernels pick one thread for what is done once: it is that of the first thread.
@@ -7,20 +7,22 @@ exception is `gpu.thread_id`, with which kernels pick one thread for what is don
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
+from tlx_xdsl.dialects.tt.types import PointerType
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, pure, structured
-from tlx_xdsl.numerics.arrays import Array, poison
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
+from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 # Where a program stands ----------------------------------------------------------------------------------------------
 
@@ -34,14 +36,14 @@ def _axis(op: Operation) -> int:
 
 def block_threads(task: Task) -> int:
     """Threads of a thread block, as it is launched: partitions are warps of their own."""
-    module = task.block.cluster.plan.module
+    module = task.cluster.plan.module
     specialised = [op for op in module.walk() if isinstance(op, ttg.WarpSpecializeOp)]
-    return 32 * (task.block.cluster.plan.warps + max((sum(op.num_warps) for op in specialised), default=0))
+    return 32 * (task.cluster.plan.warps + max((sum(op.num_warps) for op in specialised), default=0))
 
 
 def _place(task: Task, what: str, axis: int) -> int:
     """Return what a special register of PTX holds along an axis (PTX ISA, "Special Registers")."""
-    launch = task.block.cluster.launch
+    launch = task.cluster.launch
     rank, (x, y, _) = task.block.rank, launch.cluster
     match what:
         case "ctaid":
@@ -92,7 +94,7 @@ def register_value(name: str) -> Callable[[Task], int] | None:
     base, _, axis = name.rpartition(".")
     match name:
         case "clock" | "clock64" | "globaltimer":
-            return lambda task: task.block.cluster.time
+            return lambda task: task.cluster.time
         case "smid":
             return lambda task: _flat(task) % _MULTIPROCESSORS
         case "nsmid":
@@ -100,12 +102,18 @@ def register_value(name: str) -> Callable[[Task], int] | None:
         case "cluster.ctarank" | "cluster_ctarank":
             return lambda task: task.block.rank
         case "cluster.nctarank" | "cluster_nctarank":
-            return lambda task: len(task.block.cluster.blocks)
+            return lambda task: len(task.cluster.blocks)
         case _ if axis in ("x", "y", "z") and base in _PLACES:
             number = "xyz".index(axis)
             return lambda task: _place(task, base.replace("_", "."), number)
         case _:
             return None
+
+
+def read_register(task: Task, name: str) -> int | None:
+    """The value of a special register; None as `register_value` gives it."""
+    read = register_value(name)
+    return None if read is None else read(task)
 
 
 _PLACES = (
@@ -132,7 +140,7 @@ _MULTIPROCESSORS = 132
 
 
 def _flat(task: Task) -> int:
-    (i, j, k), (x, y, _) = task.block.program, task.block.cluster.launch.grid
+    (i, j, k), (x, y, _) = task.block.program, task.cluster.launch.grid
     return i + x * (j + y * k)
 
 
@@ -143,7 +151,7 @@ for _name, _class in nvvm.SPECIAL_REGISTERS.items():
 @effect(tlx.Clock64Op)
 def clock64(_op: tlx.Clock64Op) -> Unary:
     """Turns of the cluster so far."""
-    return lambda task: np.int64(task.block.cluster.time)
+    return lambda task: np.int64(task.cluster.time)
 
 
 @pure(ttg.WarpIdOp, nvvm.ElectSyncOp)
@@ -155,9 +163,16 @@ def differs(op: Operation) -> Run:
 # Order within a task ------------------------------------------------------------------------------------------------
 
 
-@effect(gpu.BarrierOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp)
+@effect(
+    gpu.BarrierOp, ttg.BarrierOp, ttg.LocalBarrierOp, ttng.TMEMWaitOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp,
+    tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp, tlx.DumpLayoutOp, tlx.AssertSameLayoutOp,
+    tlx.AssertSameLayoutExpectedOp, tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp,
+)  # fmt: skip
 def nothing(_op: Operation) -> Run:
-    """The threads of a task are in order, registers have no limit, and launches follow each other."""
+    """The threads of a task are in order, and so are its accesses to tensor memory, which are complete at once.
+
+    Registers have no limit, launches follow each other, and hints and notes to the compiler change nothing.
+    """
     return lambda *_: None
 
 
@@ -190,7 +205,6 @@ def predicate_stage(op: ttg.PredicateStageOp) -> Run:
 def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
     """Where the condition does not hold, results are anything: all bits set, so that it is seen where it matters."""
     body = planner.body(op.region.block)
-    single = len(op.result) == 1
     anything: list[Any] = []
     for value in op.result:
         try:
@@ -202,10 +216,76 @@ def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
 
     def call(task: Task, condition: Any) -> Any:
         results = body.call(task) if condition else anything
-        return results[0] if single else results
+        return one_or_all(results)
 
     def run(task: Task, condition: Any) -> Coroutine:
         results: Any = (yield from body.run(task)) if condition else anything
-        return results[0] if single else results
+        return one_or_all(results)
 
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
+
+
+@immediate(tt.GetProgramIdOp, tt.GetNumProgramsOp)
+def program_place(task: Task, op: tt.GetProgramIdOp | tt.GetNumProgramsOp) -> np.int32:
+    """The index of the program, or the number of programs, along an axis."""
+    return np.int32(_place(task, "ctaid" if isinstance(op, tt.GetProgramIdOp) else "nctaid", op.axis.value.data))
+
+
+@effect(tlx.ClusterCTARankOp)
+def cluster_cta_rank(_op: tlx.ClusterCTARankOp) -> Unary:
+    """The rank of the thread block in its cluster."""
+    return lambda task: np.int32(task.block.rank)
+
+
+@effect(tlx.ClusterSizeOp)
+def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
+    """The thread blocks of the cluster."""
+    return lambda task: np.int32(len(task.cluster.blocks))
+
+
+# Printing and assertions ---------------------------------------------------------------------------------------------
+
+
+@immediate(tt.AssertOp)
+def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
+    """Raises Fault with the text of the user where the condition does not hold."""
+    message = op.message.data
+    if not condition.all():
+        program = ", ".join(map(str, task.block.program))
+        where = ""
+        if condition.ndim:
+            where = f", first at element {np.argwhere(~condition)[0].tolist()} of {list(condition.shape)}"
+        raise fault_at(op, f"assertion failed: {message}" if message else "assertion failed",
+                       (f"in program ({program}){where}",))  # fmt: skip
+
+
+@immediate(tt.PrintOp)
+def print_values(task: Task, op: tt.PrintOp, *values: Array) -> None:
+    """One line for each element, with the program and the index in front, as Triton prints on the device."""
+    prefix, is_hex = op.prefix.data, bool(op.hex.value.data)
+    formats = [_formatter(value.type, is_hex, bool(sign)) for value, sign in
+               zip(op.args, op.is_signed.get_values(), strict=True)]  # fmt: skip
+    program = "pid ({}, {}, {})".format(*task.block.program)
+    if not values:
+        print(f"{program}{prefix}")
+    for number, (value, text) in enumerate(zip(values, formats, strict=True)):
+        which = f"(operand {number}) " if len(values) > 1 else ""
+        widths = [len(str(size - 1)) for size in value.shape]
+        for index in product(*map(range, value.shape)):
+            place = ", ".join(f"{at:{width}}" for at, width in zip(index, widths, strict=True))
+            print(f"{program} idx ({place}){prefix}{which}{text(value[index])}")
+
+
+def _formatter(type_: Any, is_hex: bool, is_signed: bool) -> Unary:
+    """The text of a number: integers in decimal or all their digits in base 16, floats with six decimals."""
+    dtype = dtype_of(type_)
+    if isinstance(scalar_type(type_), PointerType):
+        return lambda value: f"0x{int(value):x}"
+    if is_hex:
+        bits = np.dtype(f"u{dtype.itemsize}")
+        return lambda value: f"0x{int(value.view(bits)):0{2 * dtype.itemsize}x}"
+    if is_float(dtype):
+        return lambda value: f"{float(value):f}"
+    if is_signed:
+        return lambda value: str(int(value))
+    return lambda value: str(int(value.view(unsigned(dtype))))

@@ -1,4 +1,4 @@
-"""Matrix products of Blackwell's tensor cores, and commits (PTX ISA, "tcgen05.mma", "tcgen05.commit").
+"""MMAs of Blackwell's tensor cores, commits, and tensor memory (PTX ISA, "tcgen05").
 
 Where two CTAs work on one product (`two_ctas`, PTX: .cta_group::2), the even one of the pair issues it for both, and
 the operation is nothing in the odd one. Arrivals of such a module come at the barriers of both CTAs.
@@ -15,19 +15,22 @@ from xdsl.ir import Operation
 from tlx_xdsl.dialects import ttng
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
 from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttng.enums import TMEMLoadReduceModifier
+from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import multiply
+from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
+from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, structured
-from tlx_xdsl.interpreter.scaled import scaled_operand
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, step, structured
 from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
+from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -49,7 +52,7 @@ def _everywhere(task: Task, view: View, *, pair: bool) -> list[View]:
     """A buffer of this CTA, and the other one's of the pair after it."""
     if not pair:
         return [view]
-    peer = task.block.cluster.blocks[task.block.rank ^ 1]
+    peer = task.cluster.blocks[task.block.rank ^ 1]
     own = task.block
     return [view, view.elsewhere(peer.tensor if view.memory is own.tensor else peer.shared)]
 
@@ -187,7 +190,7 @@ def _product(
         yield None
         rest = rest[has_token:]
         scales, (use_d, pred), arrivals = rest[:num_scales], rest[num_scales:][:2], rest[num_scales + 2 :]
-        rank, size = task.block.rank, len(task.block.cluster.blocks)
+        rank, size = task.block.rank, len(task.cluster.blocks)
         if pair and size % 2:
             raise fault_at(op, f"a product of two CTAs needs a cluster of pairs, found one of {size}")
         if not pred or (pair and rank % 2):
@@ -213,3 +216,101 @@ def _product(
 
     assert not returns or len(op.results) == 1
     return run
+
+
+# Tensor memory -------------------------------------------------------------------------------------------------------
+# Loads and stores are complete when their operation is: the compiler puts the waits after them.
+
+WARPS = 4
+"""Warps of a warp group."""
+SCALE_ROWS, SCALE_COLUMNS = 128, 4
+"""Scales of one block (PTX ISA, "tcgen05 scale factor layout")."""
+LANES = 32
+"""Lanes that hold the scales of a block, each with those of four rows."""
+
+
+def check_warps(task: Task, op: Operation) -> None:
+    """Check that the task can reach all lanes: each warp of a warp group reaches 32 of them.
+
+    Raises Fault for part of a warp group.
+    """
+    if task.warps % WARPS:
+        raise fault_at(
+            op,
+            f"it takes whole warp groups, {WARPS} warps each, to read and write tensor memory: {task.label} has "
+            f"{task.warps}",
+        )
+
+
+@blocking(ttng.TMEMAllocOp)
+def tmem_alloc(task: Task, op: ttng.TMEMAllocOp, *values: Array) -> Coroutine:
+    """Without an initial value it is poison."""
+    type_ = memdesc_type(op.result.type)
+    with_token = op.token is not None
+    view = allocate(task, op, task.block.tensor, type_)
+    if values:
+        check_warps(task, op)
+        task.write(op, view, values[0])
+        yield None
+    return (view, None) if with_token else view
+
+
+@action(ttng.TMEMLoadOp)
+def tmem_load(task: Task, op: ttng.TMEMLoadOp, view: View, *_token: Any) -> Any:
+    """A reducing load also gives the least or greatest element of each row; NaN counts only where it is asked for."""
+    extra = (op.token is not None) + (op.red is not None)
+    absolute = op.abs is not None and bool(op.abs.value.data)
+    nan_wins = op.nan is not None and bool(op.nan.value.data)
+    takes_least = op.red_op is not None and op.red_op.case is TMEMLoadReduceModifier.MIN
+    reduce = (np.minimum if nan_wins else np.fmin) if takes_least else (np.maximum if nan_wins else np.fmax)
+    reduces, with_token = op.red is not None, op.token is not None
+    check_warps(task, op)
+    values = task.read(op, view)
+    if not extra:
+        return values
+    results: list[Any] = [values]
+    if with_token:
+        results.append(None)
+    if reduces:
+        results.append(reduce.reduce(np.abs(values) if absolute else values, axis=1))
+    return results
+
+
+@action(ttng.TMEMStoreOp)
+def tmem_store(task: Task, op: ttng.TMEMStoreOp, view: View, *rest: Any) -> None:
+    """Write a whole buffer where the predicate holds."""
+    *_token, values, pred = rest
+    if pred:
+        check_warps(task, op)
+        task.write(op, view, values)
+
+
+@step(ttng.TMEMCopyOp)
+def tmem_copy(op: ttng.TMEMCopyOp) -> Run:
+    """Issue a copy; lines of scales are the blocks of the hardware, other elements keep their index."""
+    layout = tensor_memory_layout(memdesc_type(op.dst.type))
+    shape = memdesc_type(op.dst.type).shape
+    of_scales = not isinstance(layout, TensorMemoryLayout)
+    if of_scales and (shape[-2] % SCALE_ROWS or shape[-1] % SCALE_COLUMNS):
+        raise fault_at(
+            op, f"scales are copied in blocks of {SCALE_ROWS} x {SCALE_COLUMNS}, found {shape[-2]} x {shape[-1]}"
+        )
+
+    def run(task: Task, source: View, target: View) -> Coroutine:
+        yield None
+        check_tile(op, source)
+
+        def finish(_transfer: Any) -> None:
+            values = source.read(op)
+            target.write(_scales(values, target.shape) if of_scales and values.shape != target.shape else values)
+
+        issue(task, op, None, [source], [target], finish)
+
+    return run
+
+
+def _scales(values: Array, shape: tuple[int, ...]) -> Array:
+    """Scales in the order of shared memory as a matrix: in each block, row r + 32 j is in line r, as its j-th four."""
+    rows, columns = shape[-2] // SCALE_ROWS, shape[-1] // SCALE_COLUMNS
+    blocks = values.reshape(rows, columns, LANES, SCALE_ROWS // LANES, SCALE_COLUMNS)
+    return blocks.transpose(0, 3, 2, 1, 4).reshape(shape)

@@ -13,6 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
+from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import TensorDescType
@@ -21,7 +22,8 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.registry import Unary, pure
+from tlx_xdsl.interpreter.ptx.instructions import LANES
+from tlx_xdsl.interpreter.registry import Binary, Unary, pure
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout
@@ -109,11 +111,36 @@ def extract_value(op: llvm.ExtractValueOp) -> Unary:
     return lambda parts: parts[index]
 
 
-@pure(llvm.PtrToIntOp)
-def pointer_to_integer(_op: llvm.PtrToIntOp) -> Unary:
-    """A pointer is a number already, or what stands for it."""
-    return _unchanged
+@pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp, tt.IntToPtrOp, tt.PtrToIntOp, llvm.PtrToIntOp)
+def unchanged(_op: Operation) -> Unary:
+    """A requirement for a layout changes no value, and a pointer is a number already, or what stands for it."""
+    return lambda value: value
 
 
-def _unchanged(value: Any) -> Any:
-    return value
+# Votes ---------------------------------------------------------------------------------------------------------------
+
+
+@pure(tlx.VoteBallotOp)
+def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
+    """A bit for each thread of the mask that holds a true element.
+
+    Who holds what is known only of a tensor with a layout. Raises Fault without one, but for votes of all or of none;
+    and where warps that hold the same element vote differently.
+    """
+    holders = held_elements(op.pred)
+
+    def run(mask: np.int32, pred: Any) -> Any:
+        votes = np.asarray(pred)
+        if votes.all() or not votes.any():
+            ballot = np.uint32(int(mask) & (0xFFFFFFFF if votes.any() else 0)).view(np.int32)
+            return np.full(votes.shape, ballot)[()]
+        if holders is None:
+            raise fault_at(
+                op, "the threads of a warp do not agree, and without a layout it is unknown which thread holds what"
+            )
+        held = votes[holders].any(axis=0)
+        ballots = (held.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+        bits = (ballots.astype(np.uint32) & np.uint32(int(mask) & 0xFFFFFFFF)).view(np.int32)
+        return give_to_elements(op, holders, np.broadcast_to(bits[:, None], holders[0].shape), votes.shape)
+
+    return run

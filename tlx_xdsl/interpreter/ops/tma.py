@@ -1,4 +1,4 @@
-"""Copies by TMA between global and shared memory."""
+"""Copies by TMA between global and shared memory, and loads and stores of blocks through tensor descriptors."""
 
 from __future__ import annotations
 
@@ -9,34 +9,30 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, ttng
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
+from tlx_xdsl.dialects import tt, ttng
+from tlx_xdsl.dialects.base.tensors import shape_of_tensor
+from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import descriptor_type
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
-from tlx_xdsl.interpreter.ops.barriers import barrier_of, deliver, touch
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, effect, step
+from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, pure
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 # Loads ---------------------------------------------------------------------------------------------------------------
 
 
-@step(ttng.AsyncTMACopyGlobalToLocalOp)
-def copy_to_local(op: ttng.AsyncTMACopyGlobalToLocalOp) -> Run:
+@action(ttng.AsyncTMACopyGlobalToLocalOp)
+def copy_to_local(task: Task, op: ttng.AsyncTMACopyGlobalToLocalOp, desc: Descriptor, *rest: Any) -> None:
     """The block arrives some time, and its bytes complete on the barrier."""
-    rank = len(op.coord)
-
-    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
-        corner = [int(at) for at in rest[:rank]]
-        barrier, target, pred = rest[-3:]
-        yield None
-        if pred:
-            start_load(task, op, desc, target, barrier, lambda: desc.load(op, task.block.cluster.launch.memory, corner))
-
-    return run
+    corner = [int(at) for at in rest[: len(op.coord)]]
+    barrier, target, pred = rest[-3:]
+    if pred:
+        start_load(task, op, desc, target, barrier, lambda: desc.load(op, task.global_memory, corner))
 
 
 def start_load(
@@ -45,9 +41,8 @@ def start_load(
     """Issue a copy of what `fetch` gives to `target`, whose bytes complete on `barrier`."""
     check_tile(op, target)
     desc.check(op)
-    touch(task, op, barrier)
-    barrier_of(op, barrier)
-    queue = load_queue(task, barrier)
+    usable_barrier(task, op, barrier)
+    queue = barrier_queue(task, "TMA load", barrier)
     target.cell.overwrite(queue.actor(op), queue.knowledge(task.clock), target.name)
 
     def finish(transfer: Transfer) -> None:
@@ -57,12 +52,12 @@ def start_load(
     task.issue(queue, op, finish)
 
 
-def load_queue(task: Task, barrier: View) -> Queue:
-    """The queue of the loads of a task that complete on one barrier: they come in any order."""
+def barrier_queue(task: Task, kind: str, barrier: View) -> Queue:
+    """The queue of what a task issues that completes on one barrier of the cluster: in any order."""
     return task.queue(
-        "TMA load",
+        kind,
         in_order=False,
-        key=f"TMA load {barrier.memory.rank} {barrier.address}",
+        key=f"{kind} {barrier.memory.rank} {barrier.address}",
         over=f"it is over when its phase of '{barrier.name}' is complete",
     )
 
@@ -82,8 +77,8 @@ def check_tile(op: Operation, view: View) -> None:
 
 @action(ttng.AsyncTMAGatherOp)
 def gather(
-    op: ttng.AsyncTMAGatherOp,
     task: Task,
+    op: ttng.AsyncTMAGatherOp,
     desc: Descriptor,
     rows: Array,
     column: np.int32,
@@ -98,7 +93,7 @@ def gather(
 
 def gather_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int) -> Array:
     """The rows of those numbers from a column on."""
-    memory = task.block.cluster.launch.memory
+    memory = task.global_memory
     return np.concatenate([desc.load(op, memory, [int(row), column]) for row in rows])
 
 
@@ -118,18 +113,13 @@ def start_store(task: Task, op: Operation, source: View, put: Callable[[Array], 
     task.issue(queue, op, lambda _transfer: put(source.read(op)))
 
 
-@step(ttng.AsyncTMACopyLocalToGlobalOp)
-def copy_to_global(op: ttng.AsyncTMACopyLocalToGlobalOp) -> Run:
+@action(ttng.AsyncTMACopyLocalToGlobalOp)
+def copy_to_global(task: Task, op: ttng.AsyncTMACopyLocalToGlobalOp, desc: Descriptor, *rest: Any) -> None:
     """The buffer is read some time."""
-
-    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
-        *corner, source = rest
-        yield None
-        desc.check(op)
-        place, memory = [int(at) for at in corner], task.block.cluster.launch.memory
-        start_store(task, op, source, lambda values: desc.store(op, memory, place, values.view(desc.dtype)))
-
-    return run
+    *corner, source = rest
+    desc.check(op)
+    place, memory = [int(at) for at in corner], task.global_memory
+    start_store(task, op, source, lambda values: desc.store(op, memory, place, values.view(desc.dtype)))
 
 
 @action(ttng.AsyncTMAScatterOp)
@@ -143,24 +133,18 @@ def scatter(
 
 def scatter_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, column: int, values: Array) -> None:
     """Write the rows of those numbers from a column on."""
-    memory = task.block.cluster.launch.memory
+    memory = task.global_memory
     for row, line in zip(rows.tolist(), values, strict=True):
         desc.store(op, memory, [row, column], line.view(desc.dtype))
 
 
-@step(ttng.AsyncTMAReduceOp)
-def reduce(op: ttng.AsyncTMAReduceOp) -> Run:
+@action(ttng.AsyncTMAReduceOp)
+def reduce(task: Task, op: ttng.AsyncTMAReduceOp, desc: Descriptor, *rest: Any) -> None:
     """The block is combined with what is in memory."""
-    kind = op.kind.value.data
-
-    def run(task: Task, desc: Descriptor, *rest: Any) -> Coroutine:
-        *corner, source = rest
-        yield None
-        desc.check(op)
-        place = [int(at) for at in corner]
-        start_store(task, op, source, lambda values: reduce_block(task, op, desc, place, values, kind))
-
-    return run
+    *corner, source = rest
+    desc.check(op)
+    place = [int(at) for at in corner]
+    start_store(task, op, source, lambda values: _reduce_block(task, op, desc, place, values))
 
 
 def _increment(old: Any, limit: Any) -> Array:
@@ -183,12 +167,14 @@ _REDUCTIONS: dict[DescriptorReduceKind, Callable[[Array, Array], Array]] = {
 }
 
 
-def reduce_block(task: Task, op: Operation, desc: Descriptor, corner: list[int], values: Array, kind: int) -> None:
+def _reduce_block(
+    task: Task, op: ttng.AsyncTMAReduceOp | tt.DescriptorReduceOp, desc: Descriptor, corner: list[int], values: Array
+) -> None:
     """Combine a block with what is in memory; float additions round in the type of the elements.
 
     The descriptor's type knows the sign of integers.
     """
-    function, memory = _REDUCTIONS[DescriptorReduceKind(kind)], task.block.cluster.launch.memory
+    function, memory = _REDUCTIONS[DescriptorReduceKind(op.kind.value.data)], task.global_memory
     held = desc.dtype
     element = descriptor_type(op.operands[0].type).element_type
     if isinstance(element, IntegerType) and cast(Any, element).signedness.data is Signedness.UNSIGNED:
@@ -201,22 +187,67 @@ def reduce_block(task: Task, op: Operation, desc: Descriptor, corner: list[int],
             target[...] = function(target, values.view(held).reshape(desc.block)[inside])
 
 
-@step(ttng.AsyncTMAStoreWaitOp)
-def store_wait(op: ttng.AsyncTMAStoreWaitOp) -> Run:
+@blocking(ttng.AsyncTMAStoreWaitOp)
+def store_wait(task: Task, op: ttng.AsyncTMAStoreWaitOp) -> Coroutine:
     """Until at most `pendings` of the stores of this task are in flight."""
-    pendings = op.pendings.value.data
+    queue = store_queue(task)
+    yield from task.wait_for(queue, max(queue.issued - op.pendings.value.data, 0), op)
 
-    def run(task: Task) -> Coroutine:
-        queue = store_queue(task)
-        yield from task.wait_for(queue, max(queue.issued - pendings, 0), op)
+
+# Loads and stores of blocks through descriptors, before the passes that give them buffers and barriers ---------------
+
+
+@pure(tt.MakeTensorDescOp)
+def make_descriptor(op: tt.MakeTensorDescOp) -> Run:
+    """A descriptor of a tensor in memory."""
+    type_, count = op.result.type, len(op.shape)
+    dtype, is_nan = dtype_of(type_.element_type), PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+    block = tuple(type_.shape)
+
+    def run(base: np.int64, *extents: Any) -> Descriptor:
+        numbers = tuple(int(extent) for extent in extents)
+        return Descriptor(int(base), numbers[:count], numbers[count:], block, dtype, is_nan)
 
     return run
 
 
-# Hints ---------------------------------------------------------------------------------------------------------------
+@immediate(tt.DescriptorLoadOp)
+def descriptor_load(task: Task, op: tt.DescriptorLoadOp, desc: Descriptor, *corner: Any) -> Array:
+    """What is outside of the tensor is 0, or NaN.
+
+    Raises Fault for a tensor that TMA cannot address.
+    """
+    desc.check(op)
+    values = desc.load(op, task.global_memory, [int(at) for at in corner])
+    return values.reshape(shape_of_tensor(op.result.type)).view(dtype_of(op.result.type))
 
 
-@effect(tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp)
-def prefetch(_op: Operation) -> Run:
-    """A hint changes nothing."""
-    return lambda *_: None
+@immediate(tt.DescriptorStoreOp)
+def descriptor_store(task: Task, op: tt.DescriptorStoreOp, desc: Descriptor, values: Array, *corner: Any) -> None:
+    """What is outside of the tensor is dropped."""
+    desc.check(op)
+    place = [int(at) for at in corner]
+    desc.store(op, task.global_memory, place, np.ascontiguousarray(values).view(desc.dtype))
+
+
+@immediate(tt.DescriptorReduceOp)
+def descriptor_reduce(task: Task, op: tt.DescriptorReduceOp, desc: Descriptor, values: Array, *corner: Any) -> None:
+    """The block is combined with what is in memory."""
+    desc.check(op)
+    _reduce_block(task, op, desc, [int(at) for at in corner], np.ascontiguousarray(values))
+
+
+@immediate(tt.DescriptorGatherOp)
+def descriptor_gather(task: Task, op: tt.DescriptorGatherOp, desc: Descriptor, rows: Array, column: np.int32) -> Array:
+    """Rows at any numbers; those outside of the tensor are zeros."""
+    desc.check(op)
+    return gather_rows(task, op, desc, rows, int(column)).view(dtype_of(op.result.type))
+
+
+@immediate(tt.DescriptorScatterOp)
+def descriptor_scatter(
+    task: Task, op: tt.DescriptorScatterOp, desc: Descriptor, rows: Array, column: np.int32, values: Array
+) -> None:
+    """Rows to any numbers; those outside of the tensor are dropped."""
+    desc.check(op)
+    scatter_rows(task, op, desc, rows, int(column), np.ascontiguousarray(values))

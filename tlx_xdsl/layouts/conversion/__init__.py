@@ -10,7 +10,7 @@ from __future__ import annotations
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.shared import shared_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
-from tlx_xdsl.layouts.conversion.versions import NEWEST, Version
+from tlx_xdsl.layouts.conversion.tiling import NEWEST, Version
 from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, Layout, SharedLayout
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 

@@ -11,8 +11,11 @@ from tlx_xdsl.layouts.conversion.mma import mma_operand_to_linear, mma_to_linear
 from tlx_xdsl.layouts.conversion.tiling import (
     BLOCK,
     LANE,
+    NEWEST,
+    REDUNDANT_REGISTERS_UNTIL,
     REGISTER,
     WARP,
+    Version,
     check_powers_of_two,
     clip,
     cover,
@@ -21,7 +24,6 @@ from tlx_xdsl.layouts.conversion.tiling import (
     identity_nd,
     repeat,
 )
-from tlx_xdsl.layouts.conversion.versions import NEWEST, REDUNDANT_REGISTERS_UNTIL, Version
 from tlx_xdsl.layouts.encodings import (
     BlockedLayout,
     DistributedLayout,

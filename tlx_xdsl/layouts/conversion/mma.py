@@ -7,14 +7,15 @@ All of them are built of one core matrix of 8 rows: four neighbouring lanes shar
 from __future__ import annotations
 
 from tlx_xdsl.layouts.conversion.tiling import (
+    F64_OPERANDS_SINCE,
     LANE,
     REGISTER,
     WARP,
+    Version,
     cover,
     dim_names,
     identity_nd,
 )
-from tlx_xdsl.layouts.conversion.versions import F64_OPERANDS_SINCE, Version
 from tlx_xdsl.layouts.encodings import Bases, DotOperandLayout, Ints, NvidiaMmaLayout
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 

@@ -10,18 +10,19 @@ from functools import lru_cache
 
 from tlx_xdsl.layouts.conversion.tiling import (
     BLOCK,
+    NEWEST,
     OFFSET,
+    UNSWIZZLED_IS_ROW_MAJOR_UNTIL,
+    Version,
     check_powers_of_two,
     check_shape,
     cluster,
     cover,
     dim_names,
-    dims_by_appearance,
     identity_nd,
     repeat,
     shape_per_cta,
 )
-from tlx_xdsl.layouts.conversion.versions import NEWEST, UNSWIZZLED_IS_ROW_MAJOR_UNTIL, Version
 from tlx_xdsl.layouts.encodings import (
     Ints,
     NvmmaSharedLayout,
@@ -75,20 +76,6 @@ def buffer_rank(layout: SharedLayout) -> int:
             if not bases:
                 raise ValueError(f"a '{layout.mnemonic}' layout without bases does not determine its rank")
             return len(bases[0])
-
-
-def identity_padded_layout(intervals: Ints, paddings: Ints, order: Ints, shape: Ints) -> PaddedSharedLayout:
-    """The padded layout of elements that follow each other, the dimensions from fastest to slowest as in `order`."""
-    linear = identity_nd(OFFSET, shape, order)
-    return PaddedSharedLayout(intervals, paddings, linear.bases_of(OFFSET), ())
-
-
-def identity_order(layout: PaddedSharedLayout, rank: int) -> Ints | None:
-    """The order whose `identity_padded_layout` is `layout`; None if its elements are permuted, or in several CTAs."""
-    order = dims_by_appearance(layout.offset, rank)
-    sizes = LinearLayout.from_bases({OFFSET: layout.offset}, dim_names(rank)).out_sizes
-    identity = identity_padded_layout(layout.intervals, layout.paddings, order, tuple(sizes.values()))
-    return order if identity == layout else None
 
 
 def _swizzled(layout: SwizzledSharedLayout, shape: Ints) -> LinearLayout:

@@ -10,14 +10,16 @@ from functools import lru_cache
 
 from tlx_xdsl.layouts.conversion.tiling import (
     COL,
+    NEWEST,
+    PAIR_HALVES_ALL_COLUMNS_UNTIL,
     ROW,
+    Version,
     check_powers_of_two,
     clip,
     cluster,
     repeat,
     shape_per_cta,
 )
-from tlx_xdsl.layouts.conversion.versions import NEWEST, PAIR_HALVES_ALL_COLUMNS_UNTIL, Version
 from tlx_xdsl.layouts.encodings import Ints, TensorMemoryLayout, TensorMemoryScalesLayout, TmemLayout
 from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
 

@@ -11,7 +11,7 @@ from typing import Any
 from tlx_xdsl.runtime.bundle.errors import BundleError, bundle_error
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, Manifest, read_manifest, sha256
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, default_driver
-from tlx_xdsl.runtime.launch.launcher import Launcher
+from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 from tlx_xdsl.targets import TARGETS, target_named
 
@@ -28,15 +28,7 @@ class _CheckedLauncher(Launcher):
             cubin,
             name=manifest.entry,
             arguments=[ArgumentSpec(argument.name, argument.type) for argument in manifest.arguments],
-            num_warps=manifest.num_warps,
-            shared=manifest.shared,
-            tensordesc_meta=manifest.tensordesc_meta,
-            cluster=manifest.cluster,
-            global_scratch_size=manifest.global_scratch_size,
-            profile_scratch_size=manifest.profile_scratch_size,
-            launch_pdl=manifest.launch_pdl,
-            launch_cooperative_grid=manifest.launch_cooperative_grid,
-            driver=driver,
+            **launch_facts(manifest, driver=driver),
         )
 
     def _load(self) -> int:

@@ -21,7 +21,7 @@ from triton.compiler.compiler import AsmDict
 from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
 from tlx_xdsl.runtime.launch.cuda_driver import FunctionAttribute, default_driver
-from tlx_xdsl.runtime.launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher
+from tlx_xdsl.runtime.launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
 
 if TYPE_CHECKING:
@@ -107,14 +107,7 @@ class TLXCompiledKernel(CompiledKernel):
             self.kernel,
             name=self.name,
             arguments=_runtime_arguments(self.src.signature),
-            num_warps=metadata.num_warps,
-            shared=metadata.shared,
-            tensordesc_meta=metadata.tensordesc_meta,
-            cluster=metadata.cluster or (1, 1, 1),
-            global_scratch_size=metadata.global_scratch_size,
-            profile_scratch_size=metadata.profile_scratch_size,
-            launch_pdl=metadata.launch_pdl,
-            launch_cooperative_grid=metadata.launch_cooperative_grid,
+            **launch_facts(metadata, cluster=metadata.cluster or (1, 1, 1)),
         )
 
     def runtime_arguments(self, values: list[Any]) -> list[Any]:

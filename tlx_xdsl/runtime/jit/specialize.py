@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from tlx_xdsl.backend import BackendOptions
 from tlx_xdsl.frontend.arguments import Fixed, Signature
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
@@ -65,15 +64,3 @@ def _typed(
         return Fixed(constants[path])
     known = {str(name): value for name, value in attributes.get(path, ())}
     return f"{spelled}:{known[_DIVISIBILITY]}" if _DIVISIBILITY in known else str(spelled)
-
-
-def backend_options_of(specialization: Specialization, options: Mapping[str, Any]) -> BackendOptions:
-    """Return how stock Triton is to compile it."""
-    return BackendOptions(
-        specialization.target,
-        specialization.num_warps,
-        specialization.num_ctas,
-        specialization.maxnreg,
-        bool(options["enable_fp_fusion"]),
-        options["num_stages"],
-    )

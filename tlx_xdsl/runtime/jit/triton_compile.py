@@ -232,13 +232,15 @@ def _compile(
 ) -> tuple[dict[str, str | bytes], dict[str, Any], dict[str, float]]:
     """The files of a compiled kernel by stage, what Triton's runtime wants to know of it, and milliseconds."""
     from tlx_xdsl.backend import compile_ttgir, start_worker
-    from tlx_xdsl.runtime.jit.specialize import backend_options_of
 
     # It imports Triton while the frontend is at work.
     start_worker()
     wanted = specialization_of_source(src, target, options)
     text = _compile_text(src, wanted)
-    result = compile_ttgir(text.ttgir, backend_options_of(wanted, options), source_name=f"{text.name}.ttgir")
+    chosen = wanted.backend_options(
+        enable_fp_fusion=bool(options["enable_fp_fusion"]), num_stages=options["num_stages"]
+    )
+    result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
         place = warning.location
         warnings.warn_explicit(
@@ -270,17 +272,9 @@ def _metadata(result: BackendResult, options: Mapping[str, Any]) -> dict[str, An
     facts, resources = result.metadata, result.resources
     return {
         "triton_version": result.triton_version,
-        "name": facts.name,
-        "shared": facts.shared,
-        "num_warps": facts.num_warps,
+        **vars(facts),
         "kernel_num_warps": options["num_warps"],
-        "tmem_size": facts.tmem_size,
         "tensordesc_meta": [dict(entry) for entry in facts.tensordesc_meta],
-        "global_scratch_size": facts.global_scratch_size,
-        "global_scratch_align": facts.global_scratch_align,
-        "profile_scratch_size": facts.profile_scratch_size,
-        "profile_scratch_align": facts.profile_scratch_align,
-        "cluster": facts.cluster,
         "registers": resources.registers,
         "spill_store_bytes": resources.spill_store_bytes,
         "spill_load_bytes": resources.spill_load_bytes,

@@ -242,37 +242,28 @@ class CudaDriver:
 
     def available(self) -> bool:
         """Return whether the driver works and sees at least one GPU. Never raises."""
-        count = ctypes.c_int(0)
         try:
-            self._call("cuDeviceGetCount", ctypes.byref(count))
+            return self._get(ctypes.c_int, "cuDeviceGetCount") > 0
         except CudaDriverError:
             return False
-        return count.value > 0
 
     def capabilities(self) -> list[tuple[int, int]]:
         """Return (major, minor) of every GPU here; none where there is no driver. No context is made."""
         if not self.available():
             return []
-        count, device = ctypes.c_int(), ctypes.c_int()
-        self._call("cuDeviceGetCount", ctypes.byref(count))
-        found: list[tuple[int, int]] = []
-        for ordinal in range(count.value):
-            self._call("cuDeviceGet", ctypes.byref(device), ordinal)
-            major = self._attribute_of(device.value, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
-            minor = self._attribute_of(device.value, DeviceAttribute.COMPUTE_CAPABILITY_MINOR)
-            found.append((major, minor))
-        return found
+        ordinals = range(self._get(ctypes.c_int, "cuDeviceGetCount"))
+        return [self._capability_of(self._get(ctypes.c_int, "cuDeviceGet", ordinal)) for ordinal in ordinals]
+
+    def _capability_of(self, device: int) -> tuple[int, int]:
+        major = self._attribute_of(device, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
+        return major, self._attribute_of(device, DeviceAttribute.COMPUTE_CAPABILITY_MINOR)
 
     def _attribute_of(self, device: int, attribute: DeviceAttribute) -> int:
-        value = ctypes.c_int()
-        self._call("cuDeviceGetAttribute", ctypes.byref(value), int(attribute), device)
-        return value.value
+        return self._get(ctypes.c_int, "cuDeviceGetAttribute", int(attribute), device)
 
     def version(self) -> int:
         """Return the CUDA version the driver supports: 13000 means 13.0."""
-        version = ctypes.c_int(0)
-        self._call("cuDriverGetVersion", ctypes.byref(version))
-        return version.value
+        return self._get(ctypes.c_int, "cuDriverGetVersion")
 
     def _initialise(self) -> None:
         if self._initialised:
@@ -306,6 +297,12 @@ class CudaDriver:
         self._initialise()
         self._check(name, self._entry(name)(*arguments), detail)
 
+    def _get(self, type_: type[Any], name: str, *arguments: Any, detail: str = "") -> int:
+        """Return what a function writes to its first argument, which points to a `type_`; 0 for a null pointer."""
+        result = type_()
+        self._call(name, ctypes.byref(result), *arguments, detail=detail)
+        return result.value or 0
+
     def _check(self, name: str, code: int, detail: str = "") -> None:
         if code:
             raise self._error(name, code, detail)
@@ -326,10 +323,8 @@ class CudaDriver:
         torch and other CUDA users leave their device's primary context current, and it is shared with them.
         In a thread without one, the primary context of device 0 is retained for the life of the process.
         """
-        current = ctypes.c_void_p()
-        self._call("cuCtxGetCurrent", ctypes.byref(current))
-        if current.value:
-            return current.value
+        if current := self._get(ctypes.c_void_p, "cuCtxGetCurrent"):
+            return current
         context = self._retain_primary_context()
         self._call("cuCtxSetCurrent", context)
         return context
@@ -337,18 +332,14 @@ class CudaDriver:
     def _retain_primary_context(self) -> int:
         with self._lock:
             if self._primary_context is None:
-                device, context = ctypes.c_int(), ctypes.c_void_p()
-                self._call("cuDeviceGet", ctypes.byref(device), 0)
-                self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device.value)
-                self._primary_context = context.value or 0
+                device = self._get(ctypes.c_int, "cuDeviceGet", 0)
+                self._primary_context = self._get(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", device)
             return self._primary_context
 
     def device_attribute(self, attribute: DeviceAttribute) -> int:
         """Return an attribute of the current context's device."""
         self.ensure_context()
-        device = ctypes.c_int()
-        self._call("cuCtxGetDevice", ctypes.byref(device))
-        return self._attribute_of(device.value, attribute)
+        return self._attribute_of(self._get(ctypes.c_int, "cuCtxGetDevice"), attribute)
 
     def compute_capability(self) -> tuple[int, int]:
         """Return (major, minor): (9, 0) on Hopper, (10, 0) on Blackwell data-centre parts."""
@@ -377,9 +368,7 @@ class CudaDriver:
 
     def allocate(self, size: int) -> int:
         """Return the address of `size` bytes of memory in the current context."""
-        address = ctypes.c_uint64()
-        self._call("cuMemAlloc_v2", ctypes.byref(address), size, detail=f"{size} bytes")
-        return address.value
+        return self._get(ctypes.c_uint64, "cuMemAlloc_v2", size, detail=f"{size} bytes")
 
     def free(self, address: int) -> None:
         """Give back what `allocate` returned, when the kernels that use it have ended."""
@@ -401,16 +390,13 @@ class CudaDriver:
 
     def load_module(self, image: bytes) -> int:
         """Load a cubin into the current context."""
-        module = ctypes.c_void_p()
         detail = f"loading a cubin of {len(image)} bytes"
-        self._call("cuModuleLoadData", ctypes.byref(module), image, detail=detail)
-        return module.value or 0
+        return self._get(ctypes.c_void_p, "cuModuleLoadData", image, detail=detail)
 
     def get_function(self, module: int, name: str) -> int:
         """Return the kernel `name` of a loaded module."""
-        function = ctypes.c_void_p()
-        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode(), detail=f"kernel {name!r}")
-        return function.value or 0
+        detail = f"kernel {name!r}"
+        return self._get(ctypes.c_void_p, "cuModuleGetFunction", module, name.encode(), detail=detail)
 
     def set_function_attribute(self, function: int, attribute: FunctionAttribute, value: int) -> None:
         """Set an attribute of a kernel."""

@@ -127,10 +127,7 @@ class _Pointer:
     pointee: str | None
     divisor: int = 1
     """The divisor of every address that the kernel relies on, in bytes."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return (WORD,)
+    sizes = (WORD,)
 
     def write(self, value: Any, addresses: Sequence[int], where: str, driver: CudaDriver) -> None:
         address = self._address(value, where, driver)

@@ -36,7 +36,7 @@ STYLE = (
 _LIT = "background:#fff0b3"
 
 
-def module_page(module: ModuleOp, *, title: str = "module", with_storage: bool = True) -> str:
+def module_page(module: ModuleOp, *, title: str = "module") -> str:
     """HTML of a module beside its Python source, with the storage map of what allocates memory below.
 
     Only the part of each file is shown that the module comes from; sources that can't be read are left out.
@@ -50,10 +50,9 @@ def module_page(module: ModuleOp, *, title: str = "module", with_storage: bool =
     mark = "t" + hashlib.sha256((title + left + right).encode()).hexdigest()[:12]
     rules = "".join(f".{mark}:has(.n{n}:hover) .n{n}{{{_LIT}}}" for n in places.values())
     source = f'<div class="side">{left}</div>' if left else ""
-    storage = _storage(module) if with_storage else ""
     return (
         f'<div class="tlx {mark}"><style>{STYLE}{rules}</style><div class="title">{escape(title)}</div>'
-        f'<div class="sides">{source}<div class="side">{right}</div></div>{storage}</div>'
+        f'<div class="sides">{source}<div class="side">{right}</div></div>{_storage(module)}</div>'
     )
 
 

@@ -26,12 +26,6 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 _GUARD = 'if __name__ == "__main__":'
 
 
-def cores() -> int:
-    """Return how many processes are worth starting: one for each core that this process may use."""
-    # An affinity mask is what a container or a batch system grants; not every system has one.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class SpawnPool:
     """A pool of spawned processes, which can be replaced when one of them has died."""
 

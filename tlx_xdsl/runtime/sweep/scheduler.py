@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO, TypeAlias
 
 from tlx_xdsl.backend import BackendError, installed_triton_version
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.interpreter.workers import cores
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.kernels import UnreachableKernelError, is_loading
-from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main, cores
-from tlx_xdsl.runtime.sweep.progress import Progress, reporter
+from tlx_xdsl.runtime.sweep.pool import SpawnPool, check_main
 from tlx_xdsl.runtime.sweep.report import JobResult, SweepReport, judged
 from tlx_xdsl.runtime.sweep.steps import (
     Compiled,
@@ -28,6 +29,12 @@ from tlx_xdsl.runtime.sweep.steps import (
     lower_order,
     order,
 )
+
+Progress: TypeAlias = Callable[[int, int, JobResult], None]
+"""Called with the number of configurations that are done with, that of all, and the verdict that was just found."""
+
+_WIDTH = 30
+"""Characters of the bar."""
 
 
 def compile_many(
@@ -74,7 +81,7 @@ def compile_many(
         pool = SpawnPool(min(workers or cores(), len(todo)))
         # One more than there are processes, so that none waits for us.
         workers = pool.workers + 1
-    sweep = _Sweep(todo, request, executor or pool, workers or len(todo) * 2, reporter(progress))
+    sweep = _Sweep(todo, request, executor or pool, workers or len(todo) * 2, _reporter(progress))
     try:
         sweep.run()
     except BaseException:
@@ -243,3 +250,35 @@ class _Sweep:
 
     def _give_up(self, step: _Step, message: str) -> None:
         self._continue(step, Failed(BackendError(message, stage="start", death=message), 0.0))
+
+
+class _Bar:
+    """A bar on a terminal, with how many there are of each verdict."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+        self._counts: Counter[str] = Counter()
+        self._length = 0
+
+    def __call__(self, done: int, total: int, result: JobResult) -> None:
+        """Draw it anew."""
+        self._counts[result.kind] += 1
+        bar = ("#" * (_WIDTH * done // total)).ljust(_WIDTH, ".")
+        line = f"[{bar}] {done}/{total} " + ", ".join(f"{count} {kind}" for kind, count in self._counts.items())
+        self._stream.write(f"\r{line.ljust(self._length)}")
+        self._length = len(line)
+        if done == total:
+            self._stream.write("\n")
+        self._stream.flush()
+
+
+def _silent(done: int, total: int, result: JobResult) -> None:
+    """Report nothing."""
+
+
+def _reporter(progress: Progress | bool | None) -> Progress:
+    """The function to call: a bar for True, and for None where standard error is a terminal."""
+    if progress is None or isinstance(progress, bool):
+        wanted = sys.stderr.isatty() if progress is None else progress
+        return _Bar(sys.stderr) if wanted else _silent
+    return progress

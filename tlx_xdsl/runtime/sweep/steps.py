@@ -114,14 +114,7 @@ def lower(source: KernelSource, specialization: Specialization, num_stages: int,
     """Make the text of a configuration."""
     start = time.perf_counter()
     try:
-        options = BackendOptions(
-            specialization.target,
-            specialization.num_warps,
-            specialization.num_ctas,
-            specialization.maxnreg,
-            num_stages=num_stages,
-            check_resources=request.prune,
-        )
+        options = specialization.backend_options(num_stages=num_stages, check_resources=request.prune)
         with collected_diagnostics() as diagnostics:
             text = compile_text(
                 source,

@@ -1,6 +1,6 @@
 """One layout for each buffer: what is required of any of its views holds for the allocation and for all views of it.
 
-A requirement flows from the value that it is on to every other name of that value (`analysis/carried_values.py`, and
+A requirement flows from the value that it is on to every other name of that value (`analysis/value_classes.py`, and
 arguments and results of calls), from a view back to its source and on to other views. Transpositions and reshapes
 change the layout on the way. Allocations, aliases and reinterpretations are where it ends.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.base.layouts import bare
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.tt import CallOp
@@ -57,14 +57,14 @@ class BufferLayouts:
 
     def __init__(self, module: ModuleOp):
         self._module = module
-        self._carried = CarriedValues.of(module, MemDescType)
+        self._classes = ValueClasses.of(module, MemDescType)
         self._passed = _passed(module)
         self._choices: dict[SSAValue, Choice] = {}
         """By the representative of a value's class."""
 
     def choice(self, value: SSAValue) -> Choice | None:
         """The layout that was required of `value`; None where nothing was."""
-        return self._choices.get(self._carried.representative(value))
+        return self._choices.get(self._classes.representative(value))
 
     def require(self, value: SSAValue, encoding: Attribute, reason: Reason) -> None:
         """Let `value`, and all views of its buffer, have the layout `encoding`.
@@ -80,8 +80,8 @@ class BufferLayouts:
                 if not same_layout(known.encoding, wanted, memdesc_type(at.type)):
                     raise _conflict(known, Choice(wanted, reason, is_users), at)
                 continue
-            self._choices[self._carried.representative(at)] = Choice(wanted, reason, is_users)
-            for name in self._carried.members(at):
+            self._choices[self._classes.representative(at)] = Choice(wanted, reason, is_users)
+            for name in self._classes.members(at):
                 pending += self._neighbours(name, wanted, reason)
 
     def respell(self, value: SSAValue, encoding: Attribute) -> None:
@@ -89,13 +89,13 @@ class BufferLayouts:
         pending, seen = [(value, encoding)], set[SSAValue]()
         while pending:
             at, wanted = pending.pop()
-            first = self._carried.representative(at)
+            first = self._classes.representative(at)
             if first in seen:
                 continue
             seen.add(first)
             known = self._choices[first]
             self._choices[first] = replace(known, encoding=wanted)
-            for name in self._carried.members(at):
+            for name in self._classes.members(at):
                 pending += self._neighbours(name, wanted, known.reason)
 
     def _neighbours(self, value: SSAValue, encoding: Attribute, reason: Reason) -> Iterator[tuple[SSAValue, Attribute]]:

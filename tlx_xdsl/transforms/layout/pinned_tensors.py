@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, NoneAttr, 
 from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr, like
 from tlx_xdsl.dialects.base.operation import is_elementwise
@@ -79,7 +79,7 @@ class _Spread:
     """Values that get the layout of a pinned one."""
 
     def __init__(self, module: ModuleOp):
-        self._carried = CarriedValues.of(module, TensorType)
+        self._classes = ValueClasses.of(module, TensorType)
         self._values: list[SSAValue] = []
         """All values with such a layout, in the order in which they got it."""
         self._known: set[SSAValue] = set()
@@ -100,10 +100,10 @@ class _Spread:
 
     def _carry(self, value: SSAValue, encoding: Attribute) -> list[SSAValue]:
         """The names under which `value` arrives elsewhere."""
-        members = self._carried.members(value)
+        members = self._classes.members(value)
         if len(members) < 2 or any(isinstance(name.owner, _IN_FLIGHT) for name in members):
             return []
-        return [name for name in members if name in self._carried.arrivals and self._give(name, encoding)]
+        return [name for name in members if name in self._classes.successor_inputs and self._give(name, encoding)]
 
     def _give(self, value: SSAValue, encoding: Attribute) -> bool:
         """Give `value` the layout unless it has one."""
@@ -132,12 +132,12 @@ class _Spread:
             owner = value.owner
             if isinstance(owner, Operation):
                 _convert_operands(owner, tensor_type(value.type).encoding)
-            if (first := self._carried.representative(value)) in carried:
+            if (first := self._classes.representative(value)) in carried:
                 continue
             carried.add(first)
-            for name in self._carried.members(value):
+            for name in self._classes.members(value):
                 for use in list(name.uses):
-                    if use.operation in self._carried.carriers:
+                    if use.operation in self._classes.forwarding:
                         self._bring(use)
 
     def _is_left(self, use: Use) -> bool:
@@ -145,11 +145,11 @@ class _Spread:
         op = use.operation
         if isinstance(op, _TAKES_ANY_LAYOUT):
             return False
-        if op in self._carried.carriers and not isinstance(op, tt.ReturnOp) and not is_elementwise(op):
+        if op in self._classes.forwarding and not isinstance(op, tt.ReturnOp) and not is_elementwise(op):
             return not any(
                 name in self._known
-                for name in self._carried.members(op.operands[use.index])
-                if name in self._carried.arrivals
+                for name in self._classes.members(op.operands[use.index])
+                if name in self._classes.successor_inputs
             )
         encoding = tensor_type(use.operation.operands[use.index].type).encoding
         found = _result_layout(op, encoding)
@@ -160,7 +160,7 @@ class _Spread:
         value = use.operation.operands[use.index]
         if isinstance(use.operation, tt.ReturnOp) or is_elementwise(use.operation):
             return
-        targets = [name for name in self._carried.members(value) if name in self._carried.arrivals]
+        targets = [name for name in self._classes.members(value) if name in self._classes.successor_inputs]
         target = next((name for name in targets if name in self._known), None)
         if target is not None:
             _convert_operand(use.operation, use.index, tensor_type(target.type).encoding)

@@ -20,13 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
 from tlx_xdsl.dialects.base.layouts import bare, layout_attr
 from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
@@ -39,15 +37,15 @@ from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of, without
 from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
-from tlx_xdsl.transforms.rewriting import insert_adaptor, insert_before, retype, with_layout
+from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, insert_before, retype, with_layout
 
 
-class ResolvePlaceholderLayoutsPass(ModulePass):
+class ResolvePlaceholderLayoutsPass(Pass):
     """Replace placeholders for layouts by layouts."""
 
     name = "tlx-resolve-placeholder-layouts"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Unwrap, then find layouts for what is left."""
         map_encodings(op, _unwrapped)
         _Resolver(op).resolve()
@@ -69,7 +67,7 @@ class _Resolver:
     def __init__(self, module: ModuleOp):
         self._ops = list(module.walk())
         self._values = [value for op in self._ops for value in values_of(op) if _placeholder(value) is not None]
-        self._carried = CarriedValues.of(module, TensorType) if self._values else CarriedValues()
+        self._classes = ValueClasses.of(module, TensorType) if self._values else ValueClasses()
         self._layouts: dict[SSAValue, Attribute] = {}
 
     def resolve(self) -> None:
@@ -104,7 +102,7 @@ class _Resolver:
             if at in self._layouts or _placeholder(at) is None:
                 continue
             self._layouts[at] = layout
-            pending += self._carried.members(at)
+            pending += self._classes.members(at)
             neighbours = [use.operation for use in at.uses]
             if isinstance(at.owner, Operation):
                 neighbours.append(at.owner)

@@ -60,7 +60,7 @@ def _through(op: Operation, encoding: Attribute, source: MemDescType, target: Me
     layout = encoding.data if isinstance(encoding, LayoutAttr) else None
     if not isinstance(layout, SharedLayout):
         raise ValueError(f"a view of a buffer with the layout {encoding} can't be transposed or reshaped")
-    # Dimensions in front of those that the layout describes count buffers.
+    # Dimensions before those that the layout describes count buffers.
     count = len(source.shape) - buffer_rank(layout)
     if isinstance(op, MemDescTransOp):
         order = tuple(int(dim) for dim in op.order.get_values())

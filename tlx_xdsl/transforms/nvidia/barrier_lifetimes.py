@@ -31,33 +31,31 @@ tt.return
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.buffer_users import accesses
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 
-class EndBarrierLifetimesPass(ModulePass):
+class EndBarrierLifetimesPass(Pass):
     """End every initialised mbarrier on every exit that its allocation dominates."""
 
     name = "tlx-end-barrier-lifetimes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""
         allocations = [inner for inner in ops_of(op, LocalAllocOp) if _is_barrier_array(inner.result.type)]
-        carried = CarriedValues.of(op, MemDescType) if allocations else CarriedValues()
+        classes = ValueClasses.of(op, MemDescType) if allocations else ValueClasses()
         for inner in allocations:
-            if _needs_end(inner.result, carried):
+            if _needs_end(inner.result, classes):
                 for exit_ in exits_of(inner):
                     if _ends_kernel(exit_):
                         insert_before(exit_, LocalDeallocOp(operands=[inner.result]), located_at=inner)
@@ -74,8 +72,8 @@ def _is_barrier_array(type_: MemDescType) -> bool:
     return type_.element_type == i64 and type_.shape[-1:] == (1,) and len(type_.shape) <= 2
 
 
-def _needs_end(barriers: SSAValue, carried: CarriedValues) -> bool:
-    users = [type(user) for user in accesses(barriers, carried)]
+def _needs_end(barriers: SSAValue, classes: ValueClasses) -> bool:
+    users = [type(user) for user in accesses(barriers, classes)]
     return InitBarrierOp in users and InvalBarrierOp not in users and LocalDeallocOp not in users
 
 

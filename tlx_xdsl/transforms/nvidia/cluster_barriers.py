@@ -1,11 +1,11 @@
 """`tlx-lower-cluster-barriers`: have the CTAs of a cluster wait for each other, where users say and where they must.
 
 Before another CTA's memory is used, that CTA must have started, and its mbarriers must be known to the cluster; and a
-CTA must not end, or end the life of an mbarrier, while others may use its memory. Where no barrier of the user's stands
-behind the last initialisation, or in front of an exit, one is put there. Behind `tlx.async_tasks` the CTAs wait for
+CTA must not end, or invalidate an mbarrier, while others may use its memory. Where the user has no barrier
+after the last initialisation, or before an exit, one is inserted. After `tlx.async_tasks` the CTAs wait for
 each other, unless `no_ending_cluster_sync` is given.
 
-Where nothing but initialisations of mbarriers, and their fence, stands in front of a barrier, its arrival is relaxed:
+Where nothing but initialisations of mbarriers, and their fence, precedes a barrier, its arrival is relaxed:
 the fence has released them, and a release to the cluster takes most of a microsecond before a kernel's first load.
 
 `barrier.cluster` waits for all threads of all CTAs (PTX ISA, "barrier.cluster"). In a kernel with partitions, their
@@ -38,10 +38,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, ModuleOp, UnitAttr, i32
 from xdsl.ir import Block, Operation, Region
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
@@ -49,23 +47,23 @@ from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import TCGEN05, Kind, accesses_of, effects_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS
 
 NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
-"""On `ttg.warp_specialize`: the CTAs of the cluster do not wait for each other behind it."""
+"""On `ttg.warp_specialize`: the CTAs of the cluster do not wait for each other after it."""
 
 _FILL = 4
 """The warps of partitions that stock Triton launches are a multiple of this, a warp group."""
 
 
 @dataclass(frozen=True)
-class LowerClusterBarriersPass(ModulePass):
+class LowerClusterBarriersPass(Pass):
     """Complete the barriers of the cluster, and write them as `nvvm` operations."""
 
     name = "tlx-lower-cluster-barriers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every function of the module.
 
         Raises CompilationError for a barrier at which some warps would never arrive.
@@ -113,7 +111,7 @@ def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
 
 
 def _reaches(op: Operation) -> bool:
-    """Whether it uses the memory of other CTAs; the end of an MMA of a pair both CTAs learn from its commit."""
+    """Whether it uses the memory of other CTAs; the commit of an MMA of a pair signals its end to both CTAs."""
     return isinstance(op, tlx.MapToRemoteOp) or (effects_of(op).by is not TCGEN05 and _is_for_cluster(op))
 
 
@@ -123,7 +121,7 @@ def _is_for_cluster(op: Operation) -> bool:
 
 
 def _complete_start(func: tt.FuncOp) -> None:
-    """Fence and barrier behind the last initialisation in the entry block, where the user has none."""
+    """Fence and barrier after the last initialisation in the entry block, where the user has none."""
     entry = list(func.body.blocks[0].ops)
     inits = [number for number, op in enumerate(entry) if isinstance(op, ttng.InitBarrierOp)]
     users = [number for number, op in enumerate(entry) if any(map(_reaches, op.walk()))]
@@ -165,7 +163,7 @@ def _relax_start(func: tt.FuncOp) -> None:
 
 
 def _waits_at_end(block: Block) -> bool:
-    """Whether the cluster waits in this block behind everything that may use other CTAs' memory."""
+    """Whether the cluster waits in this block after everything that may use other CTAs' memory."""
     op = block.last_op
     while op is not None:
         if isinstance(op, ttng.ClusterWaitOp):
@@ -177,7 +175,7 @@ def _waits_at_end(block: Block) -> bool:
 
 
 def _put_barrier(source: Operation, *, before: Operation | None) -> None:
-    """The CTAs wait for each other in front of an operation, at the location of `source`."""
+    """The CTAs wait for each other before an operation, at the location of `source`."""
     assert before is not None, "a block ends in a terminator"
     insert_before(before, ttng.ClusterArriveOp(properties={"relaxed": BoolAttr.from_bool(False)}), located_at=source)
     insert_before(before, ttng.ClusterWaitOp(), located_at=source)
@@ -196,7 +194,7 @@ def _lower(func: tt.FuncOp) -> None:
                 Rewriter.erase_op(op)
             case ttng.ClusterArriveOp() | ttng.ClusterWaitOp():
                 if op.parent is None:
-                    # Taken together with the arrival in front of it.
+                    # Taken together with the arrival before it.
                     continue
                 inside = _tasks_around(op)
                 if inside is not None:
@@ -225,7 +223,7 @@ def _check_warps(op: Operation, tasks: ttg.WarpSpecializeOp, idle: int) -> None:
 
 
 def _run_of(op: Operation) -> list[Operation]:
-    """An arrival and the wait that stands behind it, if one does."""
+    """An arrival and the wait after it, if there is one."""
     following = op.next_op
     if isinstance(op, ttng.ClusterArriveOp) and isinstance(following, ttng.ClusterWaitOp):
         return [op, following]

@@ -1,8 +1,8 @@
 """`tlx-lower-dynamic-subslices`: parts of buffers at run-time offsets.
 
 Upstream Triton takes a part of a buffer at constant offsets only, and one of an array of buffers at any index. Where
-the parts follow each other in shared memory, each as a buffer of its own would (`layouts/tiles.py`), the buffer is an
-array of them. Otherwise the part has no type in Triton, and is refused.
+the parts follow each other in shared memory, each as a buffer of its own would (`layouts/offset_terms.py`), the buffer
+is an array of them. Otherwise the part has no type in Triton, and is refused.
 
 Before, with rows of 128 bytes:
 ```mlir
@@ -20,28 +20,26 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp, DivSIOp, MuliOp
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.layouts.tiles import tile_strides
+from tlx_xdsl.layouts.offset_terms import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.shared_address import shared_layout
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace, retype
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace, retype
 
 
-class LowerDynamicSubslicesPass(ModulePass):
+class LowerDynamicSubslicesPass(Pass):
     """Replace parts at run-time offsets by tiles of an array."""
 
     name = "tlx-lower-dynamic-subslices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite every such part of the module.
 
         Raises CompilationError for parts that do not follow each other.

@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node, place
 from tlx_xdsl.analysis.storage_budget import excesses
@@ -27,17 +25,18 @@ from tlx_xdsl.analysis.storage_map import UNITS, Region, StorageMap, next_start
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
 from tlx_xdsl.text.diagnostics import report_remark, report_warning
+from tlx_xdsl.transforms.rewriting import Pass
 
 MOST_STAGES = 64
 """The end of the search for the largest number of stages."""
 
 
-class StorageAdvicePass(ModulePass):
+class StorageAdvicePass(Pass):
     """Report how the memory of a kernel could be used better."""
 
     name = "tlx-storage-advice"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Report on every function of the module."""
         for map_ in storage_maps(op):
             for excess in excesses(map_):
@@ -88,7 +87,7 @@ class _Advisor:
             # The user has decided how large the region is.
             return
         if (tree := self._tree()) is not None:
-            self._room(tree)
+            self._capacity(tree)
             self._sharing(tree)
             for part in _parts(tree, self.region.groups):
                 self._stages(part, lambda counts: self._size(_recounted(tree, counts)))
@@ -110,7 +109,7 @@ class _Advisor:
             where = ", ".join(f"{gap.start:,} to {gap.end:,}" for gap in gaps[:4]) + (", ..." if len(gaps) > 4 else "")
             self._say(f"no buffer takes {total:,} of its {self.region.size:,} {self.unit}: {where}")
 
-    def _room(self, tree: Node) -> None:
+    def _capacity(self, tree: Node) -> None:
         """Report the memory that only the largest member of a shared group uses."""
         for group in _groups(tree):
             if group.kind != "shared" or len(group.children) < 2:

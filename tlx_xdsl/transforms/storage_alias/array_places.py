@@ -1,6 +1,6 @@
 """The slots of every array of a module: those of its allocations, propagated to every value that an array can be.
 
-Within a function an array has many names (`analysis/carried_values.py`), and views of it. A call takes it into
+Within a function an array has many names (`analysis/value_classes.py`), and views of it. A call takes it into
 another function; one that is called with arrays in different slots exists once for each combination.
 """
 
@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.analysis.carried_values import CarriedValues, visible
+from tlx_xdsl.analysis.value_classes import ValueClasses, visible
 from tlx_xdsl.dialects.tt import CallOp, FuncOp
 from tlx_xdsl.dialects.ttg import MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -38,7 +38,7 @@ class FunctionPlaces:
     func: FuncOp
     entry: Mapping[SSAValue, ArrayPlace | None]
     """The slots of the arrays that are its arguments."""
-    values: CarriedValues
+    values: ValueClasses
     by_class: dict[SSAValue, ArrayPlace] = field(default_factory=dict[SSAValue, ArrayPlace])
     """By the representative of the array's class."""
     views: dict[Operation, View] = field(default_factory=dict[Operation, View])
@@ -93,7 +93,7 @@ class ModulePlaces:
         entry: dict[SSAValue, ArrayPlace | None] = dict(
             zip(func.body.blocks[0].args if func.body.blocks else (), arguments, strict=True)
         )
-        found = FunctionPlaces(func, entry, CarriedValues.of(func, MemDescType))
+        found = FunctionPlaces(func, entry, ValueClasses.of(func, MemDescType))
         self._known[key] = found
         self.functions.append(found)
         self._solve(found, roots)
@@ -146,7 +146,7 @@ class ModulePlaces:
         if is_array_view(op) and op.results[0] not in self._roots:
             found.views[op] = view = view_through(op, place)
             return view
-        if not (is_array_view(op) or isinstance(op, MemDescIndexOp | CallOp) or op in found.values.carriers):
+        if not (is_array_view(op) or isinstance(op, MemDescIndexOp | CallOp) or op in found.values.forwarding):
             raise cannot_see(visible(op), place, "needs the whole array in one piece")
         return None
 
@@ -170,7 +170,7 @@ class ModulePlaces:
         """Check that all values that can arrive in a class have its slots."""
         for first, place in found.by_class.items():
             for value in found.values.members(first):
-                if value not in found.values.arrivals and (other := self._source(found, value)) != place:
+                if value not in found.values.successor_inputs and (other := self._source(found, value)) != place:
                     raise _conflict(found, value, other, place)
 
     def _source(self, found: FunctionPlaces, value: SSAValue) -> ArrayPlace | None:
@@ -187,14 +187,14 @@ class ModulePlaces:
 
 
 def _conflict(found: FunctionPlaces, value: SSAValue, other: ArrayPlace | None, place: ArrayPlace) -> Exception:
-    carrier = found.values.carrier_of(value)
-    taker = "this value" if carrier is None else f"'{carrier.name}'"
+    forwarding = found.values.forwarded_by(value)
+    taker = "this value" if forwarding is None else f"'{forwarding.name}'"
     origin = value if other is None else other.origin
     mine, others = place.formula, "i" if other is None else other.formula
     if other is not None and mine == others:
         mine, others = f"{mine} of {place.slots}", f"{others} of {other.slots}"
     return error_at(
-        carrier or value,
+        forwarding or value,
         f"{taker} may get either of two arrays whose buffers lie differently: buffer i of {place.name} is number "
         f"{mine} of its region, that of {name_of(origin)} is number {others}",
         [allocated_at(place.origin), allocated_at(origin)],

@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.axis_info import axis_infos
-from tlx_xdsl.analysis.carried_values import CarriedValues
 from tlx_xdsl.analysis.integers.axis_domain import AxisInfo
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.effects import TCGEN05, WGMMA, effects_of, pointers_of
 from tlx_xdsl.dialects.base.operation import is_elementwise
@@ -92,7 +92,7 @@ class _Meeting:
     def __init__(
         self, func: tt.FuncOp, accumulators: Mapping[SSAValue, NvidiaMmaLayout], warps: Mapping[Operation, int]
     ):
-        self._classes = CarriedValues.of(func, TensorType)
+        self._classes = ValueClasses.of(func, TensorType)
         for op in warps:
             if not op.regions and is_elementwise(op):
                 self._join(op)
@@ -120,5 +120,5 @@ def _tensor_memory(op: Operation, warps: int) -> DistributedLayout | None:
     try:
         return layout and tensor_memory_register_layout(layout, buffer.shape, warps)
     except ValueError:
-        # The conversion of this load tells it, at its own line.
+        # The conversion of this load reports it, at its own line.
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import Operation, Region, SSAValue
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects.regions import forwarded
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
@@ -32,7 +32,7 @@ def accumulator_layouts(func: Operation, num_warps: int) -> dict[SSAValue, Nvidi
     continuations = [pair for op, _ in ops for pair in _continuations(op)]
     # What these values are defined by, and constants, can be in any layout; all else is computed in one of its own.
     free = {target for _, targets in continuations for target in targets}
-    webs = CarriedValues()
+    webs = ValueClasses()
     for source, targets in continuations:
         webs.join(*targets, *([source] if source in free or isinstance(source.owner, ConstantOp) else []))
     layouts: dict[SSAValue, tuple[NvidiaMmaLayout, WarpGroupDotOp]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.builtin import FunctionType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.analysis.carried_values import CarriedValues
+from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import Kind, Space, accesses_of
 from tlx_xdsl.dialects.base.layouts import layout_attr
@@ -23,11 +23,11 @@ def assign_descriptor_layouts(func: tt.FuncOp) -> None:
 
     Raises CompilationError when two copies through one descriptor use buffers of different layouts.
     """
-    carried = CarriedValues.of(func, TensorDescType)
+    classes = ValueClasses.of(func, TensorDescType)
     for value in _values(func):
         type_ = value.type
         if isinstance(type_, TensorDescType) and isinstance(type_.encoding, NoneAttr):
-            _assign(carried.members(value), type_)
+            _assign(classes.members(value), type_)
     entry, outputs = func.body.blocks[0], func.function_type.outputs.data
     func.properties["function_type"] = FunctionType.from_lists([a.type for a in entry.args], outputs)
 

@@ -123,7 +123,7 @@ def two_axes_too_close(dst, BLOCK: tl.constexpr):
 
 @tlx_xdsl.jit
 def before_the_start(dst, BLOCK: tl.constexpr):
-    """Program 0 stores in front of the array."""
+    """Program 0 stores before the array."""
     tl.store(dst + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) - 1, 1.0)
 
 

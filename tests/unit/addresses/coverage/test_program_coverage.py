@@ -69,7 +69,7 @@ def test_an_unmasked_tail_leaves_the_arrays():
     assert coverage.writings()[0].verdict == "disjoint"
 
 
-def test_an_access_in_front_of_the_array():
+def test_an_access_before_the_array():
     (leaving,) = covered("before_the_start", (2, 1, 1), {"dst": (127,)}).leaving()
     assert (leaving.program, leaving.index) == (0, -1)
 

@@ -41,7 +41,7 @@ PARTLY = {
 
 
 def check_collisions(coverage: Coverage, memory: Watched) -> None:
-    """Whoever is said to write the same bytes does, and whoever does is told, or what is not known is."""
+    """Whoever is said to write the same bytes does, and whoever does is reported, or what is not known is."""
     really, verdicts = pairs(memory, *STORES), {each.verdict for each in coverage.writings()}
     mixed = pairs(memory, *STORES, tt.AtomicRMWOp)
     for writing in coverage.writings():
@@ -157,8 +157,8 @@ def test_proofs_hold_in_launches():
         for proof in proofs(module, accesses):
             names = {f"num_programs_{axis}": size for axis, size in zip("xyz", program.grid, strict=True)}
             several = coverage.launch.programs > 1
-            told = [several if " more than " in each else eval(each, {}, names) for each in proof.conditions]
-            if proof.verdict != "not known" and all(told):
+            holding = [several if " more than " in each else eval(each, {}, names) for each in proof.conditions]
+            if proof.verdict != "not known" and all(holding):
                 assert verdicts[proof.array] == proof.verdict, f"seed {seed}"
                 proven += 1
     assert proven > (20 if FULL else 2)

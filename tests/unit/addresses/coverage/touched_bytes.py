@@ -48,7 +48,7 @@ class Watched(GlobalMemory):
 
 
 def watch_descriptors(monkeypatch: Any) -> None:
-    """Make descriptors tell a `Watched` memory what they touch."""
+    """Make descriptors report to a `Watched` memory what they touch."""
     window = Descriptor._window
 
     def watched(self: Descriptor, op: Operation, memory: Any, corner: Any, verb: str) -> Any:

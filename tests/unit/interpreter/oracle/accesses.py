@@ -161,12 +161,12 @@ def pointers(m: Model, x, y, p, n, u, out) -> None:
     m.store("p", 1, m.starts["x"])
 
 
-def _point_behind_the_table(starts: dict[str, int], arrays: dict[str, np.ndarray]) -> None:
+def _point_after_the_table(starts: dict[str, int], arrays: dict[str, np.ndarray]) -> None:
     # The last numbers of the table itself are what is pointed to: 32 halves in 8 words for each group.
     arrays["table"][:3] = [starts["table"] + 8 * (4 + 8 * group) for group in (2, 0, 1)]
 
 
-@reference("pointers_from_memory", prepare=_point_behind_the_table,
+@reference("pointers_from_memory", prepare=_point_after_the_table,
            table=lambda rng: np.append(np.zeros(4, "i8"), rng.standard_normal(96).astype("f2").view("i8")),
            out=empty("f4", 96), n=value(3))  # fmt: skip
 def pointers_from_memory(m: Model, table, out, n) -> None:

@@ -209,7 +209,7 @@ def run_check(check: Check, seed: int, stage: str) -> None:
 
 
 def _starts(names: list[str], values: list[Any], bound: list[Any]) -> dict[str, int]:
-    """The address of each array; a descriptor may stand for several arguments, its extents behind it."""
+    """The address of each array; a descriptor may stand for several arguments, its extents after it."""
     starts: dict[str, int] = {}
     rest = iter(bound)
     spreads = len(bound) != len(values)

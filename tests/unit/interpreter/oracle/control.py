@@ -178,7 +178,7 @@ def nested_calls(m: Model, x, out) -> None:
 
 @reference("defaults_and_keywords", x=floats("f4", 128), out=empty("f4", 128), n=value(70))
 def defaults_and_keywords(m: Model, x, out, n) -> None:
-    # What is loaded behind the mask is undefined: here NaN.
+    # What is loaded where the mask is off is undefined: here NaN.
     a = np.where(I128 < 100, x, F4(np.nan))
     b = np.where(n > I128, x, F4(1))
     c = np.where((I128 >= 3) & (n > I128), F4(2), x)

@@ -166,7 +166,7 @@ def narrowed(values: np.ndarray, name: str) -> np.ndarray:
     down, up = np.abs(wide) - low, high - np.abs(wide)
     odd = (at - 1) % 2 == 1
     magnitude = np.where((down < up) | ((down == up) & ~odd), low, high)
-    # Half a unit behind the largest number begins infinity.
+    # Half a unit after the largest number begins infinity.
     limit = numbers[-1].astype(F8) + (numbers[-1].astype(F8) - numbers[-2].astype(F8)) / 2
     magnitude = np.where(np.abs(wide) >= limit, np.inf, magnitude)
     return np.copysign(np.where(np.isnan(wide), np.nan, magnitude), wide)

@@ -119,7 +119,7 @@ def attention(m: Model, q, k, v, out, n, scale) -> None:
     score = q[index].astype(F8) @ k[: n * 64].reshape(n, 64).astype(F8).T * F4(scale)
     weight = 2.0 ** (score - score.max(1, keepdims=True))
     result = weight @ v[: n * 64].reshape(n, 64).astype(F8) / weight.sum(1, keepdims=True)
-    # The weights are rounded to f16 in front of the second product.
+    # The weights are rounded to f16 before the second product.
     m.store("out", index, result, ulp=3, near=np.full(index.shape, 1.0))
 
 

@@ -15,7 +15,7 @@ from tlx_xdsl.text.profiles import profile_for
 from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 
 STAGES = ("frontend", "ttgir", "text")
-"""Behind the frontend, behind all passes, and that printed for Triton 3.9 and read again."""
+"""After the frontend, after all passes, and that printed for Triton 3.9 and read again."""
 
 CAPABILITIES = {"gather_and_scatter": 100}
 """The compute capabilities of kernels that the usual target lacks something for: TMA gather and scatter."""

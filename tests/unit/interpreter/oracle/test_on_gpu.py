@@ -42,7 +42,7 @@ TORCH = {"bfloat16": "bfloat16", "float8_e5m2": "float8_e5m2", "float8_e4m3fn": 
 
 
 def usable(check: checking.Check) -> bool:
-    """Whether the arguments are arrays and numbers, nothing is told of addresses, and the results are defined."""
+    """Whether the arguments are arrays and numbers, nothing is known of addresses, and the results are defined."""
     types = running.cases()[check.kernel].arguments
     runtime = [types[name] for name in check.arguments]
     defined = check.prepare is None and check.kernel not in UNDEFINED
@@ -139,11 +139,14 @@ if __name__ == "__main__":
     agree = 0
     for label, wanted in CHECKS.items():
         try:
-            told = differences(wanted)
+            worst_by_argument = differences(wanted)
         except (CompilationError, NotImplementedError) as refusal:
             print(f"{label}: not launched: {str(refusal).splitlines()[0]}")
             continue
-        agree += all(difference <= 1 for difference in told.values())
-        worst = {key: f"{difference:.2g}" for key, difference in told.items() if difference}
-        print(f"{label}: {'agree' if all(d <= 1 for d in told.values()) else 'DIFFER'} {worst or ''}", flush=True)
+        agree += all(difference <= 1 for difference in worst_by_argument.values())
+        worst = {key: f"{difference:.2g}" for key, difference in worst_by_argument.items() if difference}
+        print(
+            f"{label}: {'agree' if all(d <= 1 for d in worst_by_argument.values()) else 'DIFFER'} {worst or ''}",
+            flush=True,
+        )
     print(f"{agree} of {len(CHECKS)} agree")

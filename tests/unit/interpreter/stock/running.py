@@ -62,7 +62,7 @@ REFERENCES: dict[str, Reference] = {}
 
 
 def reference(*names: str) -> Callable[[Callable[..., Run]], Callable[..., Run]]:
-    """Register what launches kernels of the corpus; of several, the function is told the name."""
+    """Register what launches kernels of the corpus; of several, the function is given the name."""
 
     def register(function: Callable[..., Run]) -> Callable[..., Run]:
         for name in names:
@@ -88,10 +88,10 @@ def run_plan(plan: Plan, run: Run, schedule: str = "round-robin", seed: int = 0)
         names.extend([name] * len(parts))
         values.extend(parts)
     grid = (*run.grid, *(1,) * (3 - len(run.grid)))
-    with collected_diagnostics() as told:
+    with collected_diagnostics() as reported:
         launch = Launch(plan, memory, grid, (1, 1, 1), bind(plan.function, values, names, memory))
         list(run_clusters(launch, list(clusters(launch)), Settings(schedule, seed)))
-    return list(told)
+    return list(reported)
 
 
 def check(name: str, arch: int, schedule: str, seed: int) -> None:
@@ -101,8 +101,8 @@ def check(name: str, arch: int, schedule: str, seed: int) -> None:
 
         pytest.skip(reason)
     run = REFERENCES[name](np.random.default_rng(seed))
-    told = run_plan(stock_plan(name, arch), run, schedule, seed)
-    assert not told, [str(diagnostic) for diagnostic in told]
+    reported = run_plan(stock_plan(name, arch), run, schedule, seed)
+    assert not reported, [str(diagnostic) for diagnostic in reported]
     for array, expected in run.expected.items():
         found = run.arguments[array]
         if not isinstance(found, np.ndarray):

@@ -41,7 +41,7 @@ FULL = os.environ.get("TLX_TEST_VOLUME") == "full"
 
 DEFECTS: dict[tuple[str, int], tuple[tuple[int, int], tuple[int, int], str]] = {
     # The barriers by which the products free their operands end before the last products have arrived at them: only
-    # the commit behind the loop is waited for, and that only afterwards.
+    # the commit after the loop is waited for, and that only afterwards.
     ("descriptor_matmul_warp_specialized", 100): ((3, 6), (3, 8), "its life has ended"),
     ("descriptor_matmul_warp_specialized_small", 100): ((3, 6), (3, 8), "its life has ended"),
     # An operand that is made in registers has one buffer, which the next iteration writes before it waits for the
@@ -69,8 +69,8 @@ def test_at_least_forty_kernels_of_plain_triton() -> None:
 
 
 @pytest.mark.skipif(RELEASE < (3, 9), reason="tl.atomic_poll: since Triton 3.9")
-def test_a_poll_that_nobody_answers_is_a_deadlock() -> None:
-    """Every program polls for more than the flag can be, as nobody adds to it."""
+def test_a_poll_that_is_never_answered_is_a_deadlock() -> None:
+    """Every program polls for more than the flag can be, as no task adds to it."""
     arguments = {"flag": np.array([7], np.int32), "x": np.zeros(128, np.float32)}
     plan = running.stock_plan("atomic_load_store_poll", 90)
     with pytest.raises(Deadlock, match="polls for 8"):

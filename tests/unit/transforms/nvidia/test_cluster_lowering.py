@@ -1,4 +1,4 @@
-"""Cluster kernels behind the whole pipeline: the same numbers, and device code from stock Triton."""
+"""Cluster kernels after the whole pipeline: the same numbers, and device code from stock Triton."""
 
 # covers: tlx-lower-cluster-barriers, tlx-lower-remote-memory, tlx-lower-multicast-loads, tlx-lower-pair-products
 
@@ -25,8 +25,8 @@ SCHEDULES = POLICIES if is_full() else ("adversarial",)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", HOPPER)
 def test_lowered_kernel_gives_the_reference_without_warnings(name, seed, schedule):
-    told = CASES[name]().run(stage="ttgir", schedule=schedule, seed=seed, jobs=1)
-    assert list(told.warnings) == []
+    result = CASES[name]().run(stage="ttgir", schedule=schedule, seed=seed, jobs=1)
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 
 
 @pytest.mark.parametrize(("attributes", "waits"), [("", 2), ("attributes {nvvm.cluster_dim = array<i32: 2, 1, 1>}", 0)])
-def test_behind_tasks_the_cluster_waits_before_its_barriers_are_operations_only(attributes, waits, monkeypatch):
+def test_after_tasks_the_cluster_waits_before_its_barriers_are_operations_only(attributes, waits, monkeypatch):
     waited = []
 
     def sync(task, op):
@@ -72,8 +72,8 @@ def test_behind_tasks_the_cluster_waits_before_its_barriers_are_operations_only(
 def test_the_text_for_triton_says_the_cluster():
     case = CASES["ring-async"]()
     text = compile_text(case.kernel.source, specialization(case), triton_version="3.6").ttgir
-    told = interpret_text(text, case.grid, case.arguments, schedule="adversarial", jobs=1)
-    assert told.clusters == 2
+    result = interpret_text(text, case.grid, case.arguments, schedule="adversarial", jobs=1)
+    assert result.clusters == 2
     for found, expected in case.results():
         assert (found == expected).all()
 
@@ -86,10 +86,10 @@ def test_the_text_for_triton_says_the_cluster():
         ("multicast", "wrong rank", "nothing orders|deadlock"),
         ("multicast", "mask", "deadlock"),
         ("layer-norm", "wait", "is read before it is written|nothing orders"),
-        ("layer-norm", "expect", "nobody expects|deadlock"),
+        ("layer-norm", "expect", "that are not expected|deadlock"),
     ],
 )
-def test_mistakes_are_found_behind_the_pipeline_too(name, drop, message):
+def test_mistakes_are_found_after_the_pipeline_too(name, drop, message):
     case = CASES[name]()
     case.constexprs["DROP"] = drop
     with pytest.raises(CompilationError, match=message) as caught:
@@ -157,12 +157,12 @@ def test_all_warps_meet_at_the_barrier_of_the_cluster():
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", PAIRS)
 def test_numbers_of_pairs(name, seed, schedule):
-    told = CASES[name]().run(stage="ttgir", schedule=schedule, seed=seed, jobs=1)
-    assert list(told.warnings) == []
+    result = CASES[name]().run(stage="ttgir", schedule=schedule, seed=seed, jobs=1)
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize("drop", ["full", "empty", "acc_full", "commit"])
-def test_mistakes_with_pairs_are_found_behind_the_pipeline_too(drop):
+def test_mistakes_with_pairs_are_found_after_the_pipeline_too(drop):
     case = CASES["pair"]()
     case.constexprs["DROP"] = drop
     with pytest.raises(CompilationError, match=r"pair_gemm\.py:\d+:\d+: error"):

@@ -24,10 +24,10 @@ BLACKWELL = {"target": "sm_100a"} | LAST
 @pytest.mark.parametrize("size", [16, 512, 1024])
 def test_bulk_copies(size, schedule):
     x, y = np.arange(256, dtype=np.float32), np.full(256, -1, np.float32)
-    told = tlx_xdsl.interpret(test_bulk.double, 1, x, y, size, 0, size, "", schedule=schedule, **HOPPER)
+    result = tlx_xdsl.interpret(test_bulk.double, 1, x, y, size, 0, size, "", schedule=schedule, **HOPPER)
     np.testing.assert_array_equal(y[: size // 4], 2 * x[: size // 4])
     assert (y[size // 4 :] == -1).all()
-    assert not told.warnings
+    assert not result.warnings
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_a_fence_that_is_missing_is_put():
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_cluster_launch_control(schedule):
     times, owners = np.zeros((3, 5), np.int32), np.full((3, 5), -1, np.int32)
-    told = tlx_xdsl.interpret(test_clc.count, (5, 3), times, owners, 5, schedule=schedule, **BLACKWELL)
+    result = tlx_xdsl.interpret(test_clc.count, (5, 3), times, owners, 5, schedule=schedule, **BLACKWELL)
     np.testing.assert_array_equal(times, 1)
     assert len(np.unique(owners)) < owners.size
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []
 
 
 @pytest.mark.parametrize("drop", ["wait", "bytes", "overwrite", "twice"])
@@ -68,8 +68,8 @@ def test_mistakes_with_cluster_launch_control_are_still_found(drop):
 
 @pytest.mark.parametrize("schedule", POLICIES)
 def test_persistent_gemm(schedule):
-    told = cluster_runs.launch_control(m=256, n=104, k=72).run(schedule=schedule, **LAST)
-    assert not told.warnings
+    result = cluster_runs.launch_control(m=256, n=104, k=72).run(schedule=schedule, **LAST)
+    assert not result.warnings
 
 
 @pytest.mark.parametrize("use", ["", "memory"])
@@ -237,6 +237,6 @@ def test_parts_at_places_that_are_known_at_run_time(columns, dim):
 def test_cluster_launch_control_of_a_cluster(size, schedule):
     times = np.zeros(12, np.int32)
     options = {"cluster": (size, 1, 1), "schedule": schedule} | BLACKWELL
-    told = tlx_xdsl.interpret(test_clc.in_clusters, 12, times, 2 * size, **options)
+    result = tlx_xdsl.interpret(test_clc.in_clusters, 12, times, 2 * size, **options)
     np.testing.assert_array_equal(times, 101)
-    assert list(told.warnings) == []
+    assert list(result.warnings) == []

@@ -72,7 +72,7 @@ def test_two_arrivals_side_by_side_have_one_fence():
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        # The threads' reads, and what they have written, are not in front of the arrival.
+        # The threads' reads, and what they have written, are not before the arrival.
         ("hand-over-total", lambda text: text.replace(FENCE, "")),
         ("hand-over-total", lambda text: text.replace(FENCE, "").replace(RELAXED, CTA)),
         ("hand-over-relayed", lambda text: text.replace(FENCE, "")),
@@ -154,8 +154,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %rank = tlx.cluster_cta_rank
     %other = arith.xori %rank, %c1 : i32
     %x = ttg.local_load %buf : !buf -> tensor<128xi32, #blocked>
-    %room_there = tlx.map_to_remote %room, %other : !bar -> !bar_there
-    tlx.arrive_remote %room_there, 1RELEASES : !bar_there
+    %there = tlx.map_to_remote %room, %other : !bar -> !bar_there
+    tlx.arrive_remote %there, 1RELEASES : !bar_there
     ttng.wait_barrier %room, %c0 : !bar
     %full_there = tlx.map_to_remote %full, %other : !bar -> !bar_there
     %buf_there = tlx.map_to_remote %buf, %other : !buf -> !buf_there

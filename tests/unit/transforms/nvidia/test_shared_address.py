@@ -93,7 +93,7 @@ def _shared_bytes(keep):
 
 
 @pytest.mark.backend
-def test_buffers_behind_casts_do_not_share_their_memory():
+def test_buffers_seen_through_casts_do_not_share_their_memory():
     assert _shared_bytes(keep=True) == (512, True)
 
 

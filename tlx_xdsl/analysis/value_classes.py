@@ -21,29 +21,29 @@ from tlx_xdsl.dialects.tt import FuncOp, ReturnOp
 
 
 @dataclass
-class CarriedValues:
-    """The classes of a function's values of one kind; a value that nothing carries is a class of its own."""
+class ValueClasses:
+    """The classes of a function's values of one kind; a value that nothing forwards is a class of its own."""
 
-    carriers: set[Operation] = field(default_factory=set[Operation])
-    """Operations that hand their operands of that kind on and do nothing else with them."""
-    arrivals: set[SSAValue] = field(default_factory=set[SSAValue])
-    """Values that are defined by being carried to; all others in a class are its sources."""
+    forwarding: set[Operation] = field(default_factory=set[Operation])
+    """Operations that only forward their operands of that kind."""
+    successor_inputs: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Values that forwarded operands define; all others in a class are its sources."""
     _parent: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     _members: dict[SSAValue, list[SSAValue]] = field(default_factory=lambda: defaultdict(list))
     _unknown: set[SSAValue] = field(default_factory=set[SSAValue])
     """Arguments of blocks that an unknown kind of branch jumps to."""
 
     @classmethod
-    def of(cls, func: Operation, kind: type[Attribute]) -> CarriedValues:
+    def of(cls, func: Operation, kind: type[Attribute]) -> ValueClasses:
         """The classes of values of type `kind` in `func`, in time linear in its operations."""
-        carried = cls()
+        classes = cls()
         for op in func.walk():
-            carried._add(op, kind)
-        # What else may arrive from a branch that is not known here is a source.
-        carried.arrivals -= carried._unknown
-        for value in carried._parent:
-            carried._members[carried.representative(value)].append(value)
-        return carried
+            classes._add(op, kind)
+        # What else may come from a branch that is not known here is a source.
+        classes.successor_inputs -= classes._unknown
+        for value in classes._parent:
+            classes._members[classes.representative(value)].append(value)
+        return classes
 
     def representative(self, value: SSAValue) -> SSAValue:
         """The same value for every member of a class."""
@@ -60,10 +60,10 @@ class CarriedValues:
         """All names of `value`, in the order in which the function mentions them; not what was joined later."""
         return self._members.get(self.representative(value)) or [value]
 
-    def carrier_of(self, value: SSAValue) -> Operation | None:
-        """The first operation that carries `value` on, as the user sees it: of a terminator the one that it ends."""
+    def forwarded_by(self, value: SSAValue) -> Operation | None:
+        """The first operation that forwards `value`, as the user sees it: of a terminator the one that it ends."""
         for use in value.uses:
-            if use.operation in self.carriers:
+            if use.operation in self.forwarding:
                 return visible(use.operation)
         return None
 
@@ -81,26 +81,29 @@ class CarriedValues:
     def _add(self, op: Operation, kind: type[Attribute]) -> None:
         if isinstance(op, SelectOp | arith.SelectOp):
             self._connect({op.results[0]: op.operands[1:]}, kind)
-            self.carriers.add(op)
+            self.forwarding.add(op)
+            return
+        if op.next_op is not None and not op.regions:
+            # Control only passes it, as it does most operations.
             return
         # Branches are visited themselves, so that names come in the function's order.
         if (found := edges(op) if op.successors else region_edges(op)) is None:
             self._unknown.update(argument for block in op.successors for argument in block.args)
             return
         self._connect(incoming(found), kind)
-        self.carriers.update(edge.source for edge in found if edge.inputs)
+        self.forwarding.update(edge.source for edge in found if edge.inputs)
         if isinstance(op, FuncOp):
             self._join_returns([edge.source for edge in found if isinstance(edge.source, ReturnOp)], kind)
 
     def _connect(self, incoming: Mapping[SSAValue, Sequence[SSAValue]], kind: type[Attribute]) -> None:
         for target, operands in incoming.items():
             if values := [value for value in (*operands, target) if isinstance(value.type, kind)]:
-                self.arrivals.add(target)
+                self.successor_inputs.add(target)
                 self.join(*values)
 
     def _join_returns(self, returns: Sequence[Operation], kind: type[Attribute]) -> None:
         """What is returned has one type, by which callers know it."""
-        self.carriers.update(returns)
+        self.forwarding.update(returns)
         for values in zip(*(end.operands for end in returns), strict=True):
             if isinstance(values[0].type, kind):
                 self.join(*values)

@@ -1,0 +1,90 @@
+"""Names, messages and documentation use the terms of MLIR, CUDA and PTX (docs/glossary.md): private words stay out.
+
+`python -m tests.unit.test_words` counts what is found, by word; with paths, such as `tests docs/errors.md`, it prints
+each occurrence below them.
+"""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SEARCHED = ("tlx_xdsl", "docs", "examples", "benchmarks", "notebooks", "tests")
+SUFFIXES = {".py", ".md", ".mlir", ".c", ".h"}
+EXCEPT = {ROOT / "docs" / "glossary.md", Path(__file__)}
+"""Where the words are explained and listed."""
+
+# A word ends at an underscore, too: identifiers count.
+WORDS = {
+    "behind (after)": r"behind",
+    "in front of (before)": r"\bin\s+front\s+of\b",
+    "tells (releases, signals, reports)": r"(?<![a-z])tells?(?![a-z])",
+    "learns (acquires, derives)": r"(?<![a-z])learns?(?![a-z])",
+    "told (reported)": r"(?<![a-z])(un)?told(?![a-z])",
+    "nobody, somebody (uninitialized, unowned, another task)": r"(no|some)body",
+    "spoken name (display name)": r"spoken",
+    "carriers (values of one class)": r"(?<![a-z])carriers?(?![a-z])",
+    "wishes (hints, requirements)": r"(?<![a-z])wish(es|ed)?(?![a-z])",
+    "has no word for (has no operation for)": r"\bno\s+words?\s+for\b",
+    "house, stairs (package, layering)": r"\bhouses?\b|\bstairs?\b|\bstaircases?\b",
+    "room (package)": r"\brooms\b|\b(this|its|each|every|same|a|the) room\b(?! for)|(?<![a-z])room_|_room(?![a-z])",
+    "floor (layer)": r"\bfloors\b|\b(ground|lower|upper|same|each|every|next) floor\b",
+    "door (entry point)": r"\b(front|the|its|at a) door\b",
+}
+PATTERNS = {word: re.compile(pattern, re.IGNORECASE) for word, pattern in WORDS.items()}
+
+
+def searched() -> list[Path]:
+    """Every text of the project in which the words are looked for."""
+    below = (path for folder in SEARCHED for path in sorted((ROOT / folder).rglob("*")))
+    return [ROOT / "README.md", *(path for path in below if path.suffix in SUFFIXES and path not in EXCEPT)]
+
+
+def found(paths: list[Path]) -> Iterator[tuple[str, str]]:
+    """Each occurrence: the word, and where."""
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        for word, pattern in PATTERNS.items():
+            for match in pattern.finditer(text):
+                yield word, f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("a read behind the wait", "behind (after)"),
+        ("_behind_last", "behind (after)"),
+        ("a fence in\nfront of it", "in front of (before)"),
+        ("told_once", "told (reported)"),
+        ("Untold", "told (reported)"),
+        ("the rooms above", "room (package)"),
+        ("has no word for it", "has no word for (has no operation for)"),
+    ],
+)
+def test_a_private_word_is_found(text: str, word: str):
+    assert PATTERNS[word].search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["math.floor(x)", "there is room for two", "intelligent", "retold_stories", "floor division"]
+)
+def test_other_words_are_left_alone(text: str):
+    assert [word for word, pattern in PATTERNS.items() if pattern.search(text)] == []
+
+
+def test_the_words_are_those_of_the_field():
+    assert [f"{where}  [{word}]" for word, where in found(searched())] == []
+
+
+if __name__ == "__main__":
+    occurrences = list(found(searched()))
+    for word, where in occurrences:
+        if where.startswith(tuple(sys.argv[1:])):
+            print(f"{where}  [{word}]")
+    for word, count in Counter(word for word, _ in occurrences).most_common():
+        print(f"{count:5}  {word}")
