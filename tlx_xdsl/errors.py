@@ -130,7 +130,7 @@ def _excerpt(line: str, column: int) -> tuple[str, str]:
 
 
 def _blank(character: str) -> str:
-    """The space that a character takes in a terminal: a tab stays a tab, so that the caret lands under its place."""
+    """The blanks as wide as a character in a terminal: a tab stays a tab, so that the caret is in its column."""
     if character == "\t":
         return "\t"
     if unicodedata.combining(character):

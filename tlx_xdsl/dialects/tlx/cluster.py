@@ -1,6 +1,6 @@
 """Thread-block clusters whose CTAs each have tensors of their own: shared memory of other CTAs, and who is who.
 
-Stock Triton knows clusters only as several CTAs that hold one tensor together. Here a CTA names another one of its
+In stock Triton the CTAs of a cluster hold one tensor together. Here a CTA names another one of its
 cluster by its rank, `%cluster_ctarank` of PTX, and reaches that CTA's copy of a buffer through a view of it.
 """
 

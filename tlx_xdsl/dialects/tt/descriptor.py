@@ -82,7 +82,7 @@ class MakeTensorDescOp(TritonOp):
 def verify_block(descriptor: DescriptorType, tensor: Attribute) -> None:
     """Check that a block of `descriptor` and a tensor hold the same number of elements of one type.
 
-    The descriptor may have leading dimensions of 1, and it knows the sign of its integers, which the tensor does not.
+    The descriptor may have leading dimensions of 1, and its integers have a sign, those of the tensor have none.
     """
     shape = shape_of_tensor(tensor)
     block = descriptor.shape
