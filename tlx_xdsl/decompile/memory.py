@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.decompile.elementwise import peeled
+from tlx_xdsl.decompile.elementwise import as_unsigned, peeled
 from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.text import Text, call, listed, method
 from tlx_xdsl.decompile.types import (
@@ -112,7 +112,7 @@ def _rmw(fn: Function, op: Any) -> Text:
     if kind not in (RMWOp.UMAX, RMWOp.UMIN):
         return call(name, pointer, _element(fn, op.val, shape), mask=mask, **_ordering(op))
     pointer = method(pointer, "to", dtype(op.ptr.type, unsigned=True), bitcast=True)
-    value = method(fn.typed(op.val), "to", dtype(op.val.type, unsigned=True))
+    value = as_unsigned(fn, op.val)
     return method(call(name, pointer, value, mask=mask, **_ordering(op)), "to", dtype(op.result.type))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.decompile.elementwise import broadcast
+from tlx_xdsl.decompile.elementwise import as_unsigned, broadcast
 from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.text import Text, call, listed, method, tupled
 from tlx_xdsl.decompile.types import bits_of_integer, dtype, element_of, shape_of
@@ -75,7 +75,7 @@ def _dot(fn: Function, op: Any) -> Text:
 @handles("tt.dot_scaled")
 def _dot_scaled(fn: Function, op: Any) -> Text:
     kinds = [ScaleDotElemType(prop(op, name)).keyword for name in ("a_elem_type", "b_elem_type")]
-    scales = [None if scale is None else _scale(fn, scale) for scale in (op.a_scale, op.b_scale)]
+    scales = [None if scale is None else as_unsigned(fn, scale) for scale in (op.a_scale, op.b_scale)]
     return call(
         "tl.dot_scaled",
         _packed(fn, op.a, kinds[0]),
@@ -93,11 +93,7 @@ def _dot_scaled(fn: Function, op: Any) -> Text:
 
 def _packed(fn: Function, value: SSAValue, kind: str) -> Text:
     """An operand; of fp4 there are two in a byte, which has no sign."""
-    return _scale(fn, value) if kind == "e2m1" else fn.typed(value)
-
-
-def _scale(fn: Function, value: SSAValue) -> Text:
-    return method(fn.typed(value), "to", dtype(value.type, unsigned=True))
+    return as_unsigned(fn, value) if kind == "e2m1" else fn.typed(value)
 
 
 @handles("tt.elementwise_inline_asm")
