@@ -1,4 +1,4 @@
-"""Matrix products of register tensors and of Hopper's tensor cores (PTX ISA, "wgmma"); `matmul.py` has the numerics."""
+"""Products of register tensors, and of Hopper's tensor cores (PTX ISA, "wgmma"); `matmul.py` has the numerics."""
 
 from __future__ import annotations
 
