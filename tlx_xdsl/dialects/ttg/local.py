@@ -27,7 +27,7 @@ from tlx_xdsl.dialects.base.effects import (
     writes,
 )
 from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import chosen_layout
 from tlx_xdsl.dialects.base.operation import TritonOp
 from tlx_xdsl.dialects.base.tensors import mask_type, scalar_type, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tt.enums import RMWOp
@@ -58,7 +58,7 @@ def verify_same_elements(buffer: MemDescType, type_: Attribute) -> None:
 
 def verify_swizzle(buffer: MemDescType) -> None:
     """Check that a row of a swizzled tile is at least as long as the swizzle."""
-    layout = buffer.encoding.data if isinstance(buffer.encoding, LayoutAttr) else None
+    layout = chosen_layout(buffer.encoding)
     if not isinstance(layout, NvmmaSharedLayout) or layout.cga_layout or layout.fp4_padded:
         return
     if len(buffer.shape) < 2:
