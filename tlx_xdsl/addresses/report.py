@@ -59,10 +59,13 @@ def _dependence(result: ProgramAddresses, form: Polynomial, *, unit: bool = Fals
 
 
 def _strides(strides: Mapping[int, Polynomial]) -> str:
-    if len(strides) == 1:
-        ((axis, stride),) = strides.items()
-        return f"axis={axis}, stride={stride}"
-    return f"axes=[{', '.join(map(str, strides))}], strides=[{', '.join(map(str, strides.values()))}]"
+    axes = f"axis={next(iter(strides))}" if len(strides) == 1 else f"axes=[{', '.join(map(str, strides))}]"
+    return f"{axes}, {_steps(strides)}"
+
+
+def _steps(strides: Mapping[int, Polynomial]) -> str:
+    text = ", ".join(map(str, strides.values()))
+    return f"stride={text}" if len(strides) == 1 else f"strides=[{text}]"
 
 
 def _offset(result: ProgramAddresses, rest: Polynomial, *, is_range_marked: bool) -> str:
@@ -97,11 +100,7 @@ def access_text(access: Access) -> str:
     else:
         parts.append(f"block={'x'.join(map(str, access.shape))}")
     if kind in AFFINE:
-        strides = access.pid_strides
-        if len(strides) == 1:
-            parts.append(f"stride={next(iter(strides.values()))}")
-        else:
-            parts.append(f"strides=[{', '.join(map(str, strides.values()))}]")
+        parts.append(_steps(access.pid_strides))
     elif kind is not Classification.PID_INDEPENDENT:
         parts.append(f"offset={access.offset}")
     parts.append(f"coalesced={_word(access.is_coalesced)}")

@@ -9,7 +9,7 @@ stands where the reasons of two layouts meet.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
@@ -20,7 +20,7 @@ from tlx_xdsl.analysis.layout_costs import BufferAccess, FunctionBuffers
 from tlx_xdsl.analysis.value_classes import ValueClasses, visible
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import pointers_of
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.layouts import bare, chosen_layout
 from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
@@ -142,7 +142,7 @@ class LayoutReasons:
         root = self._buffers.root(value)
         steps = [] if root is value else [Step("a view of", root)]
         type_ = memdesc_type(root.type)
-        layout = type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None
+        layout = chosen_layout(type_.encoding)
         users = _by_words(self._buffers.accesses(root))
         if layout is not None and _is_default(layout, type_):
             steps.append(Step(f"the default for a buffer of {_elements(type_)}"))
@@ -157,15 +157,15 @@ class LayoutReasons:
 
 def layout_of_value(value: SSAValue) -> Layout | None:
     """The layout of a tensor or buffer; None for what has none."""
-    type_ = value.type
-    tensor = as_tensor(type_)
+    encoding = _encoding_of(value.type)
+    return chosen_layout(encoding)
+
+
+def _encoding_of(type_: Attribute) -> Attribute | None:
     if isinstance(type_, MemDescType):
-        encoding = type_.encoding
-    elif tensor is not None:
-        encoding = tensor.encoding
-    else:
-        return None
-    return encoding.data if isinstance(encoding, LayoutAttr) else None
+        return type_.encoding
+    tensor = as_tensor(type_)
+    return None if tensor is None else tensor.encoding
 
 
 def hints_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
@@ -179,9 +179,7 @@ def hints_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
         place = source_location(op.location)
         if place is None or not (pinned or isinstance(op, ttg.LocalAllocOp | StorageAliasLocalAllocOp)):
             continue
-        type_: Attribute = op.results[0].type
-        tensor = as_tensor(type_)
-        encoding = type_.encoding if isinstance(type_, MemDescType) else None if tensor is None else tensor.encoding
+        encoding = _encoding_of(op.results[0].type)
         if encoding is not None and (pinned or isinstance(encoding, UserLayoutAttr)):
             found.setdefault(bare(encoding), place)
     return found
@@ -192,9 +190,7 @@ def _wanted_by(op: Operation, value: SSAValue) -> str | None:
     match op:
         case ttng.WarpGroupDotOp() if op.a is value:
             return f"operand A of the dot{_line(op)}: wgmma takes it so from registers"
-        case ttng.TMEMStoreOp() if op.src is value:
-            return f"tcgen05.st{_line(op)} takes it so to tensor memory"
-        case ttng.TMEMAllocOp():
+        case ttng.TMEMStoreOp() | ttng.TMEMAllocOp() if op.src is value:
             return f"tcgen05.st{_line(op)} takes it so to tensor memory"
         case tt.DotOp() if value in (op.a, op.b):
             return f"operand {'A' if op.a is value else 'B'} of the dot{_line(op)}"
@@ -229,22 +225,15 @@ def _ties_of(op: Operation, value: SSAValue) -> Iterator[tuple[str, SSAValue]]:
         # With the order of elements free it ties nothing.
         return
     elif (words := _SIDES.get(type(op))) is not None:
-        yield from _across(f"{words} by '{op.name}'{_line(op)}:", value, op.operands, op.results)
+        others = op.results if value in op.operands else op.operands
+        words = f"{words} by '{op.name}'{_line(op)}:"
+        yield from ((words, other) for other in others if isinstance(other.type, TensorType))
     elif is_elementwise(op):
         encoding = tensor_type(value.type).encoding
         for other in (*op.operands, *op.results):
             tensor = as_tensor(other.type)
             if other is not value and tensor is not None and tensor.encoding == encoding:
                 yield f"element by element in '{op.name}'{_line(op)}:", other
-
-
-def _across(
-    words: str, value: SSAValue, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-) -> Iterator[tuple[str, SSAValue]]:
-    """The tensors on the other side of an operation."""
-    for other in results if value in operands else operands:
-        if isinstance(other.type, TensorType):
-            yield words, other
 
 
 def _is_default(layout: Layout, type_: MemDescType) -> bool:

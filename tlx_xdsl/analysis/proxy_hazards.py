@@ -30,8 +30,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.dataflow import Arrivals, ForwardWalk
-from tlx_xdsl.analysis.overlap_tree import Leaf, Slot
-from tlx_xdsl.analysis.storage_map import Span
+from tlx_xdsl.analysis.storage_map import Span, spans
 from tlx_xdsl.analysis.storage_regions import storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of
 from tlx_xdsl.analysis.value_classes import ValueClasses
@@ -210,19 +209,11 @@ def _neighbours(module: ModuleOp) -> dict[Operation, set[Operation]]:
         if region.in_tensor_memory or not region.allocations:
             continue
         slots = region.place(strict=False).slots
-        arrays = [(op, _spans(leaf_of(number, op), slots[number])) for number, op in enumerate(region.allocations)]
-        for op, spans in arrays:
-            found[op] = {other for other, others in arrays if _meet(spans, others)}
+        arrays = [(op, spans(leaf_of(number, op), slots[number])) for number, op in enumerate(region.allocations)]
+        for op, mine in arrays:
+            found[op] = {other for other, others in arrays if _meet(mine, others)}
     return found
 
 
-def _spans(leaf: Leaf, slot: Slot) -> list[Span]:
-    """Where the buffers of an array lie in their region."""
-    starts = (
-        i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * leaf.unit for i in range(leaf.count)
-    )
-    return [Span(start, start + leaf.unit) for start in starts]
-
-
-def _meet(spans: Sequence[Span], others: Sequence[Span]) -> bool:
-    return any(a.start < b.end and b.start < a.end for a in spans for b in others)
+def _meet(some: Sequence[Span], others: Sequence[Span]) -> bool:
+    return any(a.start < b.end and b.start < a.end for a in some for b in others)

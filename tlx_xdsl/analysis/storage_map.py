@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.buffer_users import Uses, task_order
-from tlx_xdsl.analysis.overlap_tree import Group
+from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
 from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.targets import target_of
@@ -38,6 +38,14 @@ class Span:
     def size(self) -> int:
         """Bytes or columns in it."""
         return self.end - self.start
+
+
+def spans(leaf: Leaf, slot: Slot) -> list[Span]:
+    """The spans of the buffers of an array in their region."""
+    starts = (
+        i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * leaf.unit for i in range(leaf.count)
+    )
+    return [Span(start, start + leaf.unit) for start in starts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from tlx_xdsl.analysis.buffer_users import accesses, uses_by_task
 from tlx_xdsl.analysis.module_target import module_target
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Slot
-from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start
+from tlx_xdsl.analysis.storage_map import STOCK_ALIGNMENT, Array, Memory, Region, Span, StorageMap, next_start, spans
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.analysis.storage_trees import leaf_of, read_trees
 from tlx_xdsl.analysis.value_classes import ValueClasses
@@ -117,10 +117,6 @@ class _Reader:
     def _array(self, op: Operation, leaf: Leaf, slot: Slot) -> Array:
         value = op.results[0]
         ops = accesses(value, self.classes)
-        starts = [
-            i // slot.group_size * slot.stride + slot.offset + i % slot.group_size * leaf.unit
-            for i in range(leaf.count)
-        ]
         return Array(
             leaf.name,
             "barriers" if any(user.name == "ttng.init_barrier" for user in ops) else "buffers",
@@ -129,7 +125,7 @@ class _Reader:
             leaf.unit,
             leaf.alignment,
             slot.group_size,
-            tuple(Span(start, start + leaf.unit) for start in starts),
+            tuple(spans(leaf, slot)),
             uses_by_task(ops),
         )
 

@@ -12,6 +12,7 @@ from tlx_xdsl.analysis.buffer_users import uses
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.base.effects import Kind, Sync, kind_of, sync_of
+from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.faults import location_of
@@ -37,9 +38,7 @@ def users(allocation: Operation) -> Iterator[Use]:
 
 def _function_of(value: SSAValue) -> Operation:
     """The function that a value is in."""
-    op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-    while op is not None and not isinstance(op, tt.FuncOp):
-        op = op.parent_op()
+    op = enclosing(value.owner if isinstance(value.owner, Operation) else value.owner.parent_op(), tt.FuncOp)
     assert op is not None
     return op
 

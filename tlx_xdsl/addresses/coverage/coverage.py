@@ -186,7 +186,7 @@ class Coverage:
             x, y, _ = self.launch.grid
             programs = Programs(self.launch.grid, (numbers % x, numbers // x % y, numbers // (x * y)))
             walk = Walk(module, programs, lambda touch, at=first: self._note(touch, at), limit)
-            walk.run(self.function, dict(argument_values(self.function, self.names, self.launch)))
+            walk.run(self.function, dict(argument_values(self.names, self.launch)))
         for (op, array), (runs, maybe, element) in self._found.items():
             kind = access_kind(op)
             assert kind is not None, "only accesses are found"

@@ -46,17 +46,13 @@ def argument_names(function: tt.FuncOp) -> dict[SSAValue, str]:
     return {
         each: f"arg{each.index}"
         if each.name_hint is None
-        else f"{each.name_hint}{_suffix(each.index, count[each.name_hint])}"
+        else each.name_hint + (f".{each.index}" if count[each.name_hint] > 1 else "")
         for each in arguments
     }
 
 
-def _suffix(index: int, sharers: int) -> str:
-    return f".{index}" if sharers > 1 else ""
-
-
-def argument_values(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> list[tuple[SSAValue, Value]]:
-    sizes = _extents(function, names, launch)
+def argument_values(names: Mapping[SSAValue, str], launch: Launch) -> list[tuple[SSAValue, Value]]:
+    sizes = _extents(names, launch)
     result: list[tuple[SSAValue, Value]] = []
     for argument, name in names.items():
         bits = bits_of(argument)
@@ -85,7 +81,7 @@ def _descriptor(argument: SSAValue, name: str, launch: Launch) -> Value:
     return Descriptor(Pointer(argument, Number((np.zeros(1, np.int64),))), numbers, strides)
 
 
-def _extents(function: tt.FuncOp, names: Mapping[SSAValue, str], launch: Launch) -> dict[str, int]:
+def _extents(names: Mapping[SSAValue, str], launch: Launch) -> dict[str, int]:
     """The arguments that hold shape and strides of a descriptor: the frontend puts them after it."""
     found: dict[str, int] = {}
     for argument, name in names.items():

@@ -96,6 +96,11 @@ def bare(encoding: Attribute) -> Attribute:
     return encoding
 
 
+def chosen_layout(encoding: Attribute | None) -> Layout | None:
+    """The layout that an encoding is; None for a placeholder, a wrapper, or an absent encoding."""
+    return encoding.data if isinstance(encoding, LayoutAttr) else None
+
+
 def layout_of(encoding: Attribute) -> Layout | None:
     """The layout that a tensor or buffer encoding carries, also in wrappers; None for an absent encoding.
 

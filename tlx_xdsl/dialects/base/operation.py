@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, Dialect, Operation
@@ -28,8 +29,17 @@ from tlx_xdsl.layouts.encodings import (
     SliceLayout,
 )
 
+OpT = TypeVar("OpT", bound=Operation)
+
 MAX_TENSOR_ELEMENTS = 1 << 20
 """Most elements that a tensor of Triton may have."""
+
+
+def enclosing(op: Operation | None, *classes: type[OpT]) -> OpT | None:
+    """`op` or the innermost operation around it that is of one of `classes`."""
+    while op is not None and not isinstance(op, classes):
+        op = op.parent_op()
+    return op
 
 
 def num_warps_of(op: Operation) -> int | None:

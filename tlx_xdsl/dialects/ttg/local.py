@@ -23,10 +23,10 @@ from tlx_xdsl.dialects.base import (
     Effects,
     Engine,
     EnumNumber,
-    LayoutAttr,
     TritonOp,
     allocates,
     atomically,
+    chosen_layout,
     frees,
     is_float,
     is_integer,
@@ -67,7 +67,7 @@ def verify_same_elements(buffer: MemDescType, type_: Attribute) -> None:
 
 def verify_swizzle(buffer: MemDescType) -> None:
     """Check that a row of a swizzled tile is at least as long as the swizzle."""
-    layout = buffer.encoding.data if isinstance(buffer.encoding, LayoutAttr) else None
+    layout = chosen_layout(buffer.encoding)
     if not isinstance(layout, NvmmaSharedLayout) or layout.cga_layout or layout.fp4_padded:
         return
     if len(buffer.shape) < 2:

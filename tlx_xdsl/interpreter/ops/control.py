@@ -9,6 +9,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
@@ -153,9 +154,7 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
 
 def _says_barriers(op: Operation) -> bool:
     """Whether the kernel around `op` has an operation for each barrier of its cluster, as text for Triton does."""
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, tt.FuncOp):
-        parent = parent.parent_op()
+    parent = enclosing(op, tt.FuncOp)
     return parent is not None and CLUSTER_DIM in parent.attributes
 
 

@@ -50,7 +50,7 @@ def _require_buffer(need: Need) -> None:
     type_ = memdesc_type(need.buffer.type)
     if need.is_met_by(type_.encoding) or isinstance(type_.encoding, DummyTMEMLayoutAttr):
         return
-    _require(need.op, need.index, type_.with_encoding(need.wanted))
+    _require(need.op, list(need.op.operands).index(need.buffer), type_.with_encoding(need.wanted))
 
 
 def _require_operands(dot: tt.DotOp) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
+from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.tmem import ROWS, columns_of
@@ -55,8 +55,7 @@ class LowerScaleArraysPass(Pass):
 def _is_array_of_scales(type_: Attribute) -> bool:
     if not isinstance(type_, MemDescType) or len(type_.shape) != 3:
         return False
-    encoding = bare(type_.encoding)
-    return isinstance(encoding, LayoutAttr) and isinstance(encoding.data, TensorMemoryScalesLayout)
+    return isinstance(chosen_layout(bare(type_.encoding)), TensorMemoryScalesLayout)
 
 
 def _columns(type_: Attribute) -> Attribute:

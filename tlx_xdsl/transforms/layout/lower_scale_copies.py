@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
+from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMCopyOp
@@ -42,8 +42,7 @@ class LowerScaleCopiesPass(Pass):
 
 def _view_lines(op: TMEMCopyOp) -> None:
     source, target = memdesc_type(op.src.type), memdesc_type(op.dst.type)
-    encoding = target.encoding
-    is_scales = isinstance(encoding, LayoutAttr) and isinstance(encoding.data, TensorMemoryScalesLayout)
+    is_scales = isinstance(chosen_layout(target.encoding), TensorMemoryScalesLayout)
     if not is_scales or source.shape == target.shape:
         return
     lines = layout_attr(unswizzled_layout(len(source.shape)))

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
+from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
 from tlx_xdsl.dialects.tlx import AsyncTMALoadOp
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
@@ -50,23 +49,18 @@ class Need:
     """What an operation needs of one of its buffers."""
 
     op: Operation
-    index: int
-    """Of the operand."""
+    buffer: SSAValue
+    """The operand."""
     what: str
     """The operand, and the layouts that will do, for messages."""
     accepts: Callable[[Layout], bool]
     prefers: Callable[[MemDescType], Layout]
     """The layout to ask for when the buffer's will not do; for a placeholder, the one that it stands for."""
 
-    @property
-    def buffer(self) -> SSAValue:
-        """The operand."""
-        return self.op.operands[self.index]
-
     def is_met_by(self, encoding: Attribute) -> bool:
         """Whether a buffer with this layout will do; a placeholder will not."""
-        encoding = bare(encoding)
-        return isinstance(encoding, LayoutAttr) and self.accepts(encoding.data)
+        layout = chosen_layout(bare(encoding))
+        return layout is not None and self.accepts(layout)
 
     @property
     def wanted(self) -> Attribute:
@@ -100,16 +94,6 @@ def needs_of(op: Operation) -> Iterator[Need]:
             pass
 
 
-def _need(
-    op: Operation,
-    buffer: SSAValue,
-    what: str,
-    accepts: Callable[[Layout], bool],
-    prefers: Callable[[MemDescType], Layout],
-) -> Need:
-    return Need(op, list(op.operands).index(buffer), what, accepts, prefers)
-
-
 # --- shared memory --------------------------------------------------------------------------------------------------
 
 
@@ -132,24 +116,22 @@ def _tile(op: Operation, operand: SSAValue, name: str, transposed: bool | None) 
     def prefers(type_: MemDescType) -> Layout:
         return default_nvmma_layout(type_.shape, type_.element_bits, transposed=bool(transposed))
 
-    return _need(op, operand, f"{name} needs an nvmma_shared layout{run}", accepts, prefers)
+    return Need(op, operand, f"{name} needs an nvmma_shared layout{run}", accepts, prefers)
 
 
 def _tma(op: Operation, descriptor: SSAValue, buffer: SSAValue) -> Need:
-    asked = descriptor.type.encoding if isinstance(descriptor.type, TensorDescType) else NoneAttr()
+    asked = chosen_layout(descriptor.type.encoding) if isinstance(descriptor.type, TensorDescType) else None
 
     def accepts(layout: Layout) -> bool:
-        if isinstance(asked, LayoutAttr):
-            return layout == asked.data
+        if asked is not None:
+            return layout == asked
         return isinstance(layout, NvmmaSharedLayout) and not layout.transposed
 
     def prefers(type_: MemDescType) -> Layout:
-        if isinstance(asked, LayoutAttr):
-            return asked.data
-        return default_nvmma_layout(type_.shape, type_.element_bits)
+        return default_nvmma_layout(type_.shape, type_.element_bits) if asked is None else asked
 
-    layouts = f"the layout of its descriptor, {asked}" if isinstance(asked, LayoutAttr) else "row-major tiles"
-    return _need(op, buffer, f"a copy by TMA needs {layouts}", accepts, prefers)
+    layouts = "row-major tiles" if asked is None else f"the layout of its descriptor, {layout_attr(asked)}"
+    return Need(op, buffer, f"a copy by TMA needs {layouts}", accepts, prefers)
 
 
 # --- tensor memory --------------------------------------------------------------------------------------------------
@@ -178,7 +160,7 @@ def _tcgen05_scaled(op: TCGen5MMAScaledOp) -> Iterator[Need]:
 
 def _operand_of_tcgen05(op: Operation, operand: SSAValue, name: str, *, padded: bool) -> Need:
     if _is_in_tensor_memory(operand):
-        return _need(
+        return Need(
             op,
             operand,
             f"operand {name} of a tcgen05 MMA needs packed blocks in tensor memory",
@@ -186,7 +168,7 @@ def _operand_of_tcgen05(op: Operation, operand: SSAValue, name: str, *, padded: 
             lambda type_: _blocks(type_, two_ctas=False, col_stride=1),
         )
     if not padded:
-        return _need(
+        return Need(
             op,
             operand,
             f"operand {name} of a tcgen05 MMA needs an nvmma_shared layout",
@@ -195,13 +177,12 @@ def _operand_of_tcgen05(op: Operation, operand: SSAValue, name: str, *, padded: 
         )
 
     def prefers(type_: MemDescType) -> Layout:
-        encoding = bare(type_.encoding)
-        known = encoding.data if isinstance(encoding, LayoutAttr) else None
+        known = chosen_layout(bare(type_.encoding))
         # Pairs are along K: the rows of A, the columns of B.
         transposed = known.transposed if isinstance(known, NvmmaSharedLayout) else name == "B"
         return padded_fp4_layout(type_.shape, transposed=transposed)
 
-    return _need(
+    return Need(
         op,
         operand,
         f"operand {name}, fp4 beside 8-bit floats, needs an nvmma_shared layout with fp4Padded",
@@ -223,17 +204,17 @@ def _accumulator(op: Operation, operand: SSAValue, *, two_ctas: bool) -> Need:
         return isinstance(layout, TensorMemoryLayout) and (layout.two_ctas, layout.col_stride) == (two_ctas, stride)
 
     def prefers(type_: MemDescType) -> Layout:
-        encoding = bare(type_.encoding)
-        if isinstance(encoding, LayoutAttr) and isinstance(encoding.data, TensorMemoryLayout):
-            return replace(encoding.data, two_ctas=two_ctas, col_stride=stride)
+        known = chosen_layout(bare(type_.encoding))
+        if isinstance(known, TensorMemoryLayout):
+            return replace(known, two_ctas=two_ctas, col_stride=stride)
         return _blocks(type_, two_ctas=two_ctas, col_stride=stride)
 
     pair = " of a pair of CTAs" if two_ctas else ""
-    return _need(op, operand, f"the accumulator of a tcgen05 MMA{pair} needs its layout", accepts, prefers)
+    return Need(op, operand, f"the accumulator of a tcgen05 MMA{pair} needs its layout", accepts, prefers)
 
 
 def _scales(op: Operation, operand: SSAValue, what: str) -> Need:
-    return _need(
+    return Need(
         op,
         operand,
         what,
@@ -248,7 +229,7 @@ def _tmem_copy(op: TMEMCopyOp) -> Iterator[Need]:
     if target.element_bits < 16 and is_matrix:
         blocks = scale_blocks_layout(source.shape)
         what = "scales that are copied to tensor memory need the blocks of the hardware"
-        yield _need(op, op.src, what, lambda layout: layout == blocks, lambda _type: blocks)
+        yield Need(op, op.src, what, lambda layout: layout == blocks, lambda _type: blocks)
     yield _target_of_copy(op, source, target)
 
 
@@ -256,7 +237,7 @@ def _target_of_copy(op: TMEMCopyOp, source: MemDescType, target: MemDescType) ->
     # Of all that is copied, only scales are of 8 bits, and change their shape.
     if target.element_bits < 16 and source.shape != target.shape:
         return _scales(op, op.dst, "a copy of scales needs the layout of scales")
-    return _need(
+    return Need(
         op,
         op.dst,
         "a copy to tensor memory needs a layout of tensor memory",

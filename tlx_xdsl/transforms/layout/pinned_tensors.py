@@ -203,15 +203,15 @@ def _convert_operand(op: Operation, index: int, encoding: Attribute) -> None:
     type_ = as_tensor(value.type)
     if type_ is None or type_.encoding == encoding:
         return
-    op.operands[index] = _in_layout(value, with_layout(type_, encoding), op)
+    op.operands[index] = insert_before(op, _conversion(value, with_layout(type_, encoding))).result
 
 
-def _in_layout(value: SSAValue, type_: TensorType[Attribute], before: Operation) -> SSAValue:
+def _conversion(value: SSAValue, type_: TensorType[Attribute]) -> ConstantOp | ttg.ConvertLayoutOp:
     owner = value.owner
     if isinstance(owner, ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
         # A constant can be made in any layout.
-        return insert_before(before, ConstantOp(retyped(owner.value, type_))).result
-    return insert_before(before, ttg.ConvertLayoutOp(operands=[value], result_types=[type_])).result
+        return ConstantOp(retyped(owner.value, type_))
+    return ttg.ConvertLayoutOp(operands=[value], result_types=[type_])
 
 
 def _released(value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
@@ -238,10 +238,7 @@ def _lower(op: RequireLayoutOp | ReleaseLayoutOp) -> None:
         retype(source, type_)
         forward(op, source)
         return
-    if isinstance(owner, ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
-        replace(op, ConstantOp(retyped(owner.value, type_)))
-        return
-    replace(op, ttg.ConvertLayoutOp(operands=[source], result_types=[type_]))
+    replace(op, _conversion(source, type_))
 
 
 def _fold_round_trip(alloc: ttg.LocalAllocOp) -> None:

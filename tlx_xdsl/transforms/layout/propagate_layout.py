@@ -35,7 +35,7 @@ from xdsl.ir import SSAValue, Use
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.base.effects import Space, accesses_of
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import chosen_layout
 from tlx_xdsl.dialects.tlx import RequireLayoutOp
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr, UserLayoutAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
@@ -149,7 +149,7 @@ def _reason(op: RequireLayoutOp) -> Reason:
 def _check_part(op: ttg.MemDescSubsliceOp, layouts: BufferLayouts) -> None:
     """Refuse to cut a part out of a buffer whose layout has come to split parts."""
     choice = layouts.choice(op.src)
-    layout = choice.encoding.data if choice is not None and isinstance(choice.encoding, LayoutAttr) else None
+    layout = None if choice is None else chosen_layout(choice.encoding)
     if choice is None or not isinstance(layout, SharedLayout):
         return
     part, whole = op.result.type.shape, memdesc_type(op.src.type).alloc_shape

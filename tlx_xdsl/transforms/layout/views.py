@@ -6,7 +6,7 @@ from itertools import product
 
 from xdsl.ir import Attribute, Operation
 
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
+from tlx_xdsl.dialects.base.layouts import bare, chosen_layout, layout_attr
 from tlx_xdsl.dialects.base.views import ViewLayout, view_of
 from tlx_xdsl.dialects.ttg import (
     MemDescReinterpretOp,
@@ -57,7 +57,7 @@ def layout_of_source(op: Operation, encoding: Attribute) -> Attribute:
 def _through(op: Operation, encoding: Attribute, source: MemDescType, target: MemDescType, *, back: bool) -> Attribute:
     if not isinstance(op, MemDescTransOp | MemDescReshapeOp):
         return encoding
-    layout = encoding.data if isinstance(encoding, LayoutAttr) else None
+    layout = chosen_layout(encoding)
     if not isinstance(layout, SharedLayout):
         raise ValueError(f"a view of a buffer with the layout {encoding} can't be transposed or reshaped")
     # Dimensions before those that the layout describes count buffers.
@@ -90,9 +90,7 @@ def same_layout(a: Attribute, b: Attribute, type_: MemDescType) -> bool:
     a, b = bare(a), bare(b)
     if a == b:
         return True
-    if not isinstance(a, LayoutAttr) or not isinstance(b, LayoutAttr):
-        return False
-    first, second = a.data, b.data
+    first, second = chosen_layout(a), chosen_layout(b)
     if not isinstance(first, SharedLayout) or not isinstance(second, SharedLayout):
         return False
     if isinstance(first, PaddedSharedLayout) or isinstance(second, PaddedSharedLayout):

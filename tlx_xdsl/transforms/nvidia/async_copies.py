@@ -35,7 +35,7 @@ from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
-from tlx_xdsl.transforms.rewriting import Pass, insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout
 from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
@@ -53,9 +53,7 @@ class LegalizeAsyncCopiesPass(Pass):
         """Rewrite every such copy of the module."""
         if not any(_may_be_narrow(inner) for inner in op.walk()):
             return
-        for func in op.ops:
-            if not isinstance(func, tt.FuncOp):
-                continue
+        for func in ops_of(op, tt.FuncOp):
             infos, warps = axis_infos(func), list(warps_of_ops(func, num_warps(op)))
             for inner, its_warps in warps:
                 if not _may_be_narrow(inner):

@@ -49,10 +49,8 @@ class ExtendBufferLifetimesPass(Pass):
 
 def _extend(alloc: LocalAllocOp, classes: ValueClasses) -> None:
     users = accesses(alloc.result, classes)
-    if not any(isinstance(user, UnrealizedConversionCastOp) for user in users):
-        return
-    if any(isinstance(user, _ENDS) for user in users):
-        return
-    for exit_ in exits_of(alloc):
-        # Errors about the end of a lifetime are shown at the allocation.
-        insert_before(exit_, LocalDeallocOp(operands=[alloc.result]), located_at=alloc)
+    is_taken = any(isinstance(user, UnrealizedConversionCastOp) for user in users)
+    if is_taken and not any(isinstance(user, _ENDS) for user in users):
+        for exit_ in exits_of(alloc):
+            # Errors about the end of a lifetime are shown at the allocation.
+            insert_before(exit_, LocalDeallocOp(operands=[alloc.result]), located_at=alloc)

@@ -45,9 +45,9 @@ from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import TCGEN05, Kind, accesses_of, effects_of
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.base.operation import enclosing, module_integer
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import Pass, insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS
 
 NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
@@ -72,13 +72,12 @@ class LowerClusterBarriersPass(Pass):
             # Tensors span the cluster, and stock Triton puts the barriers.
             return
         dims = cluster_dims(op)
-        for func in op.walk():
-            if isinstance(func, tt.FuncOp):
-                if dims is not None and func.is_kernel:
-                    func.attributes[nvvm.CLUSTER_DIM] = DenseArrayBase.from_list(i32, dims)
-                _complete(func, is_cluster=dims is not None)
-                _relax_start(func)
-                _lower(func)
+        for func in ops_of(op, tt.FuncOp):
+            if dims is not None and func.is_kernel:
+                func.attributes[nvvm.CLUSTER_DIM] = DenseArrayBase.from_list(i32, dims)
+            _complete(func, is_cluster=dims is not None)
+            _relax_start(func)
+            _lower(func)
 
 
 def cluster_dims(module: ModuleOp) -> tuple[int, int, int] | None:
@@ -152,9 +151,7 @@ def _relax_start(func: tt.FuncOp) -> None:
                 fenced = False
             case tlx.FenceMBarrierInitClusterOp():
                 fenced = True
-            case ttg.LocalAllocOp() if op.src is None:
-                pass
-            case ttng.TMEMAllocOp() if op.src is None:
+            case ttg.LocalAllocOp() | ttng.TMEMAllocOp() if op.src is None:
                 pass
             case _ if not is_side_effect_free(op):
                 return
@@ -164,13 +161,9 @@ def _relax_start(func: tt.FuncOp) -> None:
 
 def _waits_at_end(block: Block) -> bool:
     """Whether the cluster waits in this block after everything that may use other CTAs' memory."""
-    op = block.last_op
-    while op is not None:
-        if isinstance(op, ttng.ClusterWaitOp):
-            return True
-        if any(map(_reaches, op.walk())) or isinstance(op, ttg.WarpSpecializeOp):
-            return False
-        op = op.prev_op
+    for op in reversed(list(block.ops)):
+        if isinstance(op, ttng.ClusterWaitOp | ttg.WarpSpecializeOp) or any(map(_reaches, op.walk())):
+            return isinstance(op, ttng.ClusterWaitOp)
     return False
 
 
@@ -185,31 +178,23 @@ def _put_barrier(source: Operation, *, before: Operation | None) -> None:
 
 
 def _lower(func: tt.FuncOp) -> None:
-    tasks = [op for op in func.walk() if isinstance(op, ttg.WarpSpecializeOp)]
+    tasks = ops_of(func, ttg.WarpSpecializeOp)
     idle = -(-max((sum(op.num_warps) for op in tasks), default=0) // _FILL) * _FILL
     for op in list(func.walk()):
         match op:
             case tlx.FenceMBarrierInitClusterOp():
-                insert_before(op, nvvm.FenceMbarrierInitOp())
-                Rewriter.erase_op(op)
+                replace(op, nvvm.FenceMbarrierInitOp())
             case ttng.ClusterArriveOp() | ttng.ClusterWaitOp():
                 if op.parent is None:
                     # Taken together with the arrival before it.
                     continue
-                inside = _tasks_around(op)
-                if inside is not None:
+                if (inside := enclosing(op, ttg.WarpSpecializeOp)) is not None:
                     _check_warps(op, inside, idle)
-                run = [op] if inside is not None or not idle else _run_of(op)
-                _put(run, [] if inside is not None else _partition_warps(idle))
+                    _put([op], [])
+                else:
+                    _put(_run_of(op) if idle else [op], _partition_warps(idle))
             case _:
                 pass
-
-
-def _tasks_around(op: Operation) -> ttg.WarpSpecializeOp | None:
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, ttg.WarpSpecializeOp):
-        parent = parent.parent_op()
-    return parent
 
 
 def _check_warps(op: Operation, tasks: ttg.WarpSpecializeOp, idle: int) -> None:
@@ -237,13 +222,8 @@ def _put(run: Sequence[Operation], partitions: Sequence[int]) -> None:
         for op in run:
             insert_before(anchor, _nvvm(op))
     else:
-        default = Region(Block([_nvvm(op) for op in run]))
-        default.block.add_op(ttg.WarpYieldOp(operands=[[]]))
-        regions: list[Region] = []
-        for _ in partitions:
-            region = Region(Block([_nvvm(op) for op in run]))
-            region.block.add_op(ttg.WarpReturnOp())
-            regions.append(region)
+        default = Region(Block([*map(_nvvm, run), ttg.WarpYieldOp(operands=[[]])]))
+        regions = [Region(Block([*map(_nvvm, run), ttg.WarpReturnOp()])) for _ in partitions]
         holder = ttg.WarpSpecializeOp.build_with(
             [], partitions, default, regions, attributes={NO_ENDING_SYNC: UnitAttr()}
         )

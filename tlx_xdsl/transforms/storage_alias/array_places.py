@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.value_classes import ValueClasses, visible
+from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.tt import CallOp, FuncOp
 from tlx_xdsl.dialects.ttg import MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
@@ -201,8 +202,5 @@ def _conflict(found: FunctionPlaces, value: SSAValue, other: ArrayPlace | None, 
     )
 
 
-def _function_around(value: SSAValue) -> Operation | None:
-    op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-    while op is not None and not isinstance(op, FuncOp):
-        op = op.parent_op()
-    return op
+def _function_around(value: SSAValue) -> FuncOp | None:
+    return enclosing(value.owner if isinstance(value.owner, Operation) else value.owner.parent_op(), FuncOp)

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import chosen_layout
 from tlx_xdsl.dialects.base.views import view_of
 from tlx_xdsl.dialects.tlx import LocalAliasOp, RequireLayoutOp
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp, MemDescSubsliceOp, MemDescTransOp
@@ -221,7 +221,7 @@ def _size(type_: MemDescType) -> int:
 
 def _is_gapless(type_: MemDescType) -> bool:
     """Whether the size says all about the memory that a buffer takes."""
-    layout = type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None
+    layout = chosen_layout(type_.encoding)
     if isinstance(layout, NvmmaSharedLayout):
         return not layout.fp4_padded
     return not isinstance(layout, PaddedSharedLayout)
@@ -229,6 +229,6 @@ def _is_gapless(type_: MemDescType) -> bool:
 
 def _is_array(type_: MemDescType) -> bool:
     """Whether the first dimension counts buffers; in a buffer the layout covers every dimension."""
-    layout = type_.encoding.data if isinstance(type_.encoding, LayoutAttr) else None
+    layout = chosen_layout(type_.encoding)
     # Tensor memory has rows and columns, also under a placeholder for a layout in it.
     return len(type_.shape) > (buffer_rank(layout) if isinstance(layout, SharedLayout) else 2)

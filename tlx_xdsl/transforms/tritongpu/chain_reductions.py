@@ -33,7 +33,7 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttng
-from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.base.operation import enclosing, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.transforms.rewriting import Pass, insert_before
 
@@ -69,10 +69,7 @@ class ChainReductionsPass(Pass):
 
 
 def _loop_of(op: Operation) -> Operation | None:
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, _LOOPS):
-        parent = parent.parent_op()
-    return parent
+    return enclosing(op.parent_op(), *_LOOPS)
 
 
 def _combiner(op: tt.ReduceOp) -> Operation | None:

@@ -28,7 +28,7 @@ from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Space, accesses_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
-from tlx_xdsl.transforms.rewriting import Pass
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS, NUM_WARPS, TARGET, THREADS_PER_WARP
 
 
@@ -86,9 +86,9 @@ class _Found:
     def of(module: ModuleOp) -> _Found:
         ops = list(module.walk())
         return _Found(
-            [op for op in ops if isinstance(op, ttg.WarpSpecializeOp)],
-            [op for op in ops if isinstance(op, ttng.TCGen5MMAOp | ttng.TCGen5MMAScaledOp)],
-            [op for op in ops if isinstance(op, tlx.MapToRemoteOp)],
+            ops_of(module, ttg.WarpSpecializeOp),
+            ops_of(module, ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp),
+            ops_of(module, tlx.MapToRemoteOp),
             any(op.name.startswith("tlx.") for op in ops),
             any(access.space is not Space.GLOBAL for op in ops for access in accesses_of(op) or ()),
         )

@@ -37,22 +37,14 @@ def forward(converter: Converter, op: Operation) -> None:
             converter.require(op, number, type_.encoding)
 
 
-@handles(tt.CallOp)
-def call(converter: Converter, op: tt.CallOp) -> None:
+@handles(tt.CallOp, tt.ReturnOp)
+def call(converter: Converter, op: tt.CallOp | tt.ReturnOp) -> None:
     """Tensors go to functions and come back in default layouts."""
     for index, operand in enumerate(op.operands):
         if (type_ := as_tensor(operand.type)) is not None:
             converter.require(op, index, converter.default(type_).encoding)
     for result in op.results:
         converter.settle(result)
-
-
-@handles(tt.ReturnOp)
-def return_(converter: Converter, op: tt.ReturnOp) -> None:
-    """Tensors come back in default layouts."""
-    for index, operand in enumerate(op.operands):
-        if (type_ := as_tensor(operand.type)) is not None:
-            converter.require(op, index, converter.default(type_).encoding)
 
 
 @handles(tt.MapElementwiseReturnOp)

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr
-from tlx_xdsl.dialects.ttg.types import as_tensor
+from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 from tlx_xdsl.layouts.encodings import BlockedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import retyped
@@ -66,11 +66,9 @@ def descriptor_rows(converter: Converter, op: tt.DescriptorGatherOp | tt.Descrip
 def scatter(converter: Converter, op: ttg.LocalScatterOp | ttg.LocalAtomicScatterRMWOp) -> None:
     """Values and indices, and what was there before, have one layout."""
     results_only(converter, op)
-    values = as_tensor(op.values.type)
-    assert values is not None
-    for index, operand in enumerate(op.operands):
-        if as_tensor(operand.type) is not None:
-            converter.require(op, index, values.encoding)
+    encoding = tensor_type(op.values.type).encoding
+    for index in range(len(op.operands)):
+        converter.require(op, index, encoding)
 
 
 @handles(ConstantOp)
