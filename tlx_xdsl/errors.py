@@ -121,7 +121,7 @@ _WIDEST = 200
 
 
 def _excerpt(line: str, column: int) -> tuple[str, str]:
-    """What to show of a source line, and what of that stands in front of the column."""
+    """Return the part of a shown source line before the column, and all that is shown of the line."""
     if len(line) <= _WIDEST:
         return line[: max(column - 1, 0)], line
     start = max(0, column - _WIDEST // 2)
@@ -130,7 +130,7 @@ def _excerpt(line: str, column: int) -> tuple[str, str]:
 
 
 def _blank(character: str) -> str:
-    """The space that a character takes in a terminal: a tab stays a tab, so that the caret lands under its place."""
+    """The blanks as wide as a character in a terminal: a tab stays a tab, so that the caret is in its column."""
     if character == "\t":
         return "\t"
     if unicodedata.combining(character):
@@ -139,7 +139,7 @@ def _blank(character: str) -> str:
 
 
 def internal_error(error: Exception) -> CompilationError:
-    """What to tell the user about an exception that is no fault of the input but of tlx_xdsl."""
+    """Return the error to report for an exception that is no fault of the input but of tlx_xdsl."""
     if isinstance(error, RecursionError):
         return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,8 +1,8 @@
-"""The GPUs that kernels are compiled for: what each has, and what one says of a kernel that needs more.
+"""The GPUs that kernels are compiled for: the features of each, and the message for a kernel that requires more.
 
 A *feature* is a group of PTX instructions that come and go together. Operations of the dialects name the features that
-they need (`dialects/base/capability.py`), and `Feature` is the one place that says which GPU has them:
-the frontend and the pass `tlx-check-target` both ask here and say `refusal`'s words. The rows were compared with what
+they need (`dialects/base/capability.py`), and `Feature` alone lists the GPUs that have them:
+the frontend and the pass `tlx-check-target` both use it, and the message of `refusal`. The rows were compared with what
 ptxas assembles (tests/unit/targets/test_features_against_ptxas.py).
 """
 
@@ -55,7 +55,7 @@ class Feature(Enum):
         self, display_name: str, where: str, capabilities: tuple[int | tuple[int, int], ...], section: str
     ) -> None:
         self.display_name = display_name
-        """What messages call it."""
+        """Its name in messages."""
         self.where = where
         """The targets that have it, in words."""
         (self._capabilities,) = capabilities
@@ -98,7 +98,7 @@ class Target:
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """What it has."""
+        """The features that it has."""
         return tuple(feature for feature in Feature if self.has(feature))
 
     def has(self, feature: Feature) -> bool:
@@ -164,7 +164,7 @@ def target_of(capability: int) -> Target:
 
 
 def refusal(what: str, alternatives: Sequence[Feature], target: Target) -> str:
-    """What to say when `what` needs one of `alternatives` and the target has none of them.
+    """The message for `what` needing one of `alternatives` where the target has none of them.
 
     Example: `tlx.async_dot needs wgmma (sm_90a) or tcgen05 (sm_100a); target is sm_89`
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
@@ -26,7 +26,8 @@ from tlx_xdsl.addresses.regularity import Alignments, dimensions_of, lane_range,
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Descriptor, Integer, Pointer, State
 from tlx_xdsl.addresses.walk import Visit
 from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
-from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.effects import BULK_COPY, TMA, Group, Kind, OperandAccess, effects_of
 from tlx_xdsl.layouts.encodings import Ints
 
 WARP = 32
@@ -50,20 +51,20 @@ class _Touched:
 
 
 States: TypeAlias = Mapping[SSAValue, State]
-Reader = Callable[[Arithmetic, Any, States], _Touched]
 
 
 def _unknown(reason: str, shape: Ints = (), element_size: int = 1) -> _Touched:
     return _Touched(None, Polynomial({}), shape, element_size, NO_CONDITIONS, reason)
 
 
-def _pointers(known: Arithmetic, op: Operation, states: States, value: SSAValue, mask: SSAValue | None) -> _Touched:
+def _pointers(op: Operation, states: States, value: SSAValue) -> _Touched:
     """The block of a tensor of pointers, or of one pointer, under a mask."""
     pointer = states[value]
     assert isinstance(pointer, Pointer)
     touched = _Touched(
         pointer.base, pointer.offset, shape_of(value), pointee_bytes(value), pointer.conditions, pointer.reason
     )
+    mask: SSAValue | None = getattr(op, "mask", None)
     if mask is None:
         return touched
     state = states[mask]
@@ -73,6 +74,13 @@ def _pointers(known: Arithmetic, op: Operation, states: States, value: SSAValue,
         return touched
     conditions = touched.conditions.join(state.conditions) if state.guards else touched.conditions
     return replace(touched, masked=True, guards=state.guards, guards_exact=state.guards_exact, conditions=conditions)
+
+
+def coordinates_of(op: Any) -> Sequence[SSAValue]:
+    """Where in the tensor of its descriptor the block of an operation begins; of a gather the rows and a column."""
+    if hasattr(op, "x_offsets"):
+        return op.x_offsets, op.y_offset
+    return op.indices if hasattr(op, "indices") else op.coord
 
 
 def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: Ints | None = None) -> _Touched:
@@ -101,30 +109,23 @@ def _tile(known: Arithmetic, descriptor: State, corner: Sequence[State], shape: 
 
 
 def _through_descriptor(known: Arithmetic, op: Any, states: States) -> _Touched:
-    corner = op.indices if hasattr(op, "indices") else op.coord
-    return _predicated(_tile(known, states[op.desc], [states[value] for value in corner]), op, states)
-
-
-def _predicated(touched: _Touched, op: Any, states: States) -> _Touched:
-    """Without anything where the predicate of the operation does not hold."""
+    """A tile, or rows of a matrix from a column on; nothing where the predicate of the operation does not hold."""
+    descriptor, corner = states[op.desc], [states[value] for value in coordinates_of(op)]
+    if not hasattr(op, "x_offsets"):
+        touched = _tile(known, descriptor, corner)
+    elif not isinstance(descriptor, Descriptor) or not all(isinstance(place, Integer) for place in corner):
+        return _unknown("the descriptor is not known")
+    else:
+        shape = (*shape_of(op.x_offsets), descriptor.block[-1])
+        # The row is a position of its own already: that of the tensor of rows.
+        touched = replace(_tile(known, descriptor, corner, (1, shape[1])), shape=shape, masked=True, tensor=None)
     predicate = states[op.pred] if hasattr(op, "pred") else None
     if predicate is None or (isinstance(predicate, Integer) and predicate.form.number == 1):
         return touched
     return replace(touched, masked=True, guards_exact=False)
 
 
-def _rows(known: Arithmetic, op: Any, states: States) -> _Touched:
-    """Rows of a matrix, from a column on: a gather or a scatter."""
-    descriptor, rows, column = states[op.desc], states[op.x_offsets], states[op.y_offset]
-    if not isinstance(descriptor, Descriptor) or not isinstance(rows, Integer) or not isinstance(column, Integer):
-        return _unknown("the descriptor is not known")
-    shape = (*shape_of(op.x_offsets), descriptor.block[-1])
-    touched = _tile(known, descriptor, [rows, column], (1, shape[1]))
-    # The row is a position of its own already: that of the tensor of rows.
-    return _predicated(replace(touched, shape=shape, masked=True, tensor=None), op, states)
-
-
-def _bulk(known: Arithmetic, op: Any, states: States, value: SSAValue) -> _Touched:
+def _bulk(op: Any, states: States, value: SSAValue) -> _Touched:
     """So many bytes in a row."""
     pointer, size = states[value], states[op.size]
     assert isinstance(pointer, Pointer)
@@ -135,47 +136,30 @@ def _bulk(known: Arithmetic, op: Any, states: States, value: SSAValue) -> _Touch
     return _Touched(pointer.base, offset, (count,), 1, pointer.conditions, pointer.reason)
 
 
-def _loads(known: Arithmetic, op: Any, states: States) -> _Touched:
-    return _pointers(known, op, states, op.ptr, getattr(op, "mask", None))
+def _kind_of(op: Operation, access: OperandAccess) -> AccessKind:
+    kind, engine = access.kind, effects_of(op).by
+    if Kind.PREFETCH in kind:
+        return AccessKind.PREFETCH
+    if Kind.WRITE not in kind:
+        if access.completes_on is Group.CP_ASYNC:
+            return AccessKind.ASYNC_COPY
+        return {TMA: AccessKind.TMA_LOAD, BULK_COPY: AccessKind.BULK_LOAD}.get(engine, AccessKind.LOAD)
+    if Kind.ATOMIC in kind:
+        return AccessKind.TMA_REDUCE if engine is TMA else AccessKind.ATOMIC
+    return {TMA: AccessKind.TMA_STORE, BULK_COPY: AccessKind.BULK_STORE}.get(engine, AccessKind.STORE)
 
 
-READERS: dict[type[Operation], tuple[AccessKind, Reader]] = {
-    tt.LoadOp: (AccessKind.LOAD, _loads),
-    tt.StoreOp: (AccessKind.STORE, _loads),
-    tt.AtomicRMWOp: (AccessKind.ATOMIC, _loads),
-    tt.AtomicCASOp: (AccessKind.ATOMIC, _loads),
-    tt.AtomicLoadOp: (AccessKind.LOAD, _loads),
-    tt.AtomicStoreOp: (AccessKind.STORE, _loads),
-    tt.AtomicPollOp: (AccessKind.LOAD, _loads),
-    ttg.AsyncCopyGlobalToLocalOp: (
-        AccessKind.ASYNC_COPY,
-        lambda known, op, states: _pointers(known, op, states, op.src, op.mask),
-    ),
-    tlx.PrefetchOp: (AccessKind.PREFETCH, lambda known, op, states: _pointers(known, op, states, op.src, op.mask)),
-    tlx.AsyncBulkLoadOp: (AccessKind.BULK_LOAD, lambda known, op, states: _bulk(known, op, states, op.src)),
-    tlx.AsyncBulkStoreOp: (AccessKind.BULK_STORE, lambda known, op, states: _bulk(known, op, states, op.dst)),
-    tt.DescriptorLoadOp: (AccessKind.TMA_LOAD, _through_descriptor),
-    tt.DescriptorStoreOp: (AccessKind.TMA_STORE, _through_descriptor),
-    tt.DescriptorReduceOp: (AccessKind.TMA_REDUCE, _through_descriptor),
-    tt.DescriptorGatherOp: (AccessKind.TMA_LOAD, _rows),
-    tt.DescriptorScatterOp: (AccessKind.TMA_STORE, _rows),
-    ttng.AsyncTMACopyGlobalToLocalOp: (AccessKind.TMA_LOAD, _through_descriptor),
-    ttng.AsyncTMACopyLocalToGlobalOp: (AccessKind.TMA_STORE, _through_descriptor),
-    ttng.AsyncTMAReduceOp: (AccessKind.TMA_REDUCE, _through_descriptor),
-    ttng.AsyncTMAGatherOp: (AccessKind.TMA_LOAD, _rows),
-    ttng.AsyncTMAScatterOp: (AccessKind.TMA_STORE, _rows),
-    tlx.AsyncTMALoadOp: (AccessKind.TMA_LOAD, _through_descriptor),
-    tlx.AsyncTMAPrefetchOp: (AccessKind.PREFETCH, _through_descriptor),
-}
-"""The operations that touch global memory, what they do, and how to read which block."""
+def _touched(known: Arithmetic, op: Operation, access: OperandAccess, states: States) -> _Touched:
+    if isinstance(access.value.type, tt.TensorDescType):
+        return _through_descriptor(known, op, states)
+    return (_bulk if effects_of(op).by is BULK_COPY else _pointers)(op, states, access.value)
 
 
 def access_of(
     known: Arithmetic, visit: Visit, function: tt.FuncOp, names: dict[SSAValue, str], aligned: Alignments
 ) -> Access:
     """What is known about an access."""
-    kind, read = READERS[type(visit.op)]
-    touched = read(known, visit.op, dict(zip(visit.op.operands, visit.operands, strict=True)))
+    touched = _touched(known, visit.op, visit.access, dict(zip(visit.op.operands, visit.operands, strict=True)))
     reason = touched.reason
     if touched.base is None:
         reason = reason or "the pointer is not one of the kernel's arguments"
@@ -194,7 +178,7 @@ def access_of(
     run = run_of_block(dimensions, touched.element_size)
     return Access(
         op=visit.op,
-        kind=kind,
+        kind=_kind_of(visit.op, visit.access),
         classification=classification,
         function=function,
         calls=visit.calls,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.addresses.accesses import READERS, access_of
+from tlx_xdsl.addresses.accesses import access_of
 from tlx_xdsl.addresses.bounds import Bounds, assume
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
@@ -64,7 +64,7 @@ class _Kernel:
         self.accesses = [access_of(self.known, visit, function, names, aligned) for visit in self.walk.visits]
 
     def _walk(self, function: tt.FuncOp, functions: dict[str, tt.FuncOp], names: dict[SSAValue, str]) -> Walk:
-        walk = Walk(self.known, functions, tuple(READERS))
+        walk = Walk(self.known, functions)
         for argument, name in names.items():
             walk.states[argument] = self._argument(argument, name)
         walk.visit_region(function.body)

@@ -24,23 +24,22 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.addresses import Access, LaunchFacts, analyse_program_addresses
 from tlx_xdsl.addresses.analysis import argument_names
 from tlx_xdsl.addresses.report import access_text, conditions_text, report_lines, value_text
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.transforms.rewriting import Pass
 
 VALUE, ACCESS, CONDITIONS = "tlx.pid_info", "tlx.access", "tlx.holds_while"
 """The attributes."""
 
 
 @dataclass(frozen=True)
-class AnnotateProgramAddressesPass(ModulePass):
+class AnnotateProgramAddressesPass(Pass):
     """Annotate values that depend on the program's ids, and accesses to global memory."""
 
     name = "tlx-annotate-program-addresses"
@@ -52,7 +51,7 @@ class AnnotateProgramAddressesPass(ModulePass):
     table: bool = False
     """Print the lines on standard error, too."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Set attributes, and change nothing else.
 
         Raises CompilationError for a grid that is none.

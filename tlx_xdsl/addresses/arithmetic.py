@@ -127,17 +127,14 @@ class Arithmetic:
 
     def natural(self, value: Integer) -> Integer | None:
         """The same number, as an exact one that is not negative, as `whole`."""
-        exact = self.whole(value)
-        if exact is None or exact.range.low >= 0:
-            return exact
-        return self.bounded(exact, Interval(0, Interval.signed(value.bits).high))
+        return self.at_least(0, value)
 
-    def positive(self, value: Integer) -> Integer | None:
-        """The same number, as an exact one that is at least 1, as `whole`."""
+    def at_least(self, least: int, value: Integer) -> Integer | None:
+        """The same number, as an exact one that is not less than `least`, as `whole`."""
         exact = self.whole(value)
-        if exact is None or exact.range.low >= 1:
+        if exact is None or exact.range.low >= least:
             return exact
-        return self.bounded(exact, Interval(1, Interval.signed(value.bits).high))
+        return self.bounded(exact, Interval(least, Interval.signed(value.bits).high))
 
     def bounded(self, value: Integer, interval: Interval) -> Integer | None:
         """The same number under the condition that its polynomial is in `interval`; None where that is no condition."""

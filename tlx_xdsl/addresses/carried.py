@@ -83,16 +83,7 @@ class Carried:
 
     def lasts(self, form: Polynomial) -> bool:
         """Whether a polynomial is the same in all iterations."""
-        return not any(self._is_inside(symbol) for symbol in form.all_symbols)
-
-    def _is_inside(self, symbol: Symbol) -> bool:
-        match symbol:
-            case Unknown():
-                return any(self._loop.is_ancestor(value.owner) for value in (symbol.value, *symbol.through))
-            case Counter():
-                return self._loop.is_ancestor(symbol.loop)
-            case _:
-                return False
+        return not any(is_inside(self._loop, symbol) for symbol in form.all_symbols)
 
     def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
         """What each carried value may depend on, in any iteration."""
@@ -108,7 +99,7 @@ class Carried:
             others = [symbol for symbol in after.form.all_symbols if symbol not in own]
             plain = causes_of_form(Polynomial({frozenset([(symbol, 1)]): 1 for symbol in others}))
             used: Sequence[int] = [own[symbol] for symbol in after.form.all_symbols if symbol in own]
-            if any(isinstance(symbol, Unknown) and self._is_inside(symbol) for symbol in others):
+            if any(isinstance(symbol, Unknown) and is_inside(self._loop, symbol) for symbol in others):
                 # What an unknown of this iteration was made of is forgotten.
                 used = range(len(firsts))
             parts.append((plain, used))
@@ -120,6 +111,17 @@ class Carried:
             if before == found:
                 break
         return found
+
+
+def is_inside(scope: Operation, symbol: Symbol) -> bool:
+    """Whether a symbol means something else each time that the operations in `scope` run."""
+    match symbol:
+        case Unknown():
+            return any(scope.is_ancestor(value.owner) for value in (symbol.value, *symbol.through))
+        case Counter():
+            return scope.is_ancestor(symbol.loop)
+        case _:
+            return False
 
 
 def slice_state(walk: Walk, body: Block, states: dict[SSAValue, State], value: SSAValue) -> State:

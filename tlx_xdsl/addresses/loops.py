@@ -28,7 +28,7 @@ def enter_for(walk: Walk, op: scf.ForOp) -> Loop:
     trips, conditions, variable = None, NO_CONDITIONS, None
     known.bounds.known[counter] = ENDLESS
     if isinstance(lower, Integer) and isinstance(upper, Integer) and isinstance(step, Integer):
-        begin, stride, last = known.whole(lower), known.positive(step), known.whole(upper)
+        begin, stride, last = known.whole(lower), known.at_least(1, step), known.whole(upper)
         if begin is not None and stride is not None:
             bound = upper if last is None else last
             conditions = begin.conditions.join(stride.conditions).join(bound.conditions)

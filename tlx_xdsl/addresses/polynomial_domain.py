@@ -99,7 +99,7 @@ class PolynomialDomain(Arithmetic, Domain[State]):
         return self._made(op, left.form * power.form, left.range * power.range, left, power)
 
     def _divided(self, op: Operation, function: str, left: Integer, right: Integer, *, signed: bool) -> Integer | None:
-        divisor, natural = self.positive(right), self.natural(left)
+        divisor, natural = self.at_least(1, right), self.natural(left)
         if natural is not None:
             # Rounded down or towards zero, it is the same.
             return self._call(op, _ROUNDED_DOWN.get(function, function), natural, divisor)

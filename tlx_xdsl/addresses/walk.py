@@ -15,11 +15,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.addresses.arithmetic import causes_of
-from tlx_xdsl.addresses.carried import Loop
+from tlx_xdsl.addresses.carried import Loop, is_inside
 from tlx_xdsl.addresses.loops import enter_for, for_results
 from tlx_xdsl.addresses.model import Guard
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
-from tlx_xdsl.addresses.polynomials import Counter, Polynomial, Unknown
+from tlx_xdsl.addresses.polynomials import Polynomial
 from tlx_xdsl.addresses.symbols import ANYTHING, Causes
 from tlx_xdsl.addresses.values import (
     Descriptor,
@@ -31,6 +31,7 @@ from tlx_xdsl.addresses.values import (
 from tlx_xdsl.addresses.while_loops import enter_while
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, transfer
 from tlx_xdsl.dialects import tt, ttg
+from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access
 from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.regions import Edge, call_edges, edge_to, edges, incoming, region_edges
 
@@ -43,6 +44,7 @@ class Visit:
     """An operation that touches memory, with what is known where it stands."""
 
     op: Operation
+    access: OperandAccess
     operands: list[State]
     calls: tuple[tt.CallOp, ...]
     loops: tuple[Loop, ...]
@@ -55,8 +57,6 @@ class Walk:
 
     known: PolynomialDomain
     functions: dict[str, tt.FuncOp]
-    accesses: tuple[type[Operation], ...]
-    """The operations to report."""
     states: dict[SSAValue, State] = field(default_factory=dict[SSAValue, State])
     visits: list[Visit] = field(default_factory=list[Visit])
     assumptions: list[Guard] = field(default_factory=list[Guard])
@@ -107,8 +107,8 @@ class Walk:
 
     def visit(self, op: Operation) -> None:
         """Find out what `op` makes of its operands."""
-        if isinstance(op, self.accesses):
-            self.visits.append(Visit(op, self.operands(op), self._calls, self._loops, self._conditional))
+        if (access := accessed_by(op)) is not None:
+            self.visits.append(Visit(op, access, self.operands(op), self._calls, self._loops, self._conditional))
         match op:
             case scf.ForOp():
                 self._for(op)
@@ -235,6 +235,11 @@ class Walk:
             self.states[result] = state
 
 
+def accessed_by(op: Operation) -> OperandAccess | None:
+    """The access to global memory that an operation makes; a prefetch is one, too."""
+    return global_access(op, Kind.READ | Kind.WRITE | Kind.PREFETCH)
+
+
 def _arriving(region: Region) -> dict[Block, list[tuple[int, Sequence[SSAValue]]]]:
     """For each block the numbers of those that branch to it, and what they pass."""
     found: dict[Block, list[tuple[int, Sequence[SSAValue]]]] = {}
@@ -267,14 +272,7 @@ def outlives(state: State, scope: Operation) -> bool:
     """Whether what is known means the same outside of `scope`, of which operations run again."""
 
     def lasts(form: Polynomial) -> bool:
-        return not any(
-            (
-                isinstance(symbol, Unknown)
-                and any(scope.is_ancestor(value.owner) for value in (symbol.value, *symbol.through))
-            )
-            or (isinstance(symbol, Counter) and scope.is_ancestor(symbol.loop))
-            for symbol in form.all_symbols
-        )
+        return not any(is_inside(scope, symbol) for symbol in form.all_symbols)
 
     match state:
         case Integer():

@@ -23,26 +23,25 @@ def _predicate(fn: Function, value: SSAValue | None) -> Text | None:
 @handles("ttng.barrier_expect")
 def _expect(fn: Function, op: Any) -> Text:
     size = prop(op, "size")
-    return call("tlx.barrier_expect_bytes", fn.text(op.alloc), size, pred=_predicate(fn, op.pred))
+    return fn.call("tlx.barrier_expect_bytes", op.alloc, size, pred=_predicate(fn, op.pred))
 
 
 @handles("ttng.wait_barrier")
 def _wait(fn: Function, op: Any) -> Text:
     phase = fn.number_or_text(op.phase)
-    return call("tlx.barrier_wait", fn.text(op.alloc), phase, pred=_predicate(fn, op.pred))
+    return fn.call("tlx.barrier_wait", op.alloc, phase, pred=_predicate(fn, op.pred))
 
 
 @handles("ttng.arrive_barrier", "tlx.arrive_remote")
 def _arrive(fn: Function, op: Any) -> Text:
     count = prop(op, "count")
     arrivals = None if count == 1 else count
-    pred = None if op.pred is None else fn.text(op.pred)
-    return call("tlx.barrier_arrive", fn.text(op.alloc), arrivals, pred=pred)
+    return fn.call("tlx.barrier_arrive", op.alloc, arrivals, pred=op.pred)
 
 
 @handles("tlx.arrive_per_thread")
 def _arrive_per_thread(fn: Function, op: Any) -> Text:
-    return call("tlx.barrier_arrive", fn.text(op.alloc), pred=None if op.pred is None else fn.text(op.pred))
+    return fn.call("tlx.barrier_arrive", op.alloc, pred=op.pred)
 
 
 @handles("tlx.named_barrier_wait", "tlx.named_barrier_arrive")
@@ -75,14 +74,14 @@ def _async_load(fn: Function, op: Any) -> Text:
     other = None if op.other is None or not number_of(op.other) else fn.number_or_text(op.other)
     if op.other is not None and number_of(op.other) is None:
         other = fn.typed(op.other)
-    return call(
+    return fn.call(
         "tlx.async_load",
         fn.typed(op.src),
-        fn.text(op.result),
+        op.result,
         mask=mask,
         other=other,
-        **cache_hints(prop(op, "cachePolicy")),
-        is_volatile=given(prop(op, "isVolatile")),
+        **cache_hints(op),
+        is_volatile=given(op, "isVolatile"),
     )
 
 
@@ -101,34 +100,32 @@ def _async_wait(fn: Function, op: Any) -> Text:
 def _tma_load(fn: Function, op: Any) -> Text:
     if prop(op, "multicast"):
         raise NotExpressible("a multicast by an attribute")
-    return call(
+    return fn.call(
         "tlx.async_descriptor_load",
-        fn.text(op.desc),
-        fn.text(op.result),
+        op.desc,
+        op.result,
         offsets(fn, op.coord),
-        fn.text(op.barrier),
+        op.barrier,
         pred=_predicate(fn, op.pred),
-        **cache_hints(prop(op, "cachePolicy")),
+        **cache_hints(op),
     )
 
 
 @handles("ttng.async_tma_copy_local_to_global")
 def _tma_store(fn: Function, op: Any) -> Text:
-    return call(
+    return fn.call(
         "tlx.async_descriptor_store",
-        fn.text(op.desc),
-        fn.text(op.src),
+        op.desc,
+        op.src,
         offsets(fn, op.coord),
-        **cache_hints(prop(op, "cachePolicy")),
+        **cache_hints(op),
     )
 
 
 @handles("ttng.async_tma_reduce")
 def _tma_reduce(fn: Function, op: Any) -> Text:
     kind = DescriptorReduceKind(prop(op, "kind")).keyword
-    return call(
-        "tlx.async_descriptor_store", fn.text(op.desc), fn.text(op.src), offsets(fn, op.coord), store_reduce=f'"{kind}"'
-    )
+    return fn.call("tlx.async_descriptor_store", op.desc, op.src, offsets(fn, op.coord), store_reduce=f'"{kind}"')
 
 
 @handles("ttng.async_tma_store_wait")
@@ -142,12 +139,12 @@ def _tma_wait(fn: Function, op: Any) -> Text:
 @handles("ttng.warp_group_dot")
 def _wgmma(fn: Function, op: Any) -> Text:
     precision = InputPrecision(prop(op, "inputPrecision")).keyword
-    text = call(
+    text = fn.call(
         "tlx.async_dot",
-        fn.text(op.a),
-        fn.text(op.b),
+        op.a,
+        op.b,
         fn.typed(op.c),
-        use_acc=None if op.use_c is None else fn.text(op.use_c),
+        use_acc=op.use_c,
         input_precision=None if precision == "tf32" else f'"{precision}"',
         out_dtype=None if dtype(op.d.type) in ("tl.float32", "tl.int32") else dtype(op.d.type),
     )
@@ -160,7 +157,7 @@ def _wgmma(fn: Function, op: Any) -> Text:
 def _wgmma_wait(fn: Function, op: Any) -> Text | None:
     pendings = prop(op, "pendings")
     if len(op.inputs) == 1:
-        return call("tlx.async_dot_wait", pendings, fn.text(op.inputs[0]))
+        return fn.call("tlx.async_dot_wait", pendings, op.inputs[0])
     for value, result in zip(op.inputs, op.outputs, strict=True):
         text = call("tlx.async_dot_wait", pendings, fn.text(value))
         fn.write(f"{fn.name(result)} = {text}")
@@ -172,15 +169,15 @@ def _tcgen05(fn: Function, op: Any) -> Text:
     if prop(op, "multicast") is not None or any(number_of(pred) is not True for pred in op.barrier_preds):
         raise NotExpressible("an MMA whose arrivals depend on a predicate")
     barriers = listed(fn.text(barrier) for barrier in op.barriers) if op.barriers else None
-    return call(
+    return fn.call(
         "tlx.async_dot",
-        fn.text(op.a),
-        fn.text(op.b),
-        fn.text(op.d),
+        op.a,
+        op.b,
+        op.d,
         use_acc=_predicate(fn, op.use_d),
         pred=_predicate(fn, op.pred),
         mBarriers=barriers,
-        two_ctas=given(prop(op, "two_ctas")),
+        two_ctas=given(op, "two_ctas"),
         force_async=True if prop(op, "is_async") is not None and barriers is None else None,
     )
 
@@ -189,4 +186,4 @@ def _tcgen05(fn: Function, op: Any) -> Text:
 def _tcgen05_commit(fn: Function, op: Any) -> Text:
     if op.pred is not None or op.descs:
         raise NotExpressible("a commit with a predicate")
-    return call("tlx.tcgen05_commit", fn.text(op.barrier))
+    return fn.call("tlx.tcgen05_commit", op.barrier)

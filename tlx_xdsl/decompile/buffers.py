@@ -144,9 +144,9 @@ def _reused(fn: Function, op: Any) -> Text:
         return _allocation(result, fn.text(op.src))
     if _is_array(result) or _is_array(source):
         raise NotExpressible(f"'{op.name}' between a buffer and an array of buffers")
-    return call(
+    return fn.call(
         "tlx.local_reinterpret",
-        fn.text(op.src),
+        op.src,
         dtype(result.element_type),
         list(result.shape),
         layout=buffer_layout(layout_of(result.encoding), result.shape, result.element_bits, result.element_type),
@@ -181,23 +181,23 @@ def _index(fn: Function, op: Any) -> Text:
 @handles("ttg.memdesc_trans")
 def _trans(fn: Function, op: Any) -> Text:
     order = prop(op, "order")
-    return call("tlx.local_trans", fn.text(op.src), None if order == (1, 0) else tupled(order))
+    return fn.call("tlx.local_trans", op.src, None if order == (1, 0) else tupled(order))
 
 
 @handles("ttg.memdesc_reshape")
 def _reshape(fn: Function, op: Any) -> Text:
-    return call("tlx.local_reshape", fn.text(op.src), list(memdesc_type(op.result.type).shape))
+    return fn.call("tlx.local_reshape", op.src, list(memdesc_type(op.result.type).shape))
 
 
 @handles("ttg.memdesc_subslice")
 def _slice(fn: Function, op: Any) -> Text:
-    return call("tlx.local_slice", fn.text(op.src), list(prop(op, "offsets")), list(memdesc_type(op.result.type).shape))
+    return fn.call("tlx.local_slice", op.src, list(prop(op, "offsets")), list(memdesc_type(op.result.type).shape))
 
 
 @handles("tlx.memdesc_dynamic_subslice")
 def _dynamic_slice(fn: Function, op: Any) -> Text:
     shape = list(memdesc_type(op.result.type).shape)
-    return call("tlx.local_slice", fn.text(op.src), offsets(fn, op.offsets), shape)
+    return fn.call("tlx.local_slice", op.src, offsets(fn, op.offsets), shape)
 
 
 @handles("ttng.tmem_subslice")
@@ -206,7 +206,7 @@ def _tmem_slice(fn: Function, op: Any) -> Text:
     dim = len(shape) - 1 if prop(op, "dim") is None else prop(op, "dim")
     places = [0] * len(shape)
     places[dim] = prop(op, "offset")
-    return call("tlx.local_slice", fn.text(op.src), places, shape)
+    return fn.call("tlx.local_slice", op.src, places, shape)
 
 
 # --- loads and stores of threads --------------------------------------------------------------------------------------
@@ -214,26 +214,26 @@ def _tmem_slice(fn: Function, op: Any) -> Text:
 
 @handles("ttg.local_load")
 def _local_load(fn: Function, op: Any) -> Text:
-    return call("tlx.local_load", fn.text(op.src), token=None if op.token is None else fn.text(op.token))
+    return fn.call("tlx.local_load", op.src, token=op.token)
 
 
 @handles("ttng.tmem_load")
 def _tmem_load(fn: Function, op: Any) -> Text:
     if prop(op, "redOp") is not None:
         raise NotExpressible("a reducing load from tensor memory")
-    return call("tlx.local_load", fn.text(op.src))
+    return fn.call("tlx.local_load", op.src)
 
 
 @handles("ttg.local_store")
 def _local_store(fn: Function, op: Any) -> Text:
-    return call("tlx.local_store", fn.text(op.dst), _block(fn, op.src))
+    return fn.call("tlx.local_store", op.dst, _block(fn, op.src))
 
 
 @handles("ttng.tmem_store")
 def _tmem_store(fn: Function, op: Any) -> Text:
     if number_of(op.pred) is not True:
         raise NotExpressible("a store to tensor memory with a predicate")
-    return call("tlx.local_store", fn.text(op.dst), _block(fn, op.src))
+    return fn.call("tlx.local_store", op.dst, _block(fn, op.src))
 
 
 def _block(fn: Function, value: SSAValue) -> Text:
@@ -243,14 +243,14 @@ def _block(fn: Function, value: SSAValue) -> Text:
 
 @handles("ttg.local_gather")
 def _gather(fn: Function, op: Any) -> Text:
-    return call("tlx.local_gather", fn.text(op.src), fn.typed(op.indices), prop(op, "axis"))
+    return fn.call("tlx.local_gather", op.src, fn.typed(op.indices), prop(op, "axis"))
 
 
 @handles("ttg.local_scatter")
 def _scatter(fn: Function, op: Any) -> Text:
-    return call(
+    return fn.call(
         "tlx.local_scatter",
-        fn.text(op.dst),
+        op.dst,
         fn.typed(op.values),
         fn.typed(op.indices),
         prop(op, "axis"),

@@ -319,7 +319,7 @@ def _combine(fn: Function, op: Any) -> Text:
     axis = prop(op, "axis")
     if op.name == "tt.reduce":
         return call("tl.reduce", values, axis, combine)
-    backwards = given(prop(op, "reverse"))
+    backwards = given(op, "reverse")
     return call("tl.associative_scan", values, axis, combine, reverse=backwards)
 
 

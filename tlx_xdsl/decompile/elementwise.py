@@ -104,10 +104,11 @@ def literal_or_typed(fn: Function, value: SSAValue) -> Text:
 def unsigned_pair(fn: Function, lhs: SSAValue, rhs: SSAValue) -> tuple[Text, Text]:
     """Two integers, taken as unsigned."""
     lhs, rhs = broadcast([lhs, rhs], shape_of(lhs)) if shape_of(lhs) else (lhs, rhs)
-    return _as_unsigned(fn, lhs), fn.unsigned(rhs)
+    return as_unsigned(fn, lhs), fn.unsigned(rhs)
 
 
-def _as_unsigned(fn: Function, value: SSAValue) -> Text:
+def as_unsigned(fn: Function, value: SSAValue) -> Text:
+    """An integer as the unsigned one of the same bits."""
     return method(fn.typed(value), "to", dtype(value.type, unsigned=True))
 
 
@@ -227,8 +228,7 @@ def _convert_unsigned(fn: Function, op: Any) -> Text:
     (value,), result = op.operands, op.results[0]
     if element_of(value.type) == IntegerType(1):
         return method(fn.typed(value), "to", dtype(result.type))
-    unsigned = method(fn.typed(value), "to", dtype(value.type, unsigned=True))
-    return method(unsigned, "to", dtype(result.type))
+    return method(as_unsigned(fn, value), "to", dtype(result.type))
 
 
 @handles("arith.fptoui")

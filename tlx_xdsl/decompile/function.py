@@ -70,9 +70,9 @@ def prop(op: Operation, name: str) -> Any:
             return other
 
 
-def given(value: object) -> bool | None:
-    """An argument that is True or left out."""
-    return True if value else None
+def given(op: Operation, name: str) -> bool | None:
+    """A property as an argument that is True or left out."""
+    return True if prop(op, name) else None
 
 
 class Function:
@@ -166,6 +166,14 @@ class Function:
         if number is not None and not shape_of(value) and number >= 0:
             return literal(number)
         return Text(f"{self.typed(value).within(8)}.to({dtype(value.type, unsigned=True)})")
+
+    def call(self, function: str, *arguments: object, **named: object) -> Text:
+        """A call, without what is None, in which values are expressions as by `text`."""
+        texts = {name: self._argument(argument) for name, argument in named.items()}
+        return call(function, *map(self._argument, arguments), **texts)
+
+    def _argument(self, argument: object) -> object:
+        return self.text(cast(SSAValue, argument)) if isinstance(argument, SSAValue) else argument
 
     # --- operations ----------------------------------------------------------------------------------------------
 

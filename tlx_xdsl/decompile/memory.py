@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.decompile.elementwise import peeled
+from tlx_xdsl.decompile.elementwise import as_unsigned, peeled
 from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.text import Text, call, listed, method
 from tlx_xdsl.decompile.types import (
@@ -32,9 +32,10 @@ from tlx_xdsl.dialects.tt.enums import (
 from tlx_xdsl.dialects.tt.types import TensorDescType
 
 
-def cache_hints(policy: CachePolicyAttr | None) -> dict[str, str]:
+def cache_hints(op: Operation) -> dict[str, str]:
     """The arguments that say how an access uses the caches."""
     hints: dict[str, str] = {}
+    policy: CachePolicyAttr | None = prop(op, "cachePolicy")
     if policy is not None and policy.cache_modifier is not CacheModifier.NONE:
         hints["cache_modifier"] = f'".{policy.cache_modifier.keyword}"'
     if policy is not None and policy.eviction_policy is not EvictionPolicy.NORMAL:
@@ -71,8 +72,8 @@ def _load(fn: Function, op: Any) -> Text:
         fn.text(op.ptr),
         mask=_repeated(fn, op.mask, shape),
         other=_element(fn, op.other, shape),
-        **cache_hints(prop(op, "cachePolicy")),
-        volatile=given(prop(op, "isVolatile")),
+        **cache_hints(op),
+        volatile=given(op, "isVolatile"),
     )
 
 
@@ -80,7 +81,7 @@ def _load(fn: Function, op: Any) -> Text:
 def _store(fn: Function, op: Any) -> Text:
     shape = shape_of(op.ptr)
     mask = _repeated(fn, op.mask, shape)
-    hints = cache_hints(prop(op, "cachePolicy"))
+    hints = cache_hints(op)
     return call("tl.store", fn.text(op.ptr), _element(fn, op.value, shape), mask=mask, **hints)
 
 
@@ -111,7 +112,7 @@ def _rmw(fn: Function, op: Any) -> Text:
     if kind not in (RMWOp.UMAX, RMWOp.UMIN):
         return call(name, pointer, _element(fn, op.val, shape), mask=mask, **_ordering(op))
     pointer = method(pointer, "to", dtype(op.ptr.type, unsigned=True), bitcast=True)
-    value = method(fn.typed(op.val), "to", dtype(op.val.type, unsigned=True))
+    value = as_unsigned(fn, op.val)
     return method(call(name, pointer, value, mask=mask, **_ordering(op)), "to", dtype(op.result.type))
 
 

@@ -1,7 +1,7 @@
 """Print a module as the Python that a kernel's author would write: `tl` and `tlx` calls, loops, branches and tasks.
 
-The module stays as it is, and may be at any stage between the frontend's and the last one. What the language has no
-word for is a warning at its operation and a comment in the text. `tlx reverse` writes the same to a file.
+The module stays as it is, and may be at any stage between the frontend's and the last one. What the language can
+not express is a warning at its operation and a comment in the text. `tlx reverse` writes the same to a file.
 
 Before:
 ```mlir

@@ -56,4 +56,4 @@ def _prefetch(fn: Function, op: Any) -> Text:
 
 @handles("tlx.prefetch_tensormap")
 def _prefetch_descriptor(fn: Function, op: Any) -> Text:
-    return call("tlx.prefetch", fn.text(op.desc), tensormap=True)
+    return fn.call("tlx.prefetch", op.desc, tensormap=True)

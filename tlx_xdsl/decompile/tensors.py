@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.decompile.elementwise import broadcast
+from tlx_xdsl.decompile.elementwise import as_unsigned, broadcast
 from tlx_xdsl.decompile.function import Function, given, handles, prop
 from tlx_xdsl.decompile.text import Text, call, listed, method, tupled
 from tlx_xdsl.decompile.types import bits_of_integer, dtype, element_of, shape_of
@@ -25,7 +25,7 @@ def _range(fn: Function, op: Any) -> Text:
 
 @handles("tt.reshape")
 def _reshape(fn: Function, op: Any) -> Text:
-    reorder = given(prop(op, "allow_reorder"))
+    reorder = given(op, "allow_reorder")
     return call("tl.reshape", fn.typed(op.src), list(shape_of(op.result)), can_reorder=reorder)
 
 
@@ -75,7 +75,7 @@ def _dot(fn: Function, op: Any) -> Text:
 @handles("tt.dot_scaled")
 def _dot_scaled(fn: Function, op: Any) -> Text:
     kinds = [ScaleDotElemType(prop(op, name)).keyword for name in ("a_elem_type", "b_elem_type")]
-    scales = [None if scale is None else _scale(fn, scale) for scale in (op.a_scale, op.b_scale)]
+    scales = [None if scale is None else as_unsigned(fn, scale) for scale in (op.a_scale, op.b_scale)]
     return call(
         "tl.dot_scaled",
         _packed(fn, op.a, kinds[0]),
@@ -85,7 +85,7 @@ def _dot_scaled(fn: Function, op: Any) -> Text:
         str(scales[1]),
         f'"{kinds[1]}"',
         acc=fn.typed(op.c),
-        fast_math=given(prop(op, "fastMath")),
+        fast_math=given(op, "fastMath"),
         lhs_k_pack=None if prop(op, "lhs_k_pack") else False,
         rhs_k_pack=None if prop(op, "rhs_k_pack") else False,
     )
@@ -93,11 +93,7 @@ def _dot_scaled(fn: Function, op: Any) -> Text:
 
 def _packed(fn: Function, value: SSAValue, kind: str) -> Text:
     """An operand; of fp4 there are two in a byte, which has no sign."""
-    return _scale(fn, value) if kind == "e2m1" else fn.typed(value)
-
-
-def _scale(fn: Function, value: SSAValue) -> Text:
-    return method(fn.typed(value), "to", dtype(value.type, unsigned=True))
+    return as_unsigned(fn, value) if kind == "e2m1" else fn.typed(value)
 
 
 @handles("tt.elementwise_inline_asm")
@@ -138,7 +134,7 @@ def _print(fn: Function, op: Any) -> Text:
         fn.unsigned(value) if not sign and _has_sign(value) else fn.typed(value)
         for value, sign in zip(op.operands, signed, strict=True)
     ]
-    in_hex = given(prop(op, "hex"))
+    in_hex = given(op, "hex")
     return call("tl.device_print", repr(prop(op, "prefix")), *values, hex=in_hex)
 
 

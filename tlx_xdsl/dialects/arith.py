@@ -12,14 +12,14 @@ from typing import ClassVar, Self
 
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, i1, i64
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, with_element_type
+from tlx_xdsl.dialects.base import FLOAT_LIKE, dialect_of, element_bits, same, scalar_type, with_element_type
 
 CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 """Names of the integer comparisons, in the order of their numbers (ArithBase.td)."""
@@ -94,7 +94,7 @@ class CmpiOp(_CompareOp):
     """Compare integers: `%c = arith.cmpi slt, %a, %b : tensor<64xi32>` yields `tensor<64xi1>`."""
 
     name = "arith.cmpi"
-    PREDICATES: ClassVar[tuple[str, ...]] = CMPI_PREDICATES
+    PREDICATES: ClassVar = CMPI_PREDICATES
 
 
 @irdl_op_definition
@@ -102,7 +102,7 @@ class CmpfOp(_CompareOp):
     """Compare floats: `%c = arith.cmpf olt, %a, %b : f32`."""
 
     name = "arith.cmpf"
-    PREDICATES: ClassVar[tuple[str, ...]] = CMPF_PREDICATES
+    PREDICATES: ClassVar = CMPF_PREDICATES
 
 
 @irdl_op_definition
@@ -130,7 +130,7 @@ class SelectOp(IRDLOperation):
             raise VerifyException(f"the condition must be {expected[1]}, found {self.condition.type}")
 
     def print(self, printer: Printer) -> None:
-        """Print ` %c, %t, %f : type`, with the condition's type in front when it is a tensor."""
+        """Print ` %c, %t, %f : type`, with the condition's type first where that is a tensor."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_operand)
         printer.print_op_attributes(self.attributes)
@@ -191,7 +191,7 @@ class ExtSIOp(_CastOp):
     """Sign-extend integers."""
 
     name = "arith.extsi"
-    GROWTH: ClassVar[int] = 1
+    GROWTH: ClassVar = 1
 
 
 @irdl_op_definition
@@ -199,7 +199,7 @@ class ExtUIOp(_CastOp):
     """Zero-extend integers."""
 
     name = "arith.extui"
-    GROWTH: ClassVar[int] = 1
+    GROWTH: ClassVar = 1
 
 
 @irdl_op_definition
@@ -207,7 +207,7 @@ class TruncIOp(_CastOp):
     """Drop the high bits of integers."""
 
     name = "arith.trunci"
-    GROWTH: ClassVar[int] = -1
+    GROWTH: ClassVar = -1
 
 
 @irdl_op_definition
@@ -215,9 +215,9 @@ class ExtFOp(_CastOp):
     """Widen floats, exactly."""
 
     name = "arith.extf"
-    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
-    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
-    GROWTH: ClassVar[int] = 1
+    SOURCE_KIND: ClassVar = AnyFloat
+    RESULT_KIND: ClassVar = AnyFloat
+    GROWTH: ClassVar = 1
 
 
 @irdl_op_definition
@@ -225,9 +225,9 @@ class TruncFOp(_CastOp):
     """Narrow floats, rounding to nearest even."""
 
     name = "arith.truncf"
-    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
-    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
-    GROWTH: ClassVar[int] = -1
+    SOURCE_KIND: ClassVar = AnyFloat
+    RESULT_KIND: ClassVar = AnyFloat
+    GROWTH: ClassVar = -1
 
 
 @irdl_op_definition
@@ -235,7 +235,7 @@ class SIToFPOp(_CastOp):
     """Convert signed integers to floats."""
 
     name = "arith.sitofp"
-    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
+    RESULT_KIND: ClassVar = AnyFloat
 
 
 @irdl_op_definition
@@ -243,7 +243,7 @@ class UIToFPOp(_CastOp):
     """Convert unsigned integers to floats."""
 
     name = "arith.uitofp"
-    RESULT_KIND: ClassVar[type | UnionType] = AnyFloat
+    RESULT_KIND: ClassVar = AnyFloat
 
 
 @irdl_op_definition
@@ -251,7 +251,7 @@ class FPToSIOp(_CastOp):
     """Convert floats to signed integers, rounding towards zero."""
 
     name = "arith.fptosi"
-    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
+    SOURCE_KIND: ClassVar = AnyFloat
 
 
 @irdl_op_definition
@@ -259,7 +259,7 @@ class FPToUIOp(_CastOp):
     """Convert floats to unsigned integers, rounding towards zero."""
 
     name = "arith.fptoui"
-    SOURCE_KIND: ClassVar[type | UnionType] = AnyFloat
+    SOURCE_KIND: ClassVar = AnyFloat
 
 
 @irdl_op_definition
@@ -268,45 +268,25 @@ class RemFOp(IRDLOperation):
 
     name = "arith.remf"
 
-    lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
+    TYPE: ClassVar = same("TYPE", FLOAT_LIKE)
+
+    lhs = operand_def(TYPE)
+    rhs = operand_def(TYPE)
+    result = result_def(TYPE)
 
     traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
 
     def __init__(self, lhs: SSAValue, rhs: SSAValue):
         super().__init__(operands=[lhs, rhs], result_types=[lhs.type])
 
-    def print(self, printer: Printer) -> None:
-        """Print ` %a, %b : type`."""
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse what `print` writes."""
-        operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        position = parser.pos
-        type_ = parser.parse_type()
-        op = cls(*parser.resolve_operands(operands, [type_] * 2, position))
-        op.attributes |= attributes
-        return op
-
-
-_OVERRIDES: tuple[type[Operation], ...] = (
-    CmpfOp, CmpiOp, ExtFOp, ExtSIOp, ExtUIOp, FPToSIOp, FPToUIOp, RemFOp,
-    SIToFPOp, SelectOp, TruncFOp, TruncIOp, UIToFPOp,
-)  # fmt: skip
-_OVERRIDDEN = {op.name for op in _OVERRIDES}
+_OURS = list(dialect_of("arith", globals()).operations)
+_OVERRIDDEN = {op.name for op in _OURS}
 
 Arith = Dialect(
     "arith",
-    [*(op for op in upstream.Arith.operations if op.name not in _OVERRIDDEN), *_OVERRIDES],
+    [*(op for op in upstream.Arith.operations if op.name not in _OVERRIDDEN), *_OURS],
     list(upstream.Arith.attributes),
     [upstream.ArithConstantMaterializationInterface()],
 )

@@ -1,4 +1,4 @@
-"""MLIR's `gpu` with the syntax of the operations that kernels contain, which xDSL 0.74 knows in generic form only."""
+"""MLIR's `gpu` with the syntax of the operations that kernels contain, which xDSL 0.74 has in generic form only."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
-    ORDERED,
-    DeclaredEffects,
-)
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects, Feature, Needs
 
 
 @irdl_op_definition

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr, UnitAttr, i1, i32
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, Dialect, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.ir import Attribute, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -31,16 +31,19 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.str_enum import StrEnum
 
-from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_types
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     ORDERED,
     DeclaredEffects,
     Effects,
+    Feature,
+    Needs,
     Sync,
+    dialect_of,
+    effects_of_ptx,
+    parse_operands,
+    parse_types,
+    print_types,
 )
-from tlx_xdsl.dialects.base.ptx import effects_of_ptx
-from tlx_xdsl.targets import Feature
 
 CLUSTER_DIM = "nvvm.cluster_dim"
 """On a kernel: the CTAs of its clusters along x, y and z; it has an operation for each barrier of the cluster."""
@@ -126,6 +129,13 @@ class SharedSpaceAttr(EnumAttribute[SharedSpace]):
         """Print what `parse_parameter` reads."""
         with printer.in_angle_brackets():
             super().print_parameter(printer)
+
+
+class _SyncOp(IRDLOperation):
+    """Base of what accesses memory, or orders accesses."""
+
+    traits = traits_def(DeclaredEffects())
+    assembly_format = "attr-dict"
 
 
 @irdl_op_definition
@@ -215,7 +225,7 @@ class MapaOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BarrierOp(IRDLOperation):
+class BarrierOp(_SyncOp):
     """Wait at a barrier of the thread block.
 
     In a module with `ttg.warp_specialize` Triton 3.8 and 3.9 turn it into the barrier of the partition, whatever its
@@ -229,7 +239,6 @@ class BarrierOp(IRDLOperation):
     number_of_threads = opt_operand_def(i32)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(DeclaredEffects())
     assembly_format = "(`id` `=` $barrier_id^)? (`number_of_threads` `=` $number_of_threads^)? attr-dict"
 
     def effects(self) -> Effects:
@@ -238,7 +247,7 @@ class BarrierOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BarrierArriveOp(IRDLOperation):
+class BarrierArriveOp(_SyncOp):
     """Arrive at a barrier of the thread block: `nvvm.barrier.arrive id = %i number_of_threads = %n`."""
 
     name = "nvvm.barrier.arrive"
@@ -247,18 +256,15 @@ class BarrierArriveOp(IRDLOperation):
     barrier_id = opt_operand_def(i32)
     number_of_threads = operand_def(i32)
 
-    traits = traits_def(DeclaredEffects())
     assembly_format = "(`id` `=` $barrier_id^)? `number_of_threads` `=` $number_of_threads attr-dict"
 
 
-class _AlignedOp(IRDLOperation):
+class _AlignedOp(_SyncOp):
     """Shared parts of the cluster barrier: `aligned` promises that all threads of a warp get there together."""
 
     aligned = opt_prop_def(UnitAttr)
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(DeclaredEffects())
-    assembly_format = "attr-dict"
 
 
 @irdl_op_definition
@@ -289,19 +295,16 @@ class ClusterWaitOp(_AlignedOp):
 
 
 @irdl_op_definition
-class FenceMbarrierInitOp(IRDLOperation):
+class FenceMbarrierInitOp(_SyncOp):
     """Make the initialisation of mbarriers visible to the cluster."""
 
     name = "nvvm.fence.mbarrier.init"
     NEEDS: ClassVar = Needs("nvvm.fence.mbarrier.init", Feature.CLUSTER)
     EFFECTS: ClassVar = Effects(sync=Sync.FENCE)
 
-    traits = traits_def(DeclaredEffects())
-    assembly_format = "attr-dict"
-
 
 @irdl_op_definition
-class FenceProxyOp(IRDLOperation):
+class FenceProxyOp(_SyncOp):
     """Order memory between the generic and another proxy.
 
     Example: `nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}`
@@ -315,8 +318,6 @@ class FenceProxyOp(IRDLOperation):
     space = opt_prop_def(SharedSpaceAttr)
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(DeclaredEffects())
-    assembly_format = "attr-dict"
 
     def also_needs(self) -> tuple[Feature, ...]:
         """Of the proxies that fences know, the alias proxy is the oldest."""
@@ -324,7 +325,7 @@ class FenceProxyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ElectSyncOp(IRDLOperation):
+class ElectSyncOp(_SyncOp):
     """True in one thread of the warp: `%0 = nvvm.elect.sync -> i1`."""
 
     name = "nvvm.elect.sync"
@@ -334,12 +335,11 @@ class ElectSyncOp(IRDLOperation):
     membermask = opt_operand_def(i32)
     pred = result_def(i1)
 
-    traits = traits_def(DeclaredEffects())
     assembly_format = "($membermask^)? attr-dict `->` type($pred)"
 
 
 @irdl_op_definition
-class SetMaxRegisterOp(IRDLOperation):
+class SetMaxRegisterOp(_SyncOp):
     """Give registers of this warp group back, or take them: `nvvm.setmaxregister increase 232`."""
 
     name = "nvvm.setmaxregister"
@@ -349,12 +349,11 @@ class SetMaxRegisterOp(IRDLOperation):
     reg_count = prop_def(IntegerAttr.constr(i32), prop_name="regCount")
     action = prop_def(RegisterActionAttr)
 
-    traits = traits_def(DeclaredEffects())
     assembly_format = "$action $regCount attr-dict"
 
 
 @irdl_op_definition
-class GriddepcontrolOp(IRDLOperation):
+class GriddepcontrolOp(_SyncOp):
     """Wait for the grids that this one depends on, or let its dependents start: `nvvm.griddepcontrol wait`."""
 
     name = "nvvm.griddepcontrol"
@@ -363,7 +362,6 @@ class GriddepcontrolOp(IRDLOperation):
 
     kind = prop_def(GridDepActionAttr)
 
-    traits = traits_def(DeclaredEffects())
     assembly_format = "$kind attr-dict"
 
 
@@ -409,20 +407,4 @@ SPECIAL_REGISTERS: dict[str, type[IRDLOperation]] = {
 }
 """The operation that reads each special register."""
 
-_OPERATIONS: list[type[Operation]] = [
-    BarrierArriveOp,
-    BarrierOp,
-    ClusterArriveOp,
-    ClusterArriveRelaxedOp,
-    ClusterWaitOp,
-    ElectSyncOp,
-    FenceMbarrierInitOp,
-    FenceProxyOp,
-    GriddepcontrolOp,
-    InlinePtxOp,
-    MapaOp,
-    SetMaxRegisterOp,
-    *SPECIAL_REGISTERS.values(),
-]
-
-NVVM = Dialect("nvvm", _OPERATIONS, [GridDepActionAttr, ProxyKindAttr, RegisterActionAttr, SharedSpaceAttr])
+NVVM = dialect_of("nvvm", {**globals(), **SPECIAL_REGISTERS})

@@ -1,4 +1,4 @@
-"""The dialects that our tools and API know, by name; each is imported when it is first met."""
+"""The dialects of the tools and of the API, by name; each is imported at its first use."""
 
 from __future__ import annotations
 

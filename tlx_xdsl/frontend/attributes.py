@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -13,11 +12,9 @@ from tlx_xdsl.dialects import tlx, tt, ttg
 from tlx_xdsl.dialects.tlx.types import StorageAliasSpecType
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.calls import METHODS, bind, call_builtin, did_you_mean
+from tlx_xdsl.frontend.calls import METHODS, bind, call_builtin, did_you_mean, handled
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time
-from tlx_xdsl.frontend.semantic import SemanticError
 from tlx_xdsl.frontend.values import (
-    NONE,
     Aggregate,
     BlockPointer,
     BufferedTensor,
@@ -33,7 +30,7 @@ from tlx_xdsl.frontend.values import (
     TupleValue,
     Value,
 )
-from tlx_xdsl.frontend.visitor import Argument, Visitor
+from tlx_xdsl.frontend.visitor import CallSite, Visitor
 from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 
@@ -124,7 +121,7 @@ def _tensor_attribute(visitor: Visitor, node: ast.Attribute, value: Tensor) -> V
             if not value.shape:
                 return value
             transpose = cast(Any, language).trans
-            return call_builtin(visitor, node, transpose, [(node.value, value)], {})
+            return call_builtin(CallSite(visitor, node, [(node.value, value)]), transpose)
         case "numel":
             return Constexpr(prod(value.shape))
         case "type":
@@ -284,18 +281,7 @@ def _index_kind(visitor: Visitor, part: ast.expr) -> str:
 # --- methods --------------------------------------------------------------------------------------------------------
 
 
-def call_method(
-    visitor: Visitor,
-    node: ast.Call,
-    method: Method,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> Value:
-    """Call `method` with arguments."""
+def call_method(site: CallSite, method: Method) -> Value:
+    """Call `method` with arguments, of which the first is the receiver."""
     handler, signature = METHODS[type(method.receiver), method.name]
-    receiver = (node.func, method.receiver)
-    call = bind(visitor, node, method.name, signature, [receiver, *positional], keywords)
-    try:
-        return handler(call) or NONE
-    except SemanticError as error:
-        raise visitor.error(node, f"{method.name}: {error}") from error
+    return handled(handler, bind(site, method.name, signature))

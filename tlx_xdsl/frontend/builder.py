@@ -265,7 +265,7 @@ _SUFFIXES = re.compile(r"(_\d+)+$")
 def hint(value: SSAValue, name: str) -> None:
     """Let `value` print as `name` unless it has a name already.
 
-    A numeric ending is dropped: it is how the printer tells values of one name apart.
+    A numeric ending is dropped: it is how the printer distinguishes values of one name.
     """
     if value.name_hint is None and (stem := _SUFFIXES.sub("", name)):
         value.name_hint = stem

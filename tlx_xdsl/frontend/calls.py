@@ -24,7 +24,7 @@ from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operati
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
-from tlx_xdsl.frontend.visitor import Argument, Visitor
+from tlx_xdsl.frontend.visitor import Argument, CallSite, Visitor
 from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, builtin_name, constexpr, dtype, int1, int32, pointer_type
 from tlx_xdsl.targets import Feature, refusal, target_of
 
@@ -148,19 +148,20 @@ class Call:
             self.expected(parameter, "a tuple of constexpr integers")
         return tuple(items)
 
+    def known(self, parameter: str, kind: type[V], what: str) -> V:
+        """The argument's compile-time value, which must be of class `kind`."""
+        value = self.python(parameter, what)
+        if not isinstance(value, kind):
+            self.expected(parameter, what)
+        return value
+
     def flag(self, parameter: str) -> bool:
         """The argument, which must be true or false at compile time."""
-        value = self.python(parameter, "a constexpr bool")
-        if not isinstance(value, bool | int):
-            self.expected(parameter, "a constexpr bool")
-        return bool(value)
+        return bool(self.known(parameter, int, "a constexpr bool"))
 
     def text(self, parameter: str) -> str:
         """The argument, which must be a string known at compile time."""
-        value = self.python(parameter, "a constexpr string")
-        if not isinstance(value, str):
-            self.expected(parameter, "a constexpr string")
-        return value
+        return self.known(parameter, str, "a constexpr string")
 
     def choice(self, parameter: str, choices: Mapping[str, V]) -> V:
         """The entry of `choices` for the argument, which must be one of its strings."""
@@ -196,26 +197,24 @@ class Call:
 
         A block has `TRITON_MAX_TENSOR_NUMEL` elements at most.
         """
-        shape = self.integers(parameter)
-        if (not shape and not scalar) or any(size < 1 or size & (size - 1) for size in shape):
-            self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(shape)}")
+        shape = self.powers_of_two(parameter, self.integers(parameter), empty=scalar)
         if prod(shape) > TRITON_MAX_TENSOR_NUMEL:
             self.fail(parameter, f"a block has {TRITON_MAX_TENSOR_NUMEL} elements at most, found {prod(shape)}")
         return shape
 
+    def powers_of_two(self, parameter: str, sizes: tuple[int, ...], *, empty: bool = True) -> tuple[int, ...]:
+        """`sizes`, which belong to the argument `parameter` and must be positive powers of two."""
+        if (not sizes and not empty) or any(size < 1 or size & (size - 1) for size in sizes):
+            self.fail(parameter, f"'{parameter}' must hold powers of two, found {list(sizes)}")
+        return sizes
+
     def dtype(self, parameter: str = "dtype") -> dtype:
         """The argument, which must be an element type."""
-        value = self.python(parameter, "an element type")
-        if not isinstance(value, dtype):
-            self.expected(parameter, "an element type")
-        return value
+        return self.known(parameter, dtype, "an element type")
 
     def enum(self, parameter: str, kind: type[E]) -> E:
         """The argument, which must be a member of `kind`."""
-        value = self.python(parameter, f"a {kind.__name__}")
-        if not isinstance(value, kind):
-            self.expected(parameter, f"a {kind.__name__}")
-        return value
+        return self.known(parameter, kind, f"a {kind.__name__}")
 
     def tensor(self, parameter: str) -> Tensor:
         """The argument as a runtime value."""
@@ -223,6 +222,13 @@ class Call:
             return to_tensor(self.builder, self.args[parameter])
         except SemanticError:
             self.expected(parameter, "a number or a block")
+
+    def condition(self, parameter: str) -> Tensor:
+        """The argument, which must be an int1 or a block of them."""
+        value = self.tensor(parameter)
+        if value.dtype != int1:
+            self.expected(parameter, "an int1, such as a comparison")
+        return value
 
     def scalar(self, parameter: str, element: dtype) -> Tensor:
         """The argument as a runtime scalar of type `element`."""
@@ -307,30 +313,23 @@ def _shown(signature: inspect.Signature) -> str:
     return str(signature.replace(parameters=shown, return_annotation=inspect.Signature.empty))
 
 
-def bound_arguments(
-    visitor: Visitor,
-    node: ast.AST,
-    name: str,
-    signature: inspect.Signature,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> inspect.BoundArguments:
+def bound_arguments(site: CallSite, name: str, signature: inspect.Signature) -> inspect.BoundArguments:
     """The arguments of a call by parameter, as Python matches them.
 
     Raises CompilationError, located at a surplus or unknown argument or else at the call.
     """
     try:
-        return signature.bind(*positional, **keywords)
+        return signature.bind(*site.positional, **site.keywords)
     except TypeError as error:
-        place, said = node, str(error)
-        unknown = next((keyword for keyword in keywords if keyword not in signature.parameters), None)
-        if said.startswith("too many positional") and (place := _surplus(signature, positional)) is None:
-            place = node
+        place, said = site.node, str(error)
+        unknown = next((keyword for keyword in site.keywords if keyword not in signature.parameters), None)
+        if said.startswith("too many positional") and (surplus := _surplus(signature, site.positional)):
+            place = surplus
         elif unknown is not None and repr(unknown) in said:
-            given: list[ast.keyword] = getattr(node, "keywords", [])
-            place = next((keyword for keyword in given if keyword.arg == unknown), node)
+            given: list[ast.keyword] = getattr(place, "keywords", [])
+            place = next((keyword for keyword in given if keyword.arg == unknown), place)
             said += did_you_mean(unknown, signature.parameters, " ({})")
-        raise visitor.error(place, f"{name}: {said}, expected {name}{_shown(signature)}") from error
+        raise site.visitor.error(place, f"{name}: {said}, expected {name}{_shown(signature)}") from error
 
 
 def _surplus(signature: inspect.Signature, positional: Sequence[Argument]) -> ast.AST | None:
@@ -352,16 +351,9 @@ def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:
     return form.format(f"did you mean '{close[0]}'?") if close else ""
 
 
-def bind(
-    visitor: Visitor,
-    node: ast.AST,
-    name: str,
-    signature: inspect.Signature,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> Call:
+def bind(site: CallSite, name: str, signature: inspect.Signature) -> Call:
     """Match arguments to parameters as Python does; wrong counts and names are located errors."""
-    bound = bound_arguments(visitor, node, name, signature, positional, keywords)
+    bound = bound_arguments(site, name, signature)
     args: dict[str, Value] = {}
     nodes: dict[str, ast.AST] = {}
     for parameter in signature.parameters.values():
@@ -372,31 +364,30 @@ def bind(
             nodes[parameter.name], args[parameter.name] = given
         else:
             args[parameter.name] = NONE if parameter.default is None else Constexpr(parameter.default)
-    return Call(visitor, node, name, args, nodes)
+    return Call(site.visitor, site.node, name, args, nodes)
 
 
-def call_builtin(
-    visitor: Visitor,
-    node: ast.AST,
-    function: Any,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> Value:
+def call_builtin(site: CallSite, function: Any) -> Value:
     """Call a function of the language that is built in.
 
     Raises CompilationError, located at the call or at the argument, for arguments that it does not take.
     """
     name = builtin_name(function)
     assert name is not None
-    call = bind(visitor, node, name, signature_of(function), positional, keywords)
+    call = bind(site, name, signature_of(function))
     handler = HANDLERS.get(name)
     if handler is None:
-        raise visitor.error(node, f"{name} can't stand here")
-    visitor.locate(node)
+        raise site.error(f"{name} can't stand here")
+    site.visitor.locate(site.node)
+    return handled(handler, call)
+
+
+def handled(handler: Handler, call: Call) -> Value:
+    """The value of a call, by its handler, whose errors are located at the call."""
     try:
         return handler(call) or NONE
     except SemanticError as error:
-        raise visitor.error(node, f"{name}: {error}") from error
+        raise call.visitor.error(call.node, f"{call.name}: {error}") from error
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
-from tlx_xdsl.frontend.visitor import EXPRESSIONS, Argument, Visitor
+from tlx_xdsl.frontend.visitor import EXPRESSIONS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import dtype, pointer_type
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -280,8 +280,8 @@ def _unary(visitor: Visitor, node: ast.UnaryOp) -> Value:
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-def arguments(visitor: Visitor, node: ast.Call) -> tuple[list[Argument], dict[str, Argument]]:
-    """The positional and the keyword arguments of a call."""
+def call_site(visitor: Visitor, node: ast.Call) -> CallSite:
+    """The call with its arguments, which are compiled now."""
     positional: list[Argument] = []
     for argument in node.args:
         if isinstance(argument, ast.Starred):
@@ -296,14 +296,14 @@ def arguments(visitor: Visitor, node: ast.Call) -> tuple[list[Argument], dict[st
         if keyword.arg is None:
             raise visitor.error(keyword.value, "a kernel can't spread a dictionary into arguments")
         keywords[keyword.arg] = (keyword.value, visitor.expression(keyword.value))
-    return positional, keywords
+    return CallSite(visitor, node, positional, keywords)
 
 
 def _call(visitor: Visitor, node: ast.Call) -> Value:
     callee = visitor.expression(node.func)
-    positional, keywords = arguments(visitor, node)
+    site = call_site(visitor, node)
     visitor.locate(node)
-    return objects.call(visitor, node, callee, positional, keywords)
+    return objects.call(site, callee)
 
 
 EXPRESSIONS.update(

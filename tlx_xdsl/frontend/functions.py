@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import cf
@@ -23,57 +22,47 @@ from tlx_xdsl.frontend.carry import all_parts, runtime
 from tlx_xdsl.frontend.foreign import compile_time
 from tlx_xdsl.frontend.source import KernelSource, Parameter
 from tlx_xdsl.frontend.values import NONE, Constexpr, TupleValue, Value, kind, parts, rebuild
-from tlx_xdsl.frontend.visitor import Argument, Caller, Compiled, EarlyReturn, Returns, Visitor
+from tlx_xdsl.frontend.visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
 from tlx_xdsl.language.core import constexpr
 
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-def call_jitted(
-    visitor: Visitor,
-    node: ast.AST,
-    source: KernelSource,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> Value:
+def call_jitted(site: CallSite, source: KernelSource) -> Value:
     """Call the jitted function `source`; the result is what it returns.
 
     Raises CompilationError for arguments that do not fit, for recursion, and for errors inside the function.
     """
-    _refuse_recursion(visitor, node, source)
-    bound = _bind(visitor, node, source, positional, keywords)
+    _refuse_recursion(site, source)
+    bound = _bind(site, source)
     if source.noinline:
-        return _call(visitor, node, source, bound)
-    builder = visitor.builder
+        return _call(site, source, bound)
+    builder = site.visitor.builder
     mark = builder.mark()
     try:
-        return _inline(visitor, node, source, bound)
+        inner = site.visitor.inside(source, site)
+        inner.names.update(bound)
+        return compile_body(inner, "inline")
     except EarlyReturn:
         builder.erase_after(mark)
-        return _call(visitor, node, source, bound)
+        return _call(site, source, bound)
     finally:
-        visitor.locate(node)
+        site.visitor.locate(site.node)
 
 
-def _refuse_recursion(visitor: Visitor, node: ast.AST, source: KernelSource) -> None:
+def _refuse_recursion(site: CallSite, source: KernelSource) -> None:
     chain = [source.name]
-    at: Visitor | None = visitor
+    at: Visitor | None = site.visitor
     while at is not None:
         chain.append(at.source.name)
         if at.source.fn is source.fn:
-            raise visitor.error(node, f"recursion is not possible in a kernel: {' -> '.join(reversed(chain))}")
+            raise site.error(f"recursion is not possible in a kernel: {' -> '.join(reversed(chain))}")
         at = at.caller.visitor if at.caller is not None else None
 
 
-def _bind(
-    visitor: Visitor,
-    node: ast.AST,
-    source: KernelSource,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> dict[str, Value]:
+def _bind(site: CallSite, source: KernelSource) -> dict[str, Value]:
     """The value of each parameter."""
-    bound = bound_arguments(visitor, node, source.name, source.signature, positional, keywords)
+    bound = bound_arguments(site, source.name, source.signature)
     values: dict[str, Value] = {}
     for parameter in source.parameters:
         if parameter.name not in bound.arguments:
@@ -83,7 +72,7 @@ def _bind(
         else:
             place, value = bound.arguments[parameter.name]
             if parameter.is_constexpr and not is_compile_time(value):
-                raise visitor.error(
+                raise site.visitor.error(
                     place,
                     f"the parameter '{parameter.name}' of '{source.name}' is a constexpr, found {value.describe()}",
                 )
@@ -104,30 +93,24 @@ def _default(parameter: Parameter) -> Value:
     return Constexpr(compile_time(parameter.default))
 
 
-def _inline(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
-    inner = visitor.inside(source, Caller(visitor, node))
-    inner.names.update(bound)
-    return compile_body(inner, "inline")
-
-
-def _call(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Value:
-    unit, builder = visitor.unit, visitor.builder
+def _call(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Value:
+    unit = site.visitor.unit
     key = (source.fn, *((name, kind(value)) for name, value in bound.items()))
     compiled = unit.compiled.get(key)
     if compiled is None:
-        compiled = unit.compiled[key] = _compile(visitor, node, source, bound)
-    visitor.locate(node)
+        compiled = unit.compiled[key] = _compile(site, source, bound)
+    site.visitor.locate(site.node)
     result_types = [part.type for part in parts(compiled.result)]
-    call = builder.emit(
+    call = site.visitor.builder.emit(
         tt.CallOp, all_parts(list(bound.values())), results=[result_types], callee=SymbolRefAttr(compiled.symbol)
     )
     return rebuild(compiled.result, iter(call.res))
 
 
-def _compile(visitor: Visitor, node: ast.AST, source: KernelSource, bound: dict[str, Value]) -> Compiled:
+def _compile(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Compiled:
     """Make a `tt.func` of the function for arguments of these kinds."""
-    unit, builder = visitor.unit, visitor.builder
-    inner = visitor.inside(source, Caller(visitor, node), inlined=False)
+    inner = site.visitor.inside(source, site, inlined=False)
+    unit, builder = inner.unit, inner.builder
     inner.locate(source.tree)
     location = builder.location
     entry = Block()
@@ -234,28 +217,26 @@ _AT_RUN_TIME = {
 """Replacements, for runtime values, of functions of Python."""
 
 
-def bind_python(
-    visitor: Visitor, node: ast.AST, function: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value:
+def bind_python(site: CallSite, function: Any) -> Value:
     """Call a Python function at compile time: its arguments must be constexprs, and its result is one.
 
     What the function raises becomes a located error.
     """
     name = getattr(function, "__name__", repr(function))
-    for place, value in (*positional, *keywords.values()):
+    for place, value in (*site.positional, *site.keywords.values()):
         if not is_compile_time(value):
-            raise visitor.error(
+            raise site.visitor.error(
                 place,
                 f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
                 + ("; tlx_xdsl.jit makes a kernel's function of it" if inspect.isfunction(function) else "")
                 + _AT_RUN_TIME.get(name, ""),
             )
-    args = [python_value(value) for _, value in positional]
-    kwargs = {key: python_value(value) for key, (_, value) in keywords.items()}
+    args = [python_value(value) for _, value in site.positional]
+    kwargs = {key: python_value(value) for key, (_, value) in site.keywords.items()}
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
-        raise visitor.error(node, f"{name}: {error}") from error
+        raise site.error(f"{name}: {error}") from error
     except ValueError:
         # Some functions of Python itself have no signature.
         pass
@@ -263,7 +244,7 @@ def bind_python(
         result = function(*args, **kwargs)
     except Exception as error:
         said = " ".join(str(error).split())
-        raise visitor.error(node, f"{name}: {type(error).__name__}: {said}") from error
+        raise site.error(f"{name}: {type(error).__name__}: {said}") from error
     return Constexpr(result.value if isinstance(result, constexpr) else result)
 
 

@@ -29,7 +29,7 @@ from tlx_xdsl.frontend.carry import (
     forget,
     runtime,
 )
-from tlx_xdsl.frontend.expressions import arguments
+from tlx_xdsl.frontend.expressions import call_site
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.frontend.visitor import Visitor
@@ -126,14 +126,14 @@ def _range(visitor: Visitor, node: ast.For) -> _Range | None:
     name = "range" if function is range else builtin_name(function)
     if name not in ("range", "tl.range", "tl.static_range"):
         return None
-    positional, keywords = arguments(visitor, node.iter)
+    site = call_site(visitor, node.iter)
     if function is range:
-        if keywords or not 1 <= len(positional) <= 3:
-            raise visitor.error(node.iter, f"range takes 1 to 3 positional arguments, found {len(positional)}")
-        values = [value for _, value in positional]
+        if site.keywords or not 1 <= len(site.positional) <= 3:
+            raise site.error(f"range takes 1 to 3 positional arguments, found {len(site.positional)}")
+        values = [value for _, value in site.positional]
         call = None
     else:
-        call = bind(visitor, node.iter, name, inspect.signature(function), positional, keywords)
+        call = bind(site, name, inspect.signature(function))
         values = [call.args[parameter] for parameter in ("arg1", "arg2", "step") if call.given(parameter)]
         if not call.given("arg1"):
             call.expected("arg1", "an integer")
@@ -296,6 +296,6 @@ def _loop_test(visitor: Visitor, node: ast.expr) -> tuple[Value, dict[str, Attri
         callee = visitor.expression(node.func)
         function: Any = callee.value if isinstance(callee, Constexpr) else None
         if builtin_name(function) == "tl.condition":
-            call = bind(visitor, node, "tl.condition", inspect.signature(function), *arguments(visitor, node))
+            call = bind(call_site(visitor, node), "tl.condition", inspect.signature(function))
             return call.args["arg1"], _licm_option(call)
     return visitor.expression(node), {}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, cast
 
@@ -26,7 +25,7 @@ from tlx_xdsl.frontend.values import (
     Value,
     describe_object,
 )
-from tlx_xdsl.frontend.visitor import Argument, Visitor
+from tlx_xdsl.frontend.visitor import Argument, CallSite
 from tlx_xdsl.language.core import builtin_name, constexpr
 
 _ANY_ARGUMENTS: tuple[Any, ...] = (
@@ -36,44 +35,36 @@ _ANY_ARGUMENTS: tuple[Any, ...] = (
 """Functions of Python that kernels may call on compile-time values."""
 
 
-def call(
-    visitor: Visitor,
-    node: ast.Call,
-    callee: Value,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> Value:
-    """`callee(*positional, **keywords)`."""
+def call(site: CallSite, callee: Value) -> Value:
+    """`callee(...)`, called at `site`."""
     if isinstance(callee, Method):
+        on_receiver = site.on(callee.receiver)
         if callee.function is None:
-            return call_method(visitor, node, callee, positional, keywords)
-        receiver = (node.func, callee.receiver)
-        return _call_function(visitor, node, callee.function, [receiver, *positional], keywords)
+            return call_method(on_receiver, callee)
+        return _call_function(on_receiver, callee.function)
     if not isinstance(callee, Constexpr):
-        raise visitor.error(node.func, f"{callee.describe()} can't be called")
-    return _call_function(visitor, node, callee.value, positional, keywords)
+        raise site.visitor.error(site.callee, f"{callee.describe()} can't be called")
+    return _call_function(site, callee.value)
 
 
-def _call_function(
-    visitor: Visitor, node: ast.Call, function: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value:
+def _call_function(site: CallSite, function: Any) -> Value:
     if builtin_name(function) is not None:
-        return call_builtin(visitor, node, function, positional, keywords)
+        return call_builtin(site, function)
     if (source := source_of(function)) is not None:
-        return call_jitted(visitor, node, source, positional, keywords)
+        return call_jitted(site, source)
     if (python := constexpr_function_of(function)) is not None:
-        return bind_python(visitor, node, python, positional, keywords)
+        return bind_python(site, python)
     if (cls := aggregate_of(function)) is not None:
-        return _make_aggregate(visitor, node, function, cls, positional, keywords)
+        return _make_aggregate(site, function, cls)
     if _hashable(function) and function in _PYTHON:
-        special = _PYTHON[function](visitor, node, positional, keywords)
+        special = _PYTHON[function](site)
         if special is not None:
             return special
     if isinstance(function, type):
-        return _call_class(visitor, node, function, positional, keywords)
+        return _call_class(site, function)
     if _is_helper(function):
-        return bind_python(visitor, node, function, positional, keywords)
-    raise visitor.error(node, f"{describe_object(function)} can't be called in a kernel")
+        return bind_python(site, function)
+    raise site.error(f"{describe_object(function)} can't be called in a kernel")
 
 
 def _hashable(value: Any) -> bool:
@@ -92,33 +83,24 @@ def _is_helper(function: Any) -> bool:
 # --- classes --------------------------------------------------------------------------------------------------------
 
 
-def _call_class(
-    visitor: Visitor, node: ast.Call, cls: Any, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value:
+def _call_class(site: CallSite, cls: Any) -> Value:
     if issubclass(cls, tuple) and hasattr(cast(Any, cls), "_fields"):
-        bound = _bound(visitor, node, cls.__name__, inspect.signature(cast(Any, cls)), positional, keywords)
+        bound = _bound(site, cls.__name__, inspect.signature(cast(Any, cls)))
         return TupleValue(tuple(value for _, value in bound), cls)
     if cls is constexpr:
-        if len(positional) != 1 or keywords or not is_compile_time(positional[0][1]):
-            raise visitor.error(node, "tl.constexpr takes one compile-time value")
-        return positional[0][1]
+        if len(site.positional) != 1 or site.keywords or not is_compile_time(site.positional[0][1]):
+            raise site.error("tl.constexpr takes one compile-time value")
+        return site.positional[0][1]
     ours = cls.__module__.startswith("tlx_xdsl.language")
     if cls in _ANY_ARGUMENTS or issubclass(cls, Enum) or ours:
-        return bind_python(visitor, node, cls, positional, keywords)
-    raise visitor.error(node, f"a kernel can't make instances of '{cls.__name__}': use an aggregate or a named tuple")
+        return bind_python(site, cls)
+    raise site.error(f"a kernel can't make instances of '{cls.__name__}': use an aggregate or a named tuple")
 
 
-def _bound(
-    visitor: Visitor,
-    node: ast.AST,
-    name: str,
-    signature: inspect.Signature,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> list[Argument]:
+def _bound(site: CallSite, name: str, signature: inspect.Signature) -> list[Argument]:
     """An argument for each parameter, in order."""
-    bound = bound_arguments(visitor, node, name, signature, positional, keywords)
-    defaults = {p.name: (node, Constexpr(p.default)) for p in signature.parameters.values()}
+    bound = bound_arguments(site, name, signature)
+    defaults = {p.name: (site.node, Constexpr(p.default)) for p in signature.parameters.values()}
     return [cast(Argument, bound.arguments.get(name, defaults[name])) for name in signature.parameters]
 
 
@@ -129,14 +111,7 @@ def _fields(cls: type) -> dict[str, Any]:
     return fields
 
 
-def _make_aggregate(
-    visitor: Visitor,
-    node: ast.Call,
-    shown: Any,
-    cls: type,
-    positional: Sequence[Argument],
-    keywords: dict[str, Argument],
-) -> Value:
+def _make_aggregate(site: CallSite, shown: Any, cls: type) -> Value:
     """An instance of an aggregate class: by its `__init__`, or field by field when it has none."""
     fields = _fields(cls)
     names = tuple(fields)
@@ -150,85 +125,73 @@ def _make_aggregate(
             )
             for name in names
         ]
-        bound = _bound(visitor, node, cls.__name__, inspect.Signature(parameters), positional, keywords)
+        bound = _bound(site, cls.__name__, inspect.Signature(parameters))
         items = dict(zip(names, (value for _, value in bound), strict=True))
     else:
         source = source_of(init) or KernelSource(inspect.unwrap(constexpr_function_of(init) or init))
         new = NewAggregate(shown, names, {})
-        call_jitted(visitor, node, source, [(node.func, new), *positional], keywords)
+        call_jitted(site.on(new), source)
         items = new.items
     for name in names:
         if name not in items:
-            raise visitor.error(node, f"'{cls.__name__}.__init__' does not assign the field '{name}'")
+            raise site.error(f"'{cls.__name__}.__init__' does not assign the field '{name}'")
     values: list[Value] = []
     for name in names:
         value = items[name]
         if says_constexpr(fields[name]):
             if not is_compile_time(value):
-                raise visitor.error(
-                    node, f"the field '{name}' of '{cls.__name__}' is a constexpr, found {value.describe()}"
-                )
+                raise site.error(f"the field '{name}' of '{cls.__name__}' is a constexpr, found {value.describe()}")
         else:
-            value = runtime(visitor, node, value)
+            value = runtime(site.visitor, site.node, value)
         values.append(value)
     return Aggregate(shown, names, tuple(values))
 
 
 # --- functions of Python that mean something for runtime values -----------------------------------------------------
 
-_Special = Callable[[Visitor, ast.Call, Sequence[Argument], dict[str, Argument]], Value | None]
+_Special = Callable[[CallSite], Value | None]
 
 
 def _minmax(name: str) -> _Special:
-    def handler(
-        visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
-    ) -> Value | None:
-        values = [value for _, value in positional]
+    def handler(site: CallSite) -> Value | None:
+        values = [value for _, value in site.positional]
         if all(is_compile_time(value) for value in values):
             return None
-        if len(values) < 2 or keywords:
-            raise visitor.error(node, f"{name} of runtime values takes at least two arguments")
+        if len(values) < 2 or site.keywords:
+            raise site.error(f"{name} of runtime values takes at least two arguments")
         result = values[0]
         for value in values[1:]:
-            result = visitor.semantic(node, semantic.binary, name, result, value)
+            result = site.visitor.semantic(site.node, semantic.binary, name, result, value)
         return result
 
     return handler
 
 
-def _len(
-    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value | None:
-    if len(positional) == 1 and isinstance(positional[0][1], TupleValue):
-        return Constexpr(len(positional[0][1].items))
+def _len(site: CallSite) -> Value | None:
+    if len(site.positional) == 1 and isinstance(site.positional[0][1], TupleValue):
+        return Constexpr(len(site.positional[0][1].items))
     return None
 
 
-def _abs(
-    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value | None:
-    if len(positional) == 1 and isinstance(positional[0][1], Tensor):
-        return call_builtin(visitor, node, cast(Any, language).abs, positional, keywords)
+def _abs(site: CallSite) -> Value | None:
+    if len(site.positional) == 1 and isinstance(site.positional[0][1], Tensor):
+        return call_builtin(site, cast(Any, language).abs)
     return None
 
 
-def _print(
-    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value | None:
-    return call_builtin(visitor, node, cast(Any, language).device_print, positional, keywords)
+def _print(site: CallSite) -> Value | None:
+    return call_builtin(site, cast(Any, language).device_print)
 
 
-def _isinstance(
-    visitor: Visitor, node: ast.Call, positional: Sequence[Argument], keywords: dict[str, Argument]
-) -> Value | None:
+def _isinstance(site: CallSite) -> Value | None:
     """`isinstance` by the names of Triton's classes."""
-    if len(positional) != 2 or keywords or not is_compile_time(positional[1][1]):
-        raise visitor.error(node, "isinstance takes a value and a class")
-    value = positional[0][1]
-    asked = visitor.items_of(positional[1][1]) or (positional[1][1],)
+    if len(site.positional) != 2 or site.keywords or not is_compile_time(site.positional[1][1]):
+        raise site.error("isinstance takes a value and a class")
+    value = site.positional[0][1]
+    asked = site.visitor.items_of(site.positional[1][1]) or (site.positional[1][1],)
     classes = [item.value for item in asked if isinstance(item, Constexpr)]
     if not all(isinstance(cls, type) for cls in classes):
-        raise visitor.error(node, f"isinstance takes a value and a class, found {positional[1][1].describe()}")
+        raise site.error(f"isinstance takes a value and a class, found {site.positional[1][1].describe()}")
     return Constexpr(any(_is_instance(value, cls) for cls in classes))
 
 

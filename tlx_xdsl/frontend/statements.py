@@ -11,7 +11,7 @@ from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.expressions import binary, visit_name
 from tlx_xdsl.frontend.values import Constexpr
-from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, Visitor
+from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import constexpr
 
 
@@ -64,7 +64,7 @@ def _assert(visitor: Visitor, node: ast.Assert) -> None:
         arguments: list[Argument] = [(node.test, test)]
         if message is not None and node.msg is not None:
             arguments.append((node.msg, message))
-        call_builtin(visitor, node, cast(Any, language).device_assert, arguments, {})
+        call_builtin(CallSite(visitor, node, arguments), cast(Any, language).device_assert)
     elif not test.value:
         text = message.value if isinstance(message, Constexpr) else "assertion failed"
         raise visitor.error(node, str(text))

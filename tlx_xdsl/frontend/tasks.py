@@ -15,7 +15,7 @@ from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.captures import isolate
-from tlx_xdsl.frontend.expressions import arguments
+from tlx_xdsl.frontend.expressions import call_site
 from tlx_xdsl.frontend.values import Constexpr
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import builtin_name
@@ -83,7 +83,7 @@ def _with_call(visitor: Visitor, node: ast.With) -> tuple[str | None, Call | Non
     name = builtin_name(function)
     if name is None:
         return None, None
-    return name, bind(visitor, expression, name, inspect.signature(function), *arguments(visitor, expression))
+    return name, bind(call_site(visitor, expression), name, inspect.signature(function))
 
 
 def _tasks(visitor: Visitor, body: Sequence[ast.stmt]) -> list[Task]:

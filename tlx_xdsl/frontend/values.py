@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields
 from types import ModuleType
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast, dataclass_transform
 
 from xdsl.ir import SSAValue
 
@@ -43,12 +43,17 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+@dataclass_transform(frozen_default=True, eq_default=False)
 class _Base:
+    """Base of the values, each of which is a frozen dataclass that is compared by identity."""
+
     CLASS_NAME: ClassVar[str] = ""
     """The name of the class of the language whose instances these are; empty when there is none."""
 
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
-@dataclass(frozen=True, eq=False)
+
 class Constexpr(_Base):
     """A Python object known at compile time: a number, a type, a function, a module."""
 
@@ -59,7 +64,6 @@ class Constexpr(_Base):
         return describe_object(self.value)
 
 
-@dataclass(frozen=True, eq=False)
 class Tensor(_Base):
     """A runtime value: a scalar (shape `()`) or a block."""
 
@@ -75,7 +79,6 @@ class Tensor(_Base):
         return f"a block of type {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, eq=False)
 class BufferedTensor(_Base):
     """Buffers in shared or tensor memory: `num` of them, or one view when `num` is 0."""
 
@@ -92,7 +95,6 @@ class BufferedTensor(_Base):
         return f"{what} of type {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, eq=False)
 class MBarriers(_Base):
     """mbarriers: `num` of them, or one when `num` is 0."""
 
@@ -107,7 +109,6 @@ class MBarriers(_Base):
         return f"an array of {self.num} mbarriers" if self.num else "an mbarrier"
 
 
-@dataclass(frozen=True, eq=False)
 class ClcResponses(_Base):
     """Responses of the cluster launch control: `num` of them, or one when `num` is 0."""
 
@@ -120,7 +121,6 @@ class ClcResponses(_Base):
         return f"an array of {self.num} CLC responses" if self.num else "a CLC response"
 
 
-@dataclass(frozen=True, eq=False)
 class ClcContext(_Base):
     """State that the producer and the consumers of tiles share (`tlx.clc_create_context`)."""
 
@@ -134,7 +134,6 @@ class ClcContext(_Base):
         return "a CLC context"
 
 
-@dataclass(frozen=True, eq=False)
 class DescriptorRoom(_Base):
     """Room for TMA descriptors of 128 bytes in global memory: for `num` of them, or one when `num` is 0."""
 
@@ -147,7 +146,6 @@ class DescriptorRoom(_Base):
         return f"room for {self.num} tensor descriptors" if self.num else "room for a tensor descriptor"
 
 
-@dataclass(frozen=True, eq=False)
 class AsyncToken(_Base):
     """A handle on an asynchronous copy."""
 
@@ -159,7 +157,6 @@ class AsyncToken(_Base):
         return "an async_token"
 
 
-@dataclass(frozen=True, eq=False)
 class TensorDescriptor(_Base):
     """A TMA descriptor with the tensor's shape (int32, elements) and strides (int64, elements)."""
 
@@ -175,7 +172,6 @@ class TensorDescriptor(_Base):
         return f"a tensor descriptor with blocks of type {self.dtype}[{', '.join(map(str, self.block_shape))}]"
 
 
-@dataclass(frozen=True, eq=False)
 class BlockPointer(_Base):
     """A block of a tensor in global memory at an offset that moves (`tl.make_block_ptr`)."""
 
@@ -194,7 +190,6 @@ class BlockPointer(_Base):
         return f"a block pointer of type {self.base.dtype}[{', '.join(map(str, self.block_shape))}]"
 
 
-@dataclass(frozen=True, eq=False)
 class StorageAliasSpec(_Base):
     """A region that allocations share."""
 
@@ -206,7 +201,6 @@ class StorageAliasSpec(_Base):
         return "a storage_alias_spec"
 
 
-@dataclass(frozen=True, eq=False)
 class ReuseGroup(_Base):
     """A node of an overlap tree."""
 
@@ -218,7 +212,6 @@ class ReuseGroup(_Base):
         return "a reuse_group"
 
 
-@dataclass(frozen=True, eq=False)
 class TupleValue(_Base):
     """A tuple or list of values; a named one has its class."""
 
@@ -239,7 +232,6 @@ class TupleValue(_Base):
         return f"a tuple of {len(self.items)} value{'s' if len(self.items) != 1 else ''}"
 
 
-@dataclass(frozen=True, eq=False)
 class Aggregate(_Base):
     """An instance of an aggregate class: its declared fields, in order."""
 
@@ -252,7 +244,6 @@ class Aggregate(_Base):
         return f"a {self.cls.__name__}"
 
 
-@dataclass(frozen=True, eq=False)
 class NewAggregate(_Base):
     """The `self` of an aggregate's `__init__`: fields appear as they are assigned."""
 
@@ -265,7 +256,6 @@ class NewAggregate(_Base):
         return f"a {self.cls.__name__} that is being made"
 
 
-@dataclass(frozen=True, eq=False)
 class Method(_Base):
     """A method of a value, not called yet."""
 

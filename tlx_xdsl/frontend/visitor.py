@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
@@ -62,11 +62,26 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Caller:
-    """A call site, and the function that it is in."""
+class CallSite:
+    """A call with its arguments, and the function that it is in."""
 
     visitor: Visitor
     node: ast.AST
+    positional: Sequence[Argument] = ()
+    keywords: Mapping[str, Argument] = field(default_factory=dict[str, Argument])
+
+    @property
+    def callee(self) -> ast.AST:
+        """The node of what is called."""
+        return self.node.func if isinstance(self.node, ast.Call) else self.node
+
+    def error(self, message: str) -> CompilationError:
+        """The error `message` at the call."""
+        return self.visitor.error(self.node, message)
+
+    def on(self, receiver: Value) -> CallSite:
+        """The call of a method, with `receiver` as its first argument."""
+        return replace(self, positional=[(self.callee, receiver), *self.positional])
 
 
 @dataclass
@@ -97,7 +112,7 @@ def _located(file: str, line: int, column: int, call_site: LocationAttr | None) 
 class Visitor:
     """Turns the body of one function into operations."""
 
-    def __init__(self, source: KernelSource, builder: Builder, unit: Unit, caller: Caller | None = None):
+    def __init__(self, source: KernelSource, builder: Builder, unit: Unit, caller: CallSite | None = None):
         self.source = source
         self.builder = builder
         self.unit = unit
@@ -124,7 +139,7 @@ class Visitor:
         """Replica of each task that we are in, outermost first."""
         return self.unit.replica_ids
 
-    def inside(self, source: KernelSource, caller: Caller, *, inlined: bool = True) -> Visitor:
+    def inside(self, source: KernelSource, caller: CallSite, *, inlined: bool = True) -> Visitor:
         """A visitor for the function `source` that is called here; locations of an inlined one have the call site."""
         inner = Visitor(source, self.builder, self.unit, caller)
         if inlined:

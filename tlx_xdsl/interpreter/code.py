@@ -12,8 +12,8 @@ from xdsl.ir import Block, Operation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting
 
 

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tlx_xdsl.interpreter.ops.arith import multiply_high
+from tlx_xdsl.interpreter.ptx.bits import permute
 from tlx_xdsl.interpreter.registry import Binary, Unary
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.functions import leading_zeros
+from tlx_xdsl.numerics.directed_rounding import leading_zeros
 
 Builder: TypeAlias = Callable[[np.dtype[Any]], Callable[..., Any]]
 
@@ -91,13 +92,9 @@ def _byte_perm(target: np.dtype[Any]) -> Callable[..., Array]:
     """Byte i of the result is the byte that bits 4i to 4i+2 of the selector number, `x` holding bytes 0 to 3."""
 
     def run(x: Array, y: Array, selector: Array) -> Array:
-        low, high = (value.view(np.uint32).astype(np.uint64) for value in (x, y))
-        source, picks = low | (high << np.uint64(32)), selector.view(np.uint32).astype(np.uint64)
-        result = np.zeros_like(source)
-        for byte in range(4):
-            pick = (picks >> np.uint64(4 * byte)) & np.uint64(7)
-            result |= ((source >> (pick * np.uint64(8))) & np.uint64(0xFF)) << np.uint64(8 * byte)
-        return result.astype(np.uint32).view(target)
+        low, high, picks = (value.view(np.uint32).ravel() for value in (x, y, selector))
+        # The fourth bit of a number would spread a sign.
+        return permute(low, high, picks & np.uint32(0x7777)).view(target).reshape(np.shape(x))
 
     return run
 

@@ -117,7 +117,10 @@ def immediate(*classes: type[Operation]) -> Callable[[_B], _B]:
 def _register_function(classes: tuple[type[Operation], ...], kind: Kind) -> Callable[[_B], _B]:
     def register(function: _B) -> _B:
         def build(op: Operation, _planner: Any) -> tuple[Kind, Run]:
-            return kind, lambda task, *operands: function(task, op, *operands)
+            def run(task: Any, *operands: Any) -> Any:
+                return function(task, op, *operands)
+
+            return kind, run
 
         structured(*classes)(build)
         return function

@@ -20,11 +20,13 @@ def unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
 
-def _binary(function: Callable[[Any, Any], Any]) -> Callable[[constexpr, Any], constexpr]:
+def _binary(name: str) -> Callable[[constexpr, Any], constexpr]:
+    function: Callable[[Any, Any], Any] = getattr(operator, name)
     return lambda self, other: constexpr(function(self.value, unwrapped(other)))
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[constexpr, Any], constexpr]:
+def _reflected(name: str) -> Callable[[constexpr, Any], constexpr]:
+    function: Callable[[Any, Any], Any] = getattr(operator, name)
     return lambda self, other: constexpr(function(unwrapped(other), self.value))
 
 
@@ -51,42 +53,48 @@ class constexpr:
         """The value's hash."""
         return hash(self.value)
 
-    __add__ = _binary(lambda a, b: a + b)
-    __radd__ = _reflected(lambda a, b: a + b)
-    __sub__ = _binary(lambda a, b: a - b)
-    __rsub__ = _reflected(lambda a, b: a - b)
-    __mul__ = _binary(lambda a, b: a * b)
-    __rmul__ = _reflected(lambda a, b: a * b)
-    __truediv__ = _binary(lambda a, b: a / b)
-    __rtruediv__ = _reflected(lambda a, b: a / b)
-    __floordiv__ = _binary(lambda a, b: a // b)
-    __rfloordiv__ = _reflected(lambda a, b: a // b)
-    __mod__ = _binary(lambda a, b: a % b)
-    __rmod__ = _reflected(lambda a, b: a % b)
-    __pow__ = _binary(lambda a, b: a**b)
-    __rpow__ = _reflected(lambda a, b: a**b)
-    __and__ = _binary(lambda a, b: a & b)
-    __rand__ = _reflected(lambda a, b: a & b)
-    __or__ = _binary(lambda a, b: a | b)
-    __ror__ = _reflected(lambda a, b: a | b)
-    __xor__ = _binary(lambda a, b: a ^ b)
-    __rxor__ = _reflected(lambda a, b: a ^ b)
-    __lshift__ = _binary(lambda a, b: a << b)
-    __rlshift__ = _reflected(lambda a, b: a << b)
-    __rshift__ = _binary(lambda a, b: a >> b)
-    __rrshift__ = _reflected(lambda a, b: a >> b)
-    __eq__ = _binary(lambda a, b: a == b)  # pyright: ignore[reportAssignmentType]
-    __ne__ = _binary(lambda a, b: a != b)  # pyright: ignore[reportAssignmentType]
-    __lt__ = _binary(lambda a, b: a < b)
-    __rlt__ = _reflected(lambda a, b: a < b)
-    __le__ = _binary(lambda a, b: a <= b)
-    __rle__ = _reflected(lambda a, b: a <= b)
-    __gt__ = _binary(lambda a, b: a > b)
-    __rgt__ = _reflected(lambda a, b: a > b)
-    __ge__ = _binary(lambda a, b: a >= b)
-    __rge__ = _reflected(lambda a, b: a >= b)
-    logical_and = _binary(lambda lhs, rhs: lhs and rhs)
-    logical_or = _binary(lambda lhs, rhs: lhs or rhs)
+    __add__ = _binary("add")
+    __radd__ = _reflected("add")
+    __sub__ = _binary("sub")
+    __rsub__ = _reflected("sub")
+    __mul__ = _binary("mul")
+    __rmul__ = _reflected("mul")
+    __truediv__ = _binary("truediv")
+    __rtruediv__ = _reflected("truediv")
+    __floordiv__ = _binary("floordiv")
+    __rfloordiv__ = _reflected("floordiv")
+    __mod__ = _binary("mod")
+    __rmod__ = _reflected("mod")
+    __pow__ = _binary("pow")
+    __rpow__ = _reflected("pow")
+    __and__ = _binary("and_")
+    __rand__ = _reflected("and_")
+    __or__ = _binary("or_")
+    __ror__ = _reflected("or_")
+    __xor__ = _binary("xor")
+    __rxor__ = _reflected("xor")
+    __lshift__ = _binary("lshift")
+    __rlshift__ = _reflected("lshift")
+    __rshift__ = _binary("rshift")
+    __rrshift__ = _reflected("rshift")
+    __eq__ = _binary("eq")  # pyright: ignore[reportAssignmentType]
+    __ne__ = _binary("ne")  # pyright: ignore[reportAssignmentType]
+    __lt__ = _binary("lt")
+    __rlt__ = _reflected("lt")
+    __le__ = _binary("le")
+    __rle__ = _reflected("le")
+    __gt__ = _binary("gt")
+    __rgt__ = _reflected("gt")
+    __ge__ = _binary("ge")
+    __rge__ = _reflected("ge")
+
+    def logical_and(self, other: Any) -> constexpr:
+        """`value and other`."""
+        return constexpr(self.value and unwrapped(other))
+
+    def logical_or(self, other: Any) -> constexpr:
+        """`value or other`."""
+        return constexpr(self.value or unwrapped(other))
 
     def __neg__(self) -> constexpr:
         """`-value`."""

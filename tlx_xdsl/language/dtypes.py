@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -68,6 +69,16 @@ _FLOATS: dict[str, tuple[int, int, int]] = {
     "fp64": (64, 52, 1023),
 }
 """Bits, bits of the mantissa, and bias of the exponent."""
+
+
+def _is(name: str) -> Callable[[dtype], bool]:
+    """A method of element types that says whether a type has this name."""
+
+    def is_it(self: dtype) -> bool:
+        return self.name == name
+
+    is_it.__doc__ = f"Say whether this is {name}."
+    return is_it
 
 
 @dataclass(frozen=True, repr=False)
@@ -213,9 +224,7 @@ class dtype(base_type):
         """Say whether this is an unsigned integer type; int1 is one."""
         return self.name in self.UINT_TYPES
 
-    def is_bool(self) -> bool:
-        """Say whether this is int1."""
-        return self.name == "int1"
+    is_bool = _is("int1")
 
     def is_void(self) -> bool:
         """Say whether there are no values of this type."""
@@ -225,77 +234,24 @@ class dtype(base_type):
         """Say whether this is one of the floating-point types of 8 bits."""
         return self.name.startswith("fp8")
 
-    def is_fp8e4nv(self) -> bool:
-        """Say whether this is fp8e4nv."""
-        return self.name == "fp8e4nv"
-
-    def is_fp8e4b8(self) -> bool:
-        """Say whether this is fp8e4b8."""
-        return self.name == "fp8e4b8"
-
-    def is_fp8e4b15(self) -> bool:
-        """Say whether this is fp8e4b15."""
-        return self.name == "fp8e4b15"
-
-    def is_fp8e5(self) -> bool:
-        """Say whether this is fp8e5."""
-        return self.name == "fp8e5"
-
-    def is_fp8e5b16(self) -> bool:
-        """Say whether this is fp8e5b16."""
-        return self.name == "fp8e5b16"
-
-    def is_fp16(self) -> bool:
-        """Say whether this is fp16."""
-        return self.name == "fp16"
-
-    def is_bf16(self) -> bool:
-        """Say whether this is bf16."""
-        return self.name == "bf16"
-
-    def is_fp32(self) -> bool:
-        """Say whether this is fp32."""
-        return self.name == "fp32"
-
-    def is_fp64(self) -> bool:
-        """Say whether this is fp64."""
-        return self.name == "fp64"
-
-    def is_int1(self) -> bool:
-        """Say whether this is int1."""
-        return self.name == "int1"
-
-    def is_int8(self) -> bool:
-        """Say whether this is int8."""
-        return self.name == "int8"
-
-    def is_int16(self) -> bool:
-        """Say whether this is int16."""
-        return self.name == "int16"
-
-    def is_int32(self) -> bool:
-        """Say whether this is int32."""
-        return self.name == "int32"
-
-    def is_int64(self) -> bool:
-        """Say whether this is int64."""
-        return self.name == "int64"
-
-    def is_uint8(self) -> bool:
-        """Say whether this is uint8."""
-        return self.name == "uint8"
-
-    def is_uint16(self) -> bool:
-        """Say whether this is uint16."""
-        return self.name == "uint16"
-
-    def is_uint32(self) -> bool:
-        """Say whether this is uint32."""
-        return self.name == "uint32"
-
-    def is_uint64(self) -> bool:
-        """Say whether this is uint64."""
-        return self.name == "uint64"
+    is_fp8e4nv = _is("fp8e4nv")
+    is_fp8e4b8 = _is("fp8e4b8")
+    is_fp8e4b15 = _is("fp8e4b15")
+    is_fp8e5 = _is("fp8e5")
+    is_fp8e5b16 = _is("fp8e5b16")
+    is_fp16 = _is("fp16")
+    is_bf16 = _is("bf16")
+    is_fp32 = _is("fp32")
+    is_fp64 = _is("fp64")
+    is_int1 = _is("int1")
+    is_int8 = _is("int8")
+    is_int16 = _is("int16")
+    is_int32 = _is("int32")
+    is_int64 = _is("int64")
+    is_uint8 = _is("uint8")
+    is_uint16 = _is("uint16")
+    is_uint32 = _is("uint32")
+    is_uint64 = _is("uint64")
 
     def __repr__(self) -> str:
         """Return the name under which the language exports the type."""

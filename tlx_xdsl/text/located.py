@@ -29,7 +29,7 @@ class LocatedLine:
 
 
 class _CountingStream(StringIO):
-    """A stream that knows in which line it is."""
+    """A stream that counts its lines."""
 
     line = 0
 

@@ -1,15 +1,29 @@
-"""Small rewriting steps that keep locations, shared by the passes."""
+"""The base of passes, and small rewriting steps that keep locations."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
+from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 OpT = TypeVar("OpT", bound=Operation)
+
+
+class Pass(ModulePass):
+    """A pass that takes nothing from the context."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run the pass on a module."""
+        self.run(op)
+
+    def run(self, op: ModuleOp) -> None:
+        """Rewrite or check a module in place."""
+        raise NotImplementedError
 
 
 def ops_of(root: Operation, *classes: type[OpT]) -> list[OpT]:

@@ -21,9 +21,9 @@ from tlx_xdsl.addresses import (
     analyse_program_addresses,
     evaluate,
 )
-from tlx_xdsl.addresses.accesses import READERS
 from tlx_xdsl.addresses.analysis import argument_names
 from tlx_xdsl.addresses.polynomials import Counter as LoopCounter
+from tlx_xdsl.addresses.walk import accessed_by
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
@@ -53,7 +53,7 @@ class Recorder:
     events: list[Event] = field(default_factory=list)
 
     def watches(self, op: Operation) -> bool:
-        return type(op) in READERS
+        return accessed_by(op) is not None
 
     def runs(self, task: Any, op: Operation, operands: tuple[Any, ...], turns: tuple[int, ...]) -> None:
         addresses, touched = block_of(op, dict(zip(op.operands, operands, strict=True)))

@@ -77,17 +77,7 @@ INTERPRETER_ONLY = {
 }
 """What the interpreter does and the hardware does not, by operation and a part of the text."""
 
-DISAGREEMENTS = {
-    ("nvvm.inline_ptx", "FENCE"): "a fence in PTX is declared as RELEASE or ACQUIRE, without FENCE",
-    ("tlx.async_tma_load", "COMPLETE 'barrier' SHARED of other CTAs"): "with two_ctas, without multicast",
-    ("ttng.tc_gen5_commit", "ARRIVE 'barrier' SHARED of other CTAs"): "in modules with MMAs of pairs of CTAs",
-    ("ttng.warp_group_dot", "SHARED TENSOR_CORE until"): "a synchronous MMA waits for itself",
-    ("ttng.tc_gen5_mma", "TENSOR_CORE until"): "a synchronous MMA waits for itself",
-    ("ttng.cluster_barrier", "ACQUIRE"): "the wait of a relaxed barrier acquires what others have released",
-}
-"""Declarations that are to be mended, by operation and a part of the text."""
-
-TABLES = {**UNMADE, **INTERPRETER_ONLY, **DISAGREEMENTS}
+TABLES = {**UNMADE, **INTERPRETER_ONLY}
 
 NOT_RUN = {
     "nvvm.elect.sync": "the interpreter runs the threads of a task as one, and refuses what differs between them",

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from tlx_xdsl.addresses.accesses import coordinates_of
 from tlx_xdsl.addresses.coverage.values import (
     Booleans,
     Descriptor,
@@ -185,12 +186,8 @@ def _through_descriptor(
         return _unknown(descriptor)
     base = descriptor.pointer.base
     block: tuple[int, ...] = op.desc.type.shape
-    if hasattr(op, "x_offsets"):
-        places: Sequence[SSAValue] = (op.x_offsets, op.y_offset)
-    else:
-        places = op.indices if hasattr(op, "indices") else op.coord
     masked(getattr(op, "pred", None))
-    coordinates = [value(place) for place in places]
+    coordinates = [value(place) for place in coordinates_of(op)]
     for known in (*coordinates, *descriptor.shape, *descriptor.strides, descriptor.pointer.offset):
         if isinstance(known, Unknown):
             return Unknown(known.reason, base)

@@ -1,6 +1,6 @@
-"""What operations need of the GPU.
+"""The features of the GPU that operations require.
 
-An operation says it beside its name, with the name that users know it by:
+An operation declares them beside its name, with its display name:
 
     NEEDS: ClassVar = Needs("tlx.async_descriptor_load", Feature.TMA)
 
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.targets import Feature as Feature
 
 
 @dataclass(frozen=True, init=False)
 class Needs:
-    """What every use of an operation needs."""
+    """The requirements of every use of an operation."""
 
     display_name: str
-    """What users write to get the operation."""
+    """The call in a kernel that gives the operation."""
     features: tuple[Feature, ...]
-    """All of them are needed."""
+    """All of them are required."""
 
     def __init__(self, display_name: str, *features: Feature) -> None:
         object.__setattr__(self, "display_name", display_name)
@@ -40,6 +40,6 @@ def needs_of(op: Operation) -> tuple[Feature, ...]:
 
 
 def display_name(op: Operation) -> str:
-    """What users write to get `op`: `tlx.async_dot`; the operation's own name where they don't."""
+    """The call in a kernel that gives `op`, such as `tlx.async_dot`; the name of the operation where there is none."""
     needs: Needs | None = getattr(op, "NEEDS", None)
     return op.name if needs is None else needs.display_name

@@ -291,12 +291,12 @@ def accesses_of(op: Operation) -> tuple[OperandAccess, ...] | None:
     return tuple(found)
 
 
-def global_access(op: Operation) -> OperandAccess | None:
-    """The read or write of global memory that an operation makes; the bytes of descriptors do not count."""
+def global_access(op: Operation, kinds: Kind = Kind.READ | Kind.WRITE) -> OperandAccess | None:
+    """The access to global memory that an operation makes, of one of `kinds`; the bytes of descriptors do not count."""
     if effects_of(op).by is TENSORMAP:
         return None
     for access in accesses_of(op) or ():
-        if access.space is Space.GLOBAL and access.kind & (Kind.READ | Kind.WRITE):
+        if access.space is Space.GLOBAL and access.kind & kinds:
             return access
     return None
 

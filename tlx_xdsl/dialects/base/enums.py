@@ -29,17 +29,22 @@ EnumT = TypeVar("EnumT", bound="Keyword")
 
 
 class Keyword(IntEnum):
-    """Base of the enumerations: each case is `NAME = number, "keyword"`."""
+    """Base of the enumerations: each case is `NAME = number`, or `NAME = number, "keyword"` for another word."""
 
-    keyword: str
     _value_: int
+    _word: str
 
-    def __new__(cls, number: int, keyword: str):
-        """A case with its keyword."""
+    def __new__(cls, number: int, word: str = ""):
+        """A case, with its keyword where that is not its name in lower case."""
         case = int.__new__(cls, number)
         case._value_ = number
-        case.keyword = keyword
+        case._word = word
         return case
+
+    @property
+    def keyword(self) -> str:
+        """The word in the syntax of operations."""
+        return self._word or self.name.lower()
 
     @property
     def attr(self) -> IntegerAttr:

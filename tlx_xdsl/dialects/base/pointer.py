@@ -10,15 +10,15 @@ from xdsl.printer import Printer
 
 from tlx_xdsl.dialects.base.enums import Keyword
 from tlx_xdsl.dialects.base.memory import Space
-from tlx_xdsl.dialects.base.spelling import writes
+from tlx_xdsl.dialects.base.spelling import spells
 
 
 class PtrAddrSpace(Keyword):
     """What a pointer points into; 3, shared memory, has no name."""
 
-    Global = 1, "global"
-    Descriptor = 0, "descriptor"
-    Constant = 4, "constant"
+    Global = 1
+    Descriptor = 0
+    Constant = 4
 
 
 GLOBAL_ADDRESS_SPACE = PtrAddrSpace.Global.value
@@ -63,7 +63,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             if self.address_space.data != GLOBAL_ADDRESS_SPACE:
                 space = self.address_space.data
                 name = next((case.keyword for case in PtrAddrSpace if case.value == space), None)
-                number = name is None or writes(printer, "pointer_space_as_number")
+                number = name is None or spells(printer, "pointer_space_as_number")
                 printer.print_string(f", {space}" if number else f', "{name}"')
 
 

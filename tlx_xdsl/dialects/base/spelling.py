@@ -18,6 +18,6 @@ OldSpelling: TypeAlias = Literal[
 ]
 
 
-def writes(printer: Printer, spelling: OldSpelling) -> bool:
+def spells(printer: Printer, spelling: OldSpelling) -> bool:
     """Whether `printer` writes for a Triton version with this old spelling."""
     return bool(getattr(getattr(printer, "profile", None), spelling, False))

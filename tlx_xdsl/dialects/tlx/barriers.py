@@ -8,18 +8,19 @@ from xdsl.dialects.builtin import IntegerAttr, i1, i32
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     Effects,
+    EnumNumber,
+    Feature,
+    Keyword,
+    Needs,
     Sync,
+    TritonOp,
     arrives,
+    keyword_directive,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttng import MBarrierOp
 from tlx_xdsl.layouts.distributed import WARP_SIZE
-from tlx_xdsl.targets import Feature
 
 MAX_THREADS = 1024
 """Most threads of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -30,8 +31,8 @@ NAMED_BARRIERS = 16
 class FenceScope(Keyword):
     """The threads to which a fence makes earlier writes visible (PTX ISA, "Scope")."""
 
-    GPU = 0, "gpu"
-    SYS = 1, "sys"
+    GPU = 0
+    SYS = 1
 
 
 class _NamedBarrierOp(TritonOp):
@@ -106,7 +107,7 @@ class FenceMBarrierInitClusterOp(TritonOp):
 
 
 @irdl_op_definition
-class ArrivePerThreadOp(TritonOp):
+class ArrivePerThreadOp(MBarrierOp):
     """Every thread that runs this arrives once on the barrier, where `pred` holds (PTX: mbarrier.arrive).
 
     `ttng.arrive_barrier` arrives once for all threads of the region, which takes a synchronisation of its warps.
@@ -117,11 +118,6 @@ class ArrivePerThreadOp(TritonOp):
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
-    alloc = operand_def(MemDescType)
     pred = opt_operand_def(i1)
 
     assembly_format = "$alloc (`,` $pred^)? attr-dict `:` type($alloc)"
-
-    def verify_(self) -> None:
-        """The operand is one barrier."""
-        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))

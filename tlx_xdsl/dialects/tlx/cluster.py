@@ -1,6 +1,6 @@
 """Thread-block clusters whose CTAs each have tensors of their own: shared memory of other CTAs, and who is who.
 
-Stock Triton knows clusters only as several CTAs that hold one tensor together. Here a CTA names another one of its
+In stock Triton the CTAs of a cluster hold one tensor together. Here a CTA names another one of its
 cluster by its rank, `%cluster_ctarank` of PTX, and reaches that CTA's copy of a buffer through a view of it.
 """
 
@@ -23,23 +23,25 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
     BULK_COPY,
     Effects,
+    EnumNumber,
+    Feature,
+    Keyword,
+    Needs,
+    Space,
+    TritonOp,
+    View,
+    ViewLayout,
     arrives,
+    keyword_directive,
     reads,
     writes,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.memory import Space
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.views import View, ViewLayout
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.barrier import MAX_ARRIVALS
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_same_elements, verify_shared
+from tlx_xdsl.dialects.ttng import MAX_ARRIVALS
 
 
 @irdl_attr_definition
@@ -56,11 +58,11 @@ class Releases(Keyword):
     What was asynchronous, and was waited for, is over: no arrival needs to release it.
     """
 
-    CLUSTER = 0, "cluster"
+    CLUSTER = 0
     """All of it, to the threads of the cluster."""
-    SHARED = 1, "shared"
+    SHARED = 1
     """What was done to the own CTA's shared memory, to the threads of the cluster."""
-    CTA = 2, "cta"
+    CTA = 2
     """All of it, to the threads of the own CTA alone."""
 
 

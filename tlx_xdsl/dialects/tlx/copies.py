@@ -18,35 +18,36 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import stripped_directive
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, POINTER, POINTER_LIKE
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    BOOL_LIKE,
     BULK_COPY,
     LAUNCH_CONTROL,
     ORDERED,
+    POINTER,
+    POINTER_LIKE,
     TENSORMAP,
     TMA,
     Effects,
+    EnumNumber,
+    Feature,
     Group,
+    Keyword,
+    Needs,
     Sync,
+    TritonOp,
+    as_tensor,
+    element_bits,
     is_set,
+    keyword_directive,
     prefetches,
     reads,
+    stripped_directive,
     writes,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, Keyword, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
 from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
-from tlx_xdsl.dialects.tt.enums import PaddingOption
-from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType, descriptor_type
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.barrier import verify_barrier
-from tlx_xdsl.dialects.ttng.cluster import verify_response
-from tlx_xdsl.dialects.ttng.tma import load_effects
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.tt import PaddingOption, PointerType, TensorDescType, descriptor_type
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_shared
+from tlx_xdsl.dialects.ttng import load_effects, verify_barrier, verify_response
 
 BULK_BYTES = 16
 """What the size of a bulk copy is a multiple of (PTX ISA, "cp.async.bulk")."""

@@ -23,13 +23,8 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.effects import (
-    ORDERED,
-    DeclaredEffects,
-)
-from tlx_xdsl.dialects.base.layouts import LayoutWrapper
-from tlx_xdsl.dialects.base.views import View, ViewLayout
-from tlx_xdsl.dialects.ttg.types import MemDescType, as_tensor, shape_attr, shape_of
+from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects, LayoutWrapper, View, ViewLayout
+from tlx_xdsl.dialects.ttg import MemDescType, as_tensor, shape_attr, shape_of
 
 
 def _kind_shape_element(type_: Attribute) -> tuple[str, tuple[int, ...], Attribute]:
@@ -67,9 +62,9 @@ class _LayoutChange(IRDLOperation):
 
 @irdl_op_definition
 class RequireLayoutOp(_LayoutChange):
-    """A tensor or buffer with the layout that an operation behind it needs.
+    """A tensor or buffer with the layout that an operation after it needs.
 
-    With `pin` the layout is the user's wish, which no pass may change.
+    With `pin` the layout is the user's choice, which no pass may change.
     Example: `%1 = tlx.require_layout %0 : tensor<64x64xf32> -> tensor<64x64xf32, #mma>`
     """
 
@@ -85,8 +80,8 @@ class RequireLayoutOp(_LayoutChange):
 class ReleaseLayoutOp(_LayoutChange):
     """A tensor that is free to have any layout again: `%1 = tlx.release_layout %0 : ... -> ...`.
 
-    With `pin` the source's layout is the user's wish, and what computes with the result should keep to it until a
-    release without `pin`: so the frontend, whose tensors have no layouts, hands a wish on to the passes.
+    With `pin` the source's layout is the user's choice, and what computes with the result should keep to it until a
+    release without `pin`: so the frontend, whose tensors have no layouts, hands a choice on to the passes.
     """
 
     name = "tlx.release_layout"

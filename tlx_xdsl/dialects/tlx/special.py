@@ -9,17 +9,22 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def, v
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import BOOL_LIKE, FLOAT_TENSOR, I32_LIKE, I32_TENSOR
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    BOOL_LIKE,
+    FLOAT_TENSOR,
+    I32_LIKE,
+    I32_TENSOR,
     ORDERED,
+    Feature,
+    Needs,
+    TritonOp,
+    View,
+    ViewLayout,
+    shape_of_tensor,
+    tensor_type,
+    with_element_type,
 )
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import shape_of_tensor, tensor_type, with_element_type
-from tlx_xdsl.dialects.base.views import View, ViewLayout
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttg.views import verify_view
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_view
 
 
 @irdl_op_definition

@@ -28,14 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
-    ORDERED,
-    DeclaredEffects,
-    Effects,
-    allocates,
-)
-from tlx_xdsl.dialects.base.views import View, ViewLayout
+from tlx_xdsl.dialects.base import ORDERED, DeclaredEffects, Effects, Feature, Needs, View, ViewLayout, allocates
 from tlx_xdsl.dialects.tlx.types import (
     ReuseGroupKind,
     ReuseGroupKindAttr,
@@ -44,10 +37,8 @@ from tlx_xdsl.dialects.tlx.types import (
     StorageKind,
     StorageKindAttr,
 )
-from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.ttg import MemDescType, SharedMemorySpaceAttr, memdesc_type
+from tlx_xdsl.dialects.ttng import TensorMemorySpaceAttr
 
 _MEMORY: dict[StorageKind, tuple[type[Attribute], str]] = {
     StorageKind.SMEM: (SharedMemorySpaceAttr, "shared memory"),

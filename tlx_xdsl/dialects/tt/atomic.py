@@ -14,25 +14,27 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.constraints import (
+from tlx_xdsl.dialects.base import (
     ANY_LIKE,
     INT_LIKE,
     POINTER_LIKE,
-    Derived,
-    is_float,
-    is_integer,
-    pointer_type,
-    same,
-)
-from tlx_xdsl.dialects.base.effects import (
     UNKNOWN,
     Access,
+    Derived,
     Effects,
+    EnumNumber,
     Kind,
+    TritonOp,
+    element_bits,
+    is_float,
+    is_integer,
+    keyword_directive,
+    mask_type,
+    pointee_type,
+    pointer_type,
+    same,
+    scalar_type,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import element_bits, mask_type, pointee_type, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, MemSyncScope, RMWOp
 
 ORDERING = (keyword_directive(MemSemantic), keyword_directive(MemSyncScope))

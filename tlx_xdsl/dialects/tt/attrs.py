@@ -14,8 +14,7 @@ from xdsl.irdl.declarative_assembly_format import (
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from tlx_xdsl.dialects.base.enums import Keyword, parse_keyword_of
-from tlx_xdsl.dialects.base.spelling import writes
+from tlx_xdsl.dialects.base import Keyword, parse_keyword_of, spells
 from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
 
 _PARAMETERS: dict[str, type[Keyword]] = {"cache_modifier": CacheModifier, "eviction_policy": EvictionPolicy}
@@ -102,7 +101,7 @@ class CacheKeywords(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the keywords when the printer's Triton version wants them; else the attribute dictionary has them."""
         policy = op.properties.get("cachePolicy")
-        if not isinstance(policy, CachePolicyAttr) or not writes(printer, "cache_policy_as_keywords"):
+        if not isinstance(policy, CachePolicyAttr) or not spells(printer, "cache_policy_as_keywords"):
             return
         if policy.cache_modifier is not CacheModifier.NONE:
             printer.print_string(f" cacheModifier = {policy.cache_modifier.keyword}")

@@ -13,11 +13,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.constraints import ANY_LIKE, BOOL_LIKE
-from tlx_xdsl.dialects.base.effects import (
-    ORDERED,
-)
-from tlx_xdsl.dialects.base.operation import TritonOp
+from tlx_xdsl.dialects.base import ANY_LIKE, BOOL_LIKE, ORDERED, TritonOp
 
 
 @irdl_op_definition

@@ -19,23 +19,29 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import stripped_directive
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR, INDEX_TENSOR, POINTER
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
+    INDEX_TENSOR,
+    POINTER,
     TMA,
     Effects,
+    EnumNumber,
+    Feature,
+    Needs,
+    TritonOp,
     atomically,
+    element_bits,
+    integer_bits,
+    keyword_directive,
     reads,
+    scalar_type,
+    shape_of_tensor,
+    stripped_directive,
     writes,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import element_bits, integer_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import DescriptorType, PointerType, TensorDescType, descriptor_type
-from tlx_xdsl.targets import Feature
 
 
 @irdl_op_definition
@@ -76,7 +82,7 @@ class MakeTensorDescOp(TritonOp):
 def verify_block(descriptor: DescriptorType, tensor: Attribute) -> None:
     """Check that a block of `descriptor` and a tensor hold the same number of elements of one type.
 
-    The descriptor may have leading dimensions of 1, and it knows the sign of its integers, which the tensor does not.
+    The descriptor may have leading dimensions of 1, and its integers have a sign, those of the tensor have none.
     """
     shape = shape_of_tensor(tensor)
     block = descriptor.shape

@@ -18,13 +18,21 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import FLOAT_OR_I8_TENSOR, FLOAT_TENSOR, NUMBER_TENSOR, same
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base import (
+    FLOAT_OR_I8_TENSOR,
+    FLOAT_TENSOR,
+    NUMBER_TENSOR,
+    EnumNumber,
+    Feature,
+    Needs,
+    TritonOp,
+    element_bits,
+    keyword_directive,
+    same,
+    scalar_type,
+    shape_of_tensor,
+)
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
-from tlx_xdsl.targets import Feature
 
 TRUE = BoolAttr.from_bool(True)
 

@@ -20,30 +20,32 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import (
+from tlx_xdsl.dialects.base import (
     ANY_LIKE,
     ANY_TENSOR,
     F32_LIKE,
     FLOAT_LIKE,
     I64_LIKE,
     INT_LIKE,
-    POINTER_LIKE,
-    is_pointer,
-    same,
-)
-from tlx_xdsl.dialects.base.effects import (
     NO_EFFECTS,
+    POINTER_LIKE,
     UNKNOWN,
     Effects,
+    Elementwise,
+    EnumNumber,
+    Feature,
+    Needs,
+    SameShapeAndLayout,
+    TritonOp,
+    effects_of_ptx,
+    element_bits,
+    is_pointer,
     is_set,
+    keyword_directive,
+    same,
+    scalar_type,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import Elementwise, SameShapeAndLayout, TritonOp
-from tlx_xdsl.dialects.base.ptx import effects_of_ptx
-from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
-from tlx_xdsl.targets import Feature
 
 
 @irdl_op_definition

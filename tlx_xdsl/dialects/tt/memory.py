@@ -18,20 +18,25 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import INT_LIKE, POINTER_LIKE, Derived, same
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    INT_LIKE,
     ORDERED,
+    POINTER_LIKE,
+    Derived,
     Effects,
+    Elementwise,
+    Feature,
+    Needs,
     Sync,
+    TritonOp,
     is_set,
+    mask_type,
+    pointee_type,
     reads,
+    same,
     writes,
 )
-from tlx_xdsl.dialects.base.operation import Elementwise, TritonOp
-from tlx_xdsl.dialects.base.tensors import mask_type, pointee_type
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
-from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 

@@ -26,9 +26,15 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.constraints import ANY_LIKE, ANY_TENSOR
-from tlx_xdsl.dialects.base.operation import SameShapeAndLayout, TritonOp
-from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base import (
+    ANY_LIKE,
+    ANY_TENSOR,
+    SameShapeAndLayout,
+    TritonOp,
+    as_tensor,
+    scalar_type,
+    shape_of_tensor,
+)
 
 
 class _CombiningOp(TritonOp):
@@ -102,7 +108,7 @@ class ReduceReturnOp(TritonOp):
 
 @irdl_op_definition
 class ScanOp(_CombiningOp):
-    """Combine each element with those before it along `axis` (behind it with `reverse`), itself included."""
+    """Combine each element with those before it along `axis` (after it with `reverse`), itself included."""
 
     name = "tt.scan"
 

@@ -19,9 +19,18 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.constraints import ANY_LIKE, ANY_TENSOR, INT_TENSOR, Derived, same
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import mask_type, scalar_type, shape_of_tensor, verify_permutation
+from tlx_xdsl.dialects.base import (
+    ANY_LIKE,
+    ANY_TENSOR,
+    INT_TENSOR,
+    Derived,
+    TritonOp,
+    mask_type,
+    same,
+    scalar_type,
+    shape_of_tensor,
+    verify_permutation,
+)
 
 
 class _KeepsElementType(TritonOp):

@@ -12,10 +12,9 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.memory import Space
+from tlx_xdsl.dialects.base import Space, as_tensor, element_bits, print_shaped, shape_attr, shape_of
 from tlx_xdsl.dialects.base.pointer import GLOBAL_ADDRESS_SPACE as GLOBAL_ADDRESS_SPACE
 from tlx_xdsl.dialects.base.pointer import PointerType as PointerType
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, print_shaped, shape_attr, shape_of
 
 
 # Attributes are compared by their dataclass fields: without this, those of the base would not count.

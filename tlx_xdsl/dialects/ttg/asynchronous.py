@@ -18,22 +18,25 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import stripped_directive
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import POINTER_TENSOR, Derived, same
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     ORDERED,
+    POINTER_TENSOR,
+    Derived,
     Effects,
+    Feature,
     Group,
+    Needs,
+    TritonOp,
+    mask_type,
+    pointee_type,
     reads,
+    same,
+    stripped_directive,
     writes,
 )
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import mask_type, pointee_type
-from tlx_xdsl.dialects.tt.attrs import CacheKeywords
+from tlx_xdsl.dialects.tt import CacheKeywords
 from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
-from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 

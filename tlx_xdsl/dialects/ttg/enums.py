@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from tlx_xdsl.dialects.base.enums import Keyword
+from tlx_xdsl.dialects.base import Keyword
 
 
 class SharedKind(Keyword):
     """How shared memory is accessed: by instructions, by an asynchronous engine, or as an mbarrier."""
 
-    Generic = 0, "generic"
-    Async = 1, "async"
-    Barrier = 2, "barrier"
+    Generic = 0
+    Async = 1
+    Barrier = 2
 
 
 class AddrSpace(Keyword):
     """Memory that a barrier orders; a bit mask."""
 
     Null = 0b00000, "none"
-    Local = 0b00001, "local"
+    Local = 0b00001
     GlobalRead = 0b00010, "global_read"
     GlobalWrite = 0b00100, "global_write"
     TensorRead = 0b01000, "tensor_read"
     TensorWrite = 0b10000, "tensor_write"
-    All = 0b11111, "all"
+    All = 0b11111
 
     @staticmethod
     def of(mask: int) -> tuple[AddrSpace, ...]:

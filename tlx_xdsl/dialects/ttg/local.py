@@ -16,21 +16,30 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR, INT_TENSOR, Derived, is_float, is_integer, same
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
+    INT_TENSOR,
+    Derived,
     Effects,
     Engine,
+    EnumNumber,
+    LayoutAttr,
+    TritonOp,
     allocates,
     atomically,
     frees,
+    is_float,
+    is_integer,
+    keyword_directive,
+    mask_type,
     reads,
+    same,
+    scalar_type,
+    shape_of_tensor,
+    tensor_type,
     writes,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import mask_type, scalar_type, shape_of_tensor, tensor_type
-from tlx_xdsl.dialects.tt.enums import RMWOp
+from tlx_xdsl.dialects.tt import RMWOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
@@ -122,7 +131,7 @@ class LocalDeallocOp(TritonOp):
 
 @irdl_op_definition
 class LocalLoadOp(TritonOp):
-    """Read a buffer from shared memory into registers; a token orders the load behind an asynchronous copy.
+    """Read a buffer from shared memory into registers; a token orders the load after an asynchronous copy.
 
     Example: `%1 = ttg.local_load %0 token %t : !ttg.memdesc<64xf32, ...> -> tensor<64xf32, #blocked>`
     """

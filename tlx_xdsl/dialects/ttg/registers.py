@@ -22,26 +22,26 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import print_attr_dict
-from tlx_xdsl.dialects.base.constraints import (
+from tlx_xdsl.dialects.base import (
     ANY_LIKE,
     ANY_TENSOR,
     FLOAT_TENSOR,
     I8_TENSOR,
-    POINTER,
-    TypeIs,
-    is_element,
-    same,
-)
-from tlx_xdsl.dialects.base.effects import (
     ORDERED,
+    POINTER,
     Effects,
+    TritonOp,
+    TypeIs,
     allocates,
+    effects_of_ptx,
+    is_element,
+    parse_keyword_of,
+    print_attr_dict,
+    same,
+    scalar_type,
+    shape_of_tensor,
+    tensor_type,
 )
-from tlx_xdsl.dialects.base.enums import parse_keyword_of
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.ptx import effects_of_ptx
-from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor, tensor_type
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
 from tlx_xdsl.dialects.ttg.types import MemDescType
 

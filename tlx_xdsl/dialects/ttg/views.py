@@ -19,9 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.tensors import verify_permutation
-from tlx_xdsl.dialects.base.views import View, ViewLayout
+from tlx_xdsl.dialects.base import TritonOp, View, ViewLayout, verify_permutation
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 
 

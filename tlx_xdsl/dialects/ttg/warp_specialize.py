@@ -24,10 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.operation import num_warps_of
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.base import Feature, Needs, num_warps_of, print_attr_dict, split_properties
 
 MAX_WARPS = 32
 """Most warps of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""

@@ -12,11 +12,17 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.enums import Keyword, parse_keyword_of
-from tlx_xdsl.dialects.base.layouts import LayoutAttr, parse_entries, print_entries, shown_entries
-from tlx_xdsl.dialects.base.memory import Space
-from tlx_xdsl.dialects.base.spelling import writes
-from tlx_xdsl.dialects.tt.enums import CacheModifier
+from tlx_xdsl.dialects.base import (
+    Keyword,
+    LayoutAttr,
+    Space,
+    parse_entries,
+    parse_keyword_of,
+    print_entries,
+    shown_entries,
+    spells,
+)
+from tlx_xdsl.dialects.tt import CacheModifier
 from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
 from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout, key_of
 
@@ -48,7 +54,7 @@ class _TensorMemoryLayoutAttr(LayoutAttr):
     def print_parameter(self, printer: Printer) -> None:
         """Print what `parse_parameter` reads, as the Triton version of the printer spells it."""
         entries = shown_entries(self.data)
-        if writes(printer, "tmem_cta_splits"):
+        if spells(printer, "tmem_cta_splits"):
             bases = entries.get("CGALayout", ())
             assert isinstance(bases, tuple)
             splits = {key: 1 << sum(1 for basis in bases if basis[axis]) for axis, key in enumerate(_SPLIT_KEYS)}

@@ -21,21 +21,21 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
     Effects,
+    Feature,
+    Needs,
     Sync,
+    TritonOp,
     arrives,
     frees,
     initialises,
+    num_ctas_of,
     waits,
     writes,
 )
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_same_elements, verify_shared
 
 MAX_ARRIVALS = (1 << 20) - 1
 """Most arrivals that a phase of an mbarrier may wait for (PTX ISA, "Size and alignment of mbarrier object")."""
@@ -56,8 +56,8 @@ def _verify_count(count: int) -> None:
         raise VerifyException(f"the arrival count must be at least 1 and at most {MAX_ARRIVALS}, found {count}")
 
 
-class _BarrierOp(TritonOp):
-    """Shared parts of the operations on the mbarrier `alloc`."""
+class MBarrierOp(TritonOp):
+    """Base of the operations on the mbarrier `alloc`."""
 
     alloc = operand_def(MemDescType)
 
@@ -67,7 +67,7 @@ class _BarrierOp(TritonOp):
 
 
 @irdl_op_definition
-class InitBarrierOp(_BarrierOp):
+class InitBarrierOp(MBarrierOp):
     """Initialise an mbarrier to complete a phase after `count` arrivals.
 
     Example: `ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, ...>`
@@ -88,8 +88,8 @@ class InitBarrierOp(_BarrierOp):
 
 
 @irdl_op_definition
-class InvalBarrierOp(_BarrierOp):
-    """End the life of an mbarrier, so that its memory may hold something else."""
+class InvalBarrierOp(MBarrierOp):
+    """End the lifetime of an mbarrier, so that its memory may hold something else."""
 
     name = "ttng.inval_barrier"
     NEEDS: ClassVar = Needs("tlx.alloc_barriers", Feature.MBARRIER)
@@ -99,7 +99,7 @@ class InvalBarrierOp(_BarrierOp):
 
 
 @irdl_op_definition
-class BarrierExpectOp(TritonOp):
+class BarrierExpectOp(MBarrierOp):
     """Arrive once and make the current phase also wait for `size` bytes of asynchronous copies.
 
     `fromCTA` masks the bits of the CTA's number that choose whose arrival counts.
@@ -110,7 +110,6 @@ class BarrierExpectOp(TritonOp):
     NEEDS: ClassVar = Needs("tlx.barrier_expect_bytes", Feature.MBARRIER_COUNTS)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
-    alloc = operand_def(MemDescType)
     size = prop_def(IntegerAttr.constr(i32))
     pred = operand_def(i1)
     from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
@@ -119,13 +118,13 @@ class BarrierExpectOp(TritonOp):
 
     def verify_(self) -> None:
         """The operand is one barrier, and the bytes are not negative."""
-        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
+        super().verify_()
         if self.size.value.data < 0:
             raise VerifyException(f"the number of bytes can't be negative, found {self.size.value.data}")
 
 
 @irdl_op_definition
-class WaitBarrierOp(TritonOp):
+class WaitBarrierOp(MBarrierOp):
     """Block until the barrier's phase of parity `phase` (0 or 1) completes; `deps` are buffers in use till then.
 
     Example: `ttng.wait_barrier %bar, %phase, %pred deps %buf : !ttg.memdesc<1xi64, ...>, !ttg.memdesc<...>`
@@ -135,7 +134,6 @@ class WaitBarrierOp(TritonOp):
     NEEDS: ClassVar = Needs("tlx.barrier_wait", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(waits("alloc"))
 
-    alloc = operand_def(MemDescType)
     phase = operand_def(i32)
     pred = opt_operand_def(i1)
     deps = var_operand_def(MemDescType)
@@ -143,13 +141,9 @@ class WaitBarrierOp(TritonOp):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "$alloc `,` $phase (`,` $pred^)? (`deps` $deps^)? attr-dict `:` type($alloc) (`,` type($deps)^)?"
 
-    def verify_(self) -> None:
-        """The operand is one barrier."""
-        verify_barrier(memdesc_type(self.alloc.type), num_ctas_of(self))
-
 
 @irdl_op_definition
-class ArriveBarrierOp(TritonOp):
+class ArriveBarrierOp(MBarrierOp):
     """Arrive `count` times on the barrier.
 
     `multicastCTA` masks the bits of the CTA's number in which the CTAs may differ that are arrived at, too; `fromCTA`
@@ -161,7 +155,6 @@ class ArriveBarrierOp(TritonOp):
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
-    alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
     pred = opt_operand_def(i1)
     from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
@@ -172,7 +165,7 @@ class ArriveBarrierOp(TritonOp):
     def verify_(self) -> None:
         """The operand is one barrier, the count is legal, and a multicast has a cluster."""
         num_ctas = num_ctas_of(self)
-        verify_barrier(memdesc_type(self.alloc.type), num_ctas)
+        super().verify_()
         _verify_count(self.count.value.data)
         mask = self.multicast_cta.value.data
         if mask and num_ctas is not None and not 0 < mask < num_ctas:

@@ -9,24 +9,25 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
     LAUNCH_CONTROL,
     ORDERED,
     Effects,
+    EnumNumber,
+    Feature,
+    Needs,
     Sync,
+    TritonOp,
     is_set,
+    keyword_directive,
+    num_ctas_of,
     reads,
     writes,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.tt.enums import ProgramIDDim
-from tlx_xdsl.dialects.ttg.local import verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tt import ProgramIDDim
+from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_shared
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
-from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 I128 = IntegerType(128)

@@ -35,30 +35,45 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import parse_operands, parse_types, print_attr_dict, print_types, split_properties
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import NUMBER_TENSOR, PACKED_OPERAND, PACKED_RESULT, TypeIs, same
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    NUMBER_TENSOR,
     ORDERED,
+    PACKED_OPERAND,
+    PACKED_RESULT,
     WGMMA,
     Effects,
+    EnumNumber,
+    Feature,
     Group,
+    LayoutAttr,
+    Needs,
     Sync,
+    TritonOp,
+    TypeIs,
+    as_tensor,
     is_set,
+    keyword_directive,
+    num_warps_of,
+    parse_operands,
+    parse_types,
+    print_attr_dict,
+    print_types,
     reads,
+    same,
+    shape_of_tensor,
+    split_properties,
+    tensor_type,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import TritonOp, num_warps_of
-from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_type
-from tlx_xdsl.dialects.tt.dot import verify_matmul
-from tlx_xdsl.dialects.tt.enums import InputPrecision
-from tlx_xdsl.dialects.ttg.attrs import NvidiaMmaEncodingAttr, NvmmaSharedEncodingAttr
-from tlx_xdsl.dialects.ttg.local import verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tt import InputPrecision, verify_matmul
+from tlx_xdsl.dialects.ttg import (
+    MemDescType,
+    NvidiaMmaEncodingAttr,
+    NvmmaSharedEncodingAttr,
+    memdesc_type,
+    verify_shared,
+)
 from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
-from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 TENSOR_OR_BUFFER = TypeIs(

@@ -1,4 +1,4 @@
-"""Matrix products of Blackwell's tensor cores (TritonNvidiaGPUOps.td; PTX ISA, "tcgen05.mma")."""
+"""MMAs of Blackwell's tensor cores (TritonNvidiaGPUOps.td; PTX ISA, "tcgen05.mma")."""
 
 from __future__ import annotations
 
@@ -30,29 +30,36 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     TCGEN05,
     Effects,
+    EnumNumber,
+    Feature,
     Group,
+    LayoutAttr,
+    Needs,
+    TritonOp,
     arrives,
     is_set,
+    keyword_directive,
+    num_ctas_of,
     reads,
     updates,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.tt.dot import verify_matmul, verify_scaled_type
-from tlx_xdsl.dialects.tt.enums import ScaleDotElemType
-from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr, SharedLinearEncodingAttr, SharedMemorySpaceAttr
-from tlx_xdsl.dialects.ttg.local import verify_mutable
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
+from tlx_xdsl.dialects.tt import ScaleDotElemType, verify_matmul, verify_scaled_type
+from tlx_xdsl.dialects.ttg import (
+    AsyncTokenType,
+    MemDescType,
+    NvmmaSharedEncodingAttr,
+    SharedLinearEncodingAttr,
+    SharedMemorySpaceAttr,
+    memdesc_type,
+    verify_mutable,
+)
 from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
-from tlx_xdsl.targets import Feature
 
 MAX_N = 256
 """Most columns of the accumulator of one instruction."""
@@ -109,6 +116,16 @@ def _accumulators(element: Attribute) -> tuple[Attribute, ...]:
             return ()
 
 
+def _verified_buffers(op: TCGen5MMAOp | TCGen5MMAScaledOp) -> tuple[MemDescType, MemDescType, MemDescType]:
+    """The types of `a`, `b` and `d`, after a check of their layouts and of the barriers."""
+    a, b, d = memdesc_type(op.a.type), memdesc_type(op.b.type), memdesc_type(op.d.type)
+    _verify_operand("a", a, in_tensor_memory=True)
+    _verify_operand("b", b, in_tensor_memory=False)
+    _verify_accumulator(d, two_ctas=op.two_ctas is not None)
+    _verify_barriers(op.barriers, op.barrier_preds, num_ctas_of(op), is_async=op.is_async is not None)
+    return a, b, d
+
+
 class _MMAOp(TritonOp):
     """Shared parts of the MMAs."""
 
@@ -130,7 +147,7 @@ class _MMAOp(TritonOp):
 class TCGen5MMAOp(_MMAOp):
     """d = a * b, plus d where `useD` is true, with d in tensor memory.
 
-    `a` is in shared or tensor memory, `b` in shared memory. With `is_async` the product is in flight until the
+    `a` is in shared or tensor memory, `b` in shared memory. With `is_async` the MMA is in flight until the
     barriers complete, or a later commit. With `two_ctas` two CTAs work on it together: where each has tensors of its
     own (`ttg.num-ctas` is 1), `a` and `d` are its half of the rows, and `b` is its half of the columns.
 
@@ -163,12 +180,8 @@ class TCGen5MMAOp(_MMAOp):
     )
 
     def verify_(self) -> None:
-        """Places, layouts, shapes and element types are those of a tcgen05.mma."""
-        a, b, d = memdesc_type(self.a.type), memdesc_type(self.b.type), memdesc_type(self.d.type)
-        _verify_operand("a", a, in_tensor_memory=True)
-        _verify_operand("b", b, in_tensor_memory=False)
-        _verify_accumulator(d, two_ctas=self.two_ctas is not None)
-        _verify_barriers(self.barriers, self.barrier_preds, num_ctas_of(self), is_async=self.is_async is not None)
+        """Memory spaces, layouts, shapes and element types are those of a tcgen05.mma."""
+        a, b, d = _verified_buffers(self)
         for name, buffer in (("a", a), ("b", b), ("d", d)):
             if len(buffer.shape) != 2:
                 raise VerifyException(f"{name} must have two dimensions, found {buffer}")
@@ -194,7 +207,7 @@ class TCGen5MMAOp(_MMAOp):
             raise VerifyException(f"an MMA needs N to be a multiple of 8, found {d.shape[1]}")
 
     def also_needs(self) -> tuple[Feature, ...]:
-        """Products of integers are not in every tcgen05."""
+        """MMAs of integers are not in every tcgen05."""
         is_integer = isinstance(memdesc_type(self.a.type).element_type, IntegerType)
         return (Feature.TCGEN05_INT8,) if is_integer else ()
 
@@ -237,12 +250,8 @@ class TCGen5MMAScaledOp(_MMAOp):
     )
 
     def verify_(self) -> None:
-        """Places and layouts are those of a scaled tcgen05.mma, and elements are of the types that it says."""
-        a, b, d = memdesc_type(self.a.type), memdesc_type(self.b.type), memdesc_type(self.d.type)
-        _verify_operand("a", a, in_tensor_memory=True)
-        _verify_operand("b", b, in_tensor_memory=False)
-        _verify_accumulator(d, two_ctas=self.two_ctas is not None)
-        _verify_barriers(self.barriers, self.barrier_preds, num_ctas_of(self), is_async=self.is_async is not None)
+        """Memory spaces and layouts are those of a scaled tcgen05.mma, and elements are of the types that it says."""
+        a, b, d = _verified_buffers(self)
         for name, scale in (("a_scale", memdesc_type(self.a_scale.type)), ("b_scale", memdesc_type(self.b_scale.type))):
             if isinstance(tensor_memory_layout(scale), TensorMemoryLayout):
                 raise VerifyException(f"{name} needs a tensor_memory_scales layout, found {scale}")

@@ -27,19 +27,19 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import print_types
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import POINTER
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
     ORDERED,
+    POINTER,
     TENSORMAP,
     Effects,
+    Feature,
+    Needs,
     Sync,
+    TritonOp,
+    print_types,
     writes,
 )
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.targets import Feature
+from tlx_xdsl.dialects.tt import TensorDescType
 
 _LIMITS = {"elem_type": 15, "interleave_layout": 2, "swizzle_mode": 3, "fill_mode": 1}
 """The largest value of each field of a descriptor."""

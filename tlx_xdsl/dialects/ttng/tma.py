@@ -17,31 +17,37 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import I32_TENSOR, TypeIs
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    I32_TENSOR,
     ORDERED,
     TMA,
     Effects,
+    EnumNumber,
+    Feature,
     Group,
+    Needs,
+    TritonOp,
+    TypeIs,
     atomically,
+    integer_bits,
     is_set,
+    keyword_directive,
+    num_ctas_of,
     reads,
+    shape_of_tensor,
     writes,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.operation import TritonOp, num_ctas_of
-from tlx_xdsl.dialects.base.tensors import integer_bits, shape_of_tensor
-from tlx_xdsl.dialects.tt.attrs import CacheKeywords
-from tlx_xdsl.dialects.tt.descriptor import verify_rows
-from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind
-from tlx_xdsl.dialects.tt.types import DescriptorType, TensorDescType, descriptor_type
-from tlx_xdsl.dialects.ttg.attrs import NvmmaSharedEncodingAttr
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_shared
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.tt import (
+    CacheKeywords,
+    DescriptorReduceKind,
+    DescriptorType,
+    TensorDescType,
+    descriptor_type,
+    verify_rows,
+)
+from tlx_xdsl.dialects.ttg import MemDescType, NvmmaSharedEncodingAttr, memdesc_type, verify_mutable, verify_shared
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
 from tlx_xdsl.dialects.ttng.types import TensorDescIm2ColType
-from tlx_xdsl.targets import Feature
 
 FALSE = BoolAttr.from_bool(False)
 ANY_DESCRIPTOR = TypeIs("a tensor descriptor", lambda type_: isinstance(type_, DescriptorType))

@@ -23,31 +23,38 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base.assembly import print_attr_dict, split_properties
-from tlx_xdsl.dialects.base.budget import OverBudgetException
-from tlx_xdsl.dialects.base.capability import Needs
-from tlx_xdsl.dialects.base.constraints import ANY_TENSOR
-from tlx_xdsl.dialects.base.effects import (
+from tlx_xdsl.dialects.base import (
+    ANY_TENSOR,
     ORDERED,
     TCGEN05_COPY,
     Effects,
     Engine,
+    EnumNumber,
     Group,
+    LayoutAttr,
+    Needs,
+    OverBudgetException,
+    TritonOp,
+    View,
+    ViewLayout,
     allocates,
+    element_bits,
+    keyword_directive,
+    print_attr_dict,
     reads,
+    spells,
+    split_properties,
+    writes,
 )
-from tlx_xdsl.dialects.base.effects import (
-    writes as writes_to,
+from tlx_xdsl.dialects.ttg import (
+    AsyncTokenType,
+    MemDescType,
+    memdesc_type,
+    verify_mutable,
+    verify_same_elements,
+    verify_shared,
+    verify_view,
 )
-from tlx_xdsl.dialects.base.enums import EnumNumber, keyword_directive
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.operation import TritonOp
-from tlx_xdsl.dialects.base.spelling import writes
-from tlx_xdsl.dialects.base.tensors import element_bits
-from tlx_xdsl.dialects.base.views import View, ViewLayout
-from tlx_xdsl.dialects.ttg.local import verify_mutable, verify_same_elements, verify_shared
-from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
-from tlx_xdsl.dialects.ttg.views import verify_view
 from tlx_xdsl.dialects.ttng.assembly import Token
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
 from tlx_xdsl.dialects.ttng.enums import TMEMWaitKind
@@ -207,7 +214,7 @@ class TMEMStoreOp(TritonOp):
 
     name = "ttng.tmem_store"
     NEEDS: ClassVar = Needs("tlx.local_store to tensor memory", Feature.TENSOR_MEMORY)
-    EFFECTS: ClassVar = Effects(writes_to("dst"), by=TMEM_STORE)
+    EFFECTS: ClassVar = Effects(writes("dst"), by=TMEM_STORE)
 
     dst = operand_def(MemDescType)
     dep = opt_operand_def(AsyncTokenType)
@@ -229,14 +236,14 @@ class TMEMStoreOp(TritonOp):
 
 @irdl_op_definition
 class TMEMCopyOp(TritonOp):
-    """Start to copy from shared memory to tensor memory (tcgen05.cp); a commit tells when it is done.
+    """Start to copy from shared memory to tensor memory (tcgen05.cp); a commit signals its end.
 
     Scales keep the block order of the hardware: the logical shapes of both sides differ.
     """
 
     name = "ttng.tmem_copy"
     NEEDS: ClassVar = Needs("tlx.tmem_copy", Feature.TENSOR_MEMORY)
-    EFFECTS: ClassVar = Effects(reads("src"), writes_to("dst"), by=TCGEN05_COPY, completes_on=Group.TCGEN05)
+    EFFECTS: ClassVar = Effects(reads("src"), writes("dst"), by=TCGEN05_COPY, completes_on=Group.TCGEN05)
 
     src = operand_def(MemDescType)
     dst = operand_def(MemDescType)
@@ -294,7 +301,7 @@ class TMEMSubSliceOp(TritonOp):
         """Print ` %0 {offset = 64 : i32} : type -> type`, with the attributes of the printer's Triton version."""
         printer.print_string(" ")
         printer.print_operand(self.src)
-        if writes(printer, "tmem_subslice_n"):
+        if spells(printer, "tmem_subslice_n"):
             printer.print_op_attributes({"N": self.offset} | self.attributes)
         else:
             print_attr_dict(printer, self)

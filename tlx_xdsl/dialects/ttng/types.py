@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.irdl import irdl_attr_definition
 
-from tlx_xdsl.dialects.tt.types import DescriptorType
+from tlx_xdsl.dialects.tt import DescriptorType
 
 
 @irdl_attr_definition

@@ -1,13 +1,15 @@
-"""Functions that make blocks."""
+"""Functions that make blocks, conversions of element types, and the position of a program in the grid."""
 
 from __future__ import annotations
 
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.tt.func import AXES
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
+from tlx_xdsl.frontend.conversions import ROUNDINGS
 from tlx_xdsl.frontend.lower.shape import join, permute, reshape
-from tlx_xdsl.frontend.values import Constexpr, Value
-from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, int32, pointer_type
+from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
+from tlx_xdsl.language.core import TRITON_MAX_TENSOR_NUMEL, block_type, dtype, int32, pointer_type
 
 
 @lowers("tl.arange")
@@ -59,3 +61,58 @@ def _cat(call: Call) -> Value:
     shape = list(first.shape)
     shape[dim] *= 2
     return reshape(call.builder, both, tuple(shape))
+
+
+# --- conversions ------------------------------------------------------------------------------------------------------
+
+
+def _target(call: Call) -> dtype | pointer_type:
+    target = call.python("dtype", "an element type")
+    if isinstance(target, block_type):
+        target = target.scalar
+    if not isinstance(target, dtype | pointer_type):
+        call.expected("dtype", "an element type")
+    return target
+
+
+@lowers("tl.cast")
+def _cast(call: Call) -> Value:
+    return _converted(call, call.tensor("input"))
+
+
+@lowers("tl.to")
+def _to(call: Call) -> Value:
+    return _converted(call, call.tensor("self"))
+
+
+def _converted(call: Call, value: Tensor) -> Value:
+    target = _target(call)
+    rounding = call.choice("fp_downcast_rounding", ROUNDINGS) if call.given("fp_downcast_rounding") else None
+    if call.flag("bitcast"):
+        return semantic.bitcast(call.builder, value, target)
+    return semantic.cast(call.builder, value, target, rounding)
+
+
+# --- the grid ---------------------------------------------------------------------------------------------------------
+
+
+def _axis(call: Call) -> int:
+    axis = call.integer("axis", minimum=0)
+    if axis >= len(AXES):
+        call.fail("axis", f"the grid has axes 0, 1 and 2, found {axis}")
+    return axis
+
+
+@lowers("tl.program_id")
+def _program_id(call: Call) -> Value:
+    return call.builder.value(tt.GetProgramIdOp(_axis(call)), int32)
+
+
+@lowers("tl.num_programs")
+def _num_programs(call: Call) -> Value:
+    return call.builder.value(tt.GetNumProgramsOp(_axis(call)), int32)
+
+
+@lowers("tl.to_tensor")
+def _to_tensor(call: Call) -> Value:
+    return semantic.to_tensor(call.builder, call.args["x"])

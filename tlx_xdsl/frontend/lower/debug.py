@@ -52,17 +52,10 @@ def _spaced(prefix: str, *, before_values: bool) -> str:
 @lowers("tl.device_assert")
 def _device_assert(call: Call) -> None:
     message = call.text("msg")
-    condition = _condition(call, "cond")
-    mask = _condition(call, "mask") if call.given("mask") else None
+    condition = call.condition("cond")
+    mask = call.condition("mask") if call.given("mask") else None
     if call.visitor.unit.debug:
         assert_where(call, condition, mask, message)
-
-
-def _condition(call: Call, parameter: str) -> Tensor:
-    value = call.tensor(parameter)
-    if value.dtype != int1:
-        call.expected(parameter, "an int1, such as a comparison")
-    return value
 
 
 def assert_where(call: Call, condition: Tensor, mask: Tensor | None, message: str) -> None:
@@ -79,7 +72,7 @@ def assert_where(call: Call, condition: Tensor, mask: Tensor | None, message: st
 
 @lowers("tl.expect_zero")
 def _expect_zero(call: Call) -> Value:
-    value, mask = call.tensor("x"), _condition(call, "mask")
+    value, mask = call.tensor("x"), call.condition("mask")
     if call.visitor.unit.debug:
         is_zero = semantic.compare(call.builder, "==", value, Constexpr(0))
         assert_where(call, is_zero, mask, "expect_zero: a value is not zero where the mask is true")

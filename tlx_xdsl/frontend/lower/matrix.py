@@ -18,7 +18,6 @@ from tlx_xdsl.language.core import (
     float16,
     float32,
     float64,
-    int1,
     int8,
     int32,
     pointer_type,
@@ -173,9 +172,5 @@ def _histogram(call: Call) -> Value:
         call.fail("num_bins", f"'num_bins' must be a power of two, found {bins}")
     mask = None
     if call.given("mask"):
-        mask = call.tensor("mask")
-        if mask.dtype != int1:
-            call.expected("mask", "an int1, such as a comparison")
-        mask = semantic.broadcast_to(call.builder, mask, source.shape)
-
+        mask = semantic.broadcast_to(call.builder, call.condition("mask"), source.shape)
     return call.builder.tensor(tt.HistogramOp, int32, (bins,), source, mask)

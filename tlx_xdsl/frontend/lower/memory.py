@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType, i32
+from xdsl.ir import OpResult
+
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.llvm import AssumeOp
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
 from tlx_xdsl.frontend import semantic
@@ -16,7 +21,7 @@ from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
 
-_LOAD_MODIFIERS = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
+LOAD_MODIFIERS = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
 _STORE_MODIFIERS = {
     "": CacheModifier.NONE,
     ".wb": CacheModifier.WB,
@@ -116,9 +121,7 @@ def mask_of(call: Call, pointer: Tensor) -> Tensor | None:
     """The argument `mask`, in its own shape, or None; a scalar pointer takes a scalar mask only."""
     if not call.given("mask"):
         return None
-    mask = call.tensor("mask")
-    if mask.dtype != int1:
-        call.expected("mask", "an int1, such as a comparison")
+    mask = call.condition("mask")
     if mask.shape and not pointer.shape:
         call.fail("mask", f"'mask' must be a scalar because 'pointer' is one, found {mask.describe()}")
     return mask
@@ -142,8 +145,9 @@ def must_be_writable(call: Call, pointer: Tensor) -> None:
 # --- operations -----------------------------------------------------------------------------------------------------
 
 
-def _cache_policy(call: Call, modifiers: dict[str, CacheModifier]) -> CachePolicyAttr | None:
-    modifier = call.choice("cache_modifier", modifiers)
+def cache_policy(call: Call, modifiers: dict[str, CacheModifier]) -> CachePolicyAttr | None:
+    """The hints of `cache_modifier` (where there is one) and `eviction_policy`; None without any."""
+    modifier = call.choice("cache_modifier", modifiers) if "cache_modifier" in call.args else CacheModifier.NONE
     policy = call.choice("eviction_policy", _EVICTION)
     if modifier is CacheModifier.NONE and policy is EvictionPolicy.NORMAL:
         return None
@@ -154,7 +158,7 @@ def _cache_policy(call: Call, modifiers: dict[str, CacheModifier]) -> CachePolic
 def _load(call: Call) -> Value:
     call = resolved(call)
     pointer, element = pointer_of(call)
-    policy, volatile = _cache_policy(call, _LOAD_MODIFIERS), call.flag("volatile")
+    policy, volatile = cache_policy(call, LOAD_MODIFIERS), call.flag("volatile")
     mask, other = mask_of(call, pointer), None
     if call.given("other"):
         if mask is None:
@@ -179,7 +183,7 @@ def _store(call: Call) -> None:
     call = resolved(call)
     pointer, element = pointer_of(call)
     must_be_writable(call, pointer)
-    policy = _cache_policy(call, _STORE_MODIFIERS)
+    policy = cache_policy(call, _STORE_MODIFIERS)
     value = to_shape_of_pointer(call, "value", pointer, element_value(call, "value", element, pointer))
     mask = mask_of(call, pointer)
     if mask is not None:
@@ -187,3 +191,40 @@ def _store(call: Call) -> None:
     value = semantic.cast(call.builder, value, stored_as(element))
     pointer = in_memory(call, pointer, element)
     call.builder.insert(tt.StoreOp(pointer.ssa, value.ssa, None if mask is None else mask.ssa, cache_policy=policy))
+
+
+# --- hints (assumptions that the compiler may use) --------------------------------------------------------------------
+
+
+@lowers("tl.assume")
+def _assume(call: Call) -> None:
+    condition = call.tensor("cond")
+    if condition.shape or condition.dtype != int1:
+        call.expected("cond", "a scalar int1, such as a comparison")
+    call.builder.insert(AssumeOp(condition.ssa))
+
+
+def _lower_hint(name: str, attribute: str) -> None:
+    """Let `tl.name` attach `attribute`, an integer for each dimension, to the operation that defines its argument."""
+
+    @lowers(f"tl.{name}")
+    def lower(call: Call) -> Value:
+        value = call.of("input", Tensor, "a runtime value")
+        given = call.python("values", "a constexpr integer for each dimension")
+        numbers = list(call.integers("values")) if isinstance(given, tuple | list) else [call.integer("values")]
+        if not all(1 <= number < 2**31 for number in numbers):
+            call.expected("values", "positive integers of 32 bits")
+        rank = max(1, len(value.shape))
+        if len(numbers) != rank:
+            call.fail("values", f"'values' must have an integer for each of {rank} dimensions, found {len(numbers)}")
+        # An argument has no operation to carry the hint, and of a constant everything is known.
+        if isinstance(value.ssa, OpResult) and not isinstance(value.ssa.op, ConstantOp):
+            value.ssa.op.attributes[attribute] = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [rank]), numbers)
+        return value
+
+    _ = lower
+
+
+_lower_hint("multiple_of", "tt.divisibility")
+_lower_hint("max_contiguous", "tt.contiguity")
+_lower_hint("max_constancy", "tt.constancy")

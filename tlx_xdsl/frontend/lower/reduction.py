@@ -15,10 +15,11 @@ from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.functions import call_jitted
-from tlx_xdsl.frontend.lower.shape import reshape
+from tlx_xdsl.frontend.lower.shape import axis_of, reshape
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
+from tlx_xdsl.frontend.visitor import Argument, CallSite
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,6 @@ def _operands(call: Call) -> _Operands:
     return _Operands(tuple(blocks), items is not None)
 
 
-def _axis(call: Call, rank: int) -> int:
-    axis = call.integer("axis")
-    if not -rank <= axis < rank:
-        call.fail("axis", f"'axis' must be at least {-rank} and less than {rank}, found {axis}")
-    return axis % rank
-
-
 # --- the region -----------------------------------------------------------------------------------------------------
 
 
@@ -86,12 +80,12 @@ def _combination(call: Call, operands: _Operands, end: type[IRDLOperation]) -> R
     types = [ir_type(block.dtype) for block in operands.blocks]
     body = Block(arg_types=types * 2)
     node = call.nodes["combine_fn"]
-    arguments: list[tuple[object, Value]] = []
+    arguments: list[Argument] = []
     for argument, block in zip(body.args, operands.blocks * 2, strict=True):
         argument.location = builder.location
         arguments.append((node, Tensor(argument, block.dtype)))
     with builder.at_end_of(body):
-        result = call_jitted(visitor, call.node, source, arguments, {})  # pyright: ignore[reportArgumentType]
+        result = call_jitted(CallSite(visitor, call.node, arguments), source)
         items = visitor.items_of(result)
         values = (result,) if items is None else items
         found = [value.ssa.type if isinstance(value, Tensor) else None for value in values]
@@ -111,7 +105,7 @@ def _reduce(call: Call) -> Value:
     operands = _operands(call)
     keep_dims = call.flag("keep_dims")
     rank = len(operands.shape)
-    axis = _axis(call, rank) if call.given("axis") else None
+    axis = axis_of(call, "axis", call.integer("axis"), rank) if call.given("axis") else None
     if axis is None:
         size = prod(operands.shape)
         # Any order will do: the function that combines is commutative.
@@ -144,7 +138,7 @@ def _reduced(call: Call, operands: _Operands, axis: int) -> list[Tensor]:
 @lowers("tl.associative_scan")
 def _associative_scan(call: Call) -> Value:
     operands = _operands(call)
-    axis = _axis(call, len(operands.shape))
+    axis = axis_of(call, "axis", call.integer("axis"), len(operands.shape))
     reverse = call.flag("reverse")
     op = tt.ScanOp(
         operands=[[block.ssa for block in operands.blocks]],

@@ -49,13 +49,10 @@ def _sizes(call: Call, parameter: str) -> tuple[int, ...]:
 
 
 def _shape(call: Call) -> tuple[int, ...]:
-    sizes = _sizes(call, "shape")
-    if any(size < 1 or size & (size - 1) for size in sizes):
-        call.fail("shape", f"'shape' must hold powers of two, found {list(sizes)}")
-    return sizes
+    return call.powers_of_two("shape", _sizes(call, "shape"))
 
 
-def _axis(call: Call, parameter: str, axis: int, rank: int) -> int:
+def axis_of(call: Call, parameter: str, axis: int, rank: int) -> int:
     """`axis` counted from the first of `rank` dimensions."""
     if not -rank <= axis < rank:
         call.fail(parameter, f"'{parameter}' must be at least {-rank} and less than {rank}, found {axis}")
@@ -84,7 +81,7 @@ def _expand_dims(call: Call) -> Value:
     given = call.visitor.items_of(call.args["axis"])
     axes = call.integers("axis") if given is not None else (call.integer("axis"),)
     rank = len(value.shape) + len(axes)
-    places = [_axis(call, "axis", axis, rank) for axis in axes]
+    places = [axis_of(call, "axis", axis, rank) for axis in axes]
     if len(set(places)) != len(places):
         call.fail("axis", f"each axis is inserted once, found {list(axes)}")
     for place in sorted(places):
@@ -147,7 +144,7 @@ def _ravel(call: Call) -> Value:
 @lowers("tl.squeeze")
 def _squeeze(call: Call) -> Value:
     value = call.block("x")
-    dim = _axis(call, "dim", call.integer("dim"), len(value.shape))
+    dim = axis_of(call, "dim", call.integer("dim"), len(value.shape))
     if value.shape[dim] != 1 or len(value.shape) == 1:
         call.fail(
             "dim", f"'dim' must be a dimension of size 1 beside others, found dimension {dim} of {value.describe()}"
@@ -158,7 +155,7 @@ def _squeeze(call: Call) -> Value:
 @lowers("tl.unsqueeze")
 def _unsqueeze(call: Call) -> Value:
     value = call.block("x")
-    dim = _axis(call, "dim", call.integer("dim"), len(value.shape) + 1)
+    dim = axis_of(call, "dim", call.integer("dim"), len(value.shape) + 1)
     return reshape(call.builder, value, (*value.shape[:dim], 1, *value.shape[dim:]))
 
 

@@ -7,14 +7,15 @@ from typing import TypeVar, cast
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects import tlx, tt, ttg
+from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
-from tlx_xdsl.dialects.tt.enums import CacheModifier, EvictionPolicy
+from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call
+from tlx_xdsl.frontend.lower import memory
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int32
 from tlx_xdsl.targets import Feature, target_of
@@ -125,20 +126,9 @@ def elements_like(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:
     return source
 
 
-def cache_policy(call: Call) -> tt.CachePolicyAttr | None:
-    """The hints of `cache_modifier` (where there is one) and `eviction_policy`; None without any."""
-    modifiers = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
-    policies = {
-        "": EvictionPolicy.NORMAL,
-        "evict_normal": EvictionPolicy.NORMAL,
-        "evict_first": EvictionPolicy.EVICT_FIRST,
-        "evict_last": EvictionPolicy.EVICT_LAST,
-    }
-    modifier = call.choice("cache_modifier", modifiers) if "cache_modifier" in call.args else None
-    policy = call.choice("eviction_policy", policies)
-    if modifier in (None, CacheModifier.NONE) and policy is EvictionPolicy.NORMAL:
-        return None
-    return tt.CachePolicyAttr.get(modifier or CacheModifier.NONE, policy)
+def cache_policy(call: Call) -> CachePolicyAttr | None:
+    """The hints of `cache_modifier`, those of a load, and `eviction_policy`; None without any."""
+    return memory.cache_policy(call, memory.LOAD_MODIFIERS)
 
 
 # --- small pieces of IR ---------------------------------------------------------------------------------------------

@@ -39,10 +39,7 @@ def python_layout(call: Call, parameter: str) -> tlx.layout_encoding | None:
     """The layout object that is the argument; None when there is none."""
     if not call.given(parameter):
         return None
-    value = call.python(parameter, "a layout")
-    if not isinstance(value, tlx.layout_encoding):
-        call.expected(parameter, "a layout")
-    return value
+    return call.known(parameter, tlx.layout_encoding, "a layout")
 
 
 def chosen(call: Call, parameter: str, encoding: Attribute) -> Attribute:

@@ -117,7 +117,7 @@ def _allocate_tensor_descriptor(call: Call) -> Value:
     )
 
 
-def _room(call: Call) -> SSAValue:
+def _descriptor_memory(call: Call) -> SSAValue:
     """The memory of one descriptor: an allocation for one, or a pointer to int8."""
     where = call.args["desc_ptr"]
     if isinstance(where, DescriptorRoom):
@@ -145,7 +145,9 @@ def _make_tensor_descriptor(call: Call) -> Value:
     if padding is PaddingOption.PAD_NAN and not element.is_floating():
         call.fail("padding_option", f"only a tensor of floats is padded with nan, found {element}")
     type_ = TensorDescType.get(block, ir_type(element))
-    op, place = (dialect.MakeTensorDescOp, [_room(call)]) if call.given("desc_ptr") else (tt.MakeTensorDescOp, [])
+    op, place = (
+        (dialect.MakeTensorDescOp, [_descriptor_memory(call)]) if call.given("desc_ptr") else (tt.MakeTensorDescOp, [])
+    )
     made = call.emit(op, *place, base, shape, strides, results=[type_], padding=padding).result
     return TensorDescriptor(made, element, block, tuple(shape), tuple(strides))
 
@@ -166,7 +168,9 @@ def _reinterpret_tensor_descriptor(call: Call) -> Value:
     # The descriptor holds shape and strides of the tensor; the program does not know them.
     return TensorDescriptor(
         call.emit(
-            ttng.ReinterpretTensorDescOp, _room(call), results=[TensorDescType.get(block, ir_type(element))]
+            ttng.ReinterpretTensorDescOp,
+            _descriptor_memory(call),
+            results=[TensorDescType.get(block, ir_type(element))],
         ).result,
         element,
         block,

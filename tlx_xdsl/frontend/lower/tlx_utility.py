@@ -1,4 +1,4 @@
-"""Lowering of the utilities of `tlx`, and the names that exist for AMD GPUs only."""
+"""Lowering of the utilities of `tlx`, of what exists inside of tasks, and of the names for AMD GPUs only."""
 
 from __future__ import annotations
 
@@ -113,3 +113,19 @@ def _amd_only(call: Call) -> Value:
     function = call.node.func if isinstance(call.node, ast.Call) else None
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "this")
     raise call.visitor.error(call.node, f"tlx.{name} exists for AMD GPUs only")
+
+
+# --- tasks (`frontend/tasks.py`) --------------------------------------------------------------------------------------
+
+
+@lowers("tlx.async_task_replica_id")
+def _async_task_replica_id(call: Call) -> Value:
+    if not call.visitor.replica_ids:
+        call.fail(None, "there is no replica outside of a task")
+    return Constexpr(call.visitor.replica_ids[-1])
+
+
+@lowers("tlx.async_tasks")
+@lowers("tlx.async_task")
+def _only_in_a_with(call: Call) -> Value:
+    call.fail(None, f"stands in a `with` statement: `with {call.name}(...):`")

@@ -88,21 +88,48 @@ def integer(op: Operation) -> Run:
     return _BINARY[type(op)]
 
 
-@pure(upstream.MinUIOp, upstream.MaxUIOp)
-def unsigned_extremum(op: Operation) -> Binary:
-    """Of the operands as unsigned numbers."""
-    function = np.minimum if isinstance(op, upstream.MinUIOp) else np.maximum
+def _as_unsigned(op: Operation, function: Callable[..., Any]) -> Binary:
     signed = dtype_of(op.results[0].type)
     other = unsigned(signed)
     return lambda a, b: function(a.view(other), b.view(other)).view(signed)
 
 
-def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
-    """`function`, and all bits set where the divisor is 0: the hardware does not trap, and promises no value.
+@pure(upstream.MinUIOp, upstream.MaxUIOp)
+def unsigned_extremum(op: Operation) -> Binary:
+    """Of the operands as unsigned numbers."""
+    return _as_unsigned(op, np.minimum if isinstance(op, upstream.MinUIOp) else np.maximum)
+
+
+def _towards_zero(a: Array, b: Array) -> Array:
+    return (a - np.fmod(a, b)) // b
+
+
+def _rounded_up(a: Array, b: Array) -> Array:
+    return np.floor_divide(a, b) + (np.remainder(a, b) != 0)
+
+
+_DIVISIONS: dict[type[Operation], Callable[..., Any]] = {
+    upstream.DivSIOp: _towards_zero,
+    upstream.DivUIOp: np.floor_divide,
+    # Has the sign of the dividend.
+    upstream.RemSIOp: np.fmod,
+    upstream.RemUIOp: np.remainder,
+    upstream.FloorDivSIOp: np.floor_divide,
+    upstream.CeilDivSIOp: _rounded_up,
+    upstream.CeilDivUIOp: _rounded_up,
+}
+_UNSIGNED_DIVISIONS = (upstream.DivUIOp, upstream.RemUIOp, upstream.CeilDivUIOp)
+
+
+@pure(*_DIVISIONS)
+def divide(op: Operation) -> Binary:
+    """Has all bits set where the divisor is 0: the hardware does not trap, and promises no value.
 
     Elements of a tensor are often computed where a mask hides them; so it is reported for scalars only.
     """
-    is_scalar = as_tensor(op.results[0].type) is None
+    is_scalar, function = as_tensor(op.results[0].type) is None, _DIVISIONS[type(op)]
+    if isinstance(op, _UNSIGNED_DIVISIONS):
+        function = _as_unsigned(op, function)
 
     def run(a: Array, b: Array) -> Array:
         if np.all(b):
@@ -113,54 +140,6 @@ def _divides(op: Operation, function: Callable[[Any, Any], Any]) -> Run:
         return where(b == 0, ~b.dtype.type(0), function(a, where(b == 0, one, b)))
 
     return run
-
-
-def _as_unsigned(op: Operation, function: Callable[[Any, Any], Any]) -> Binary:
-    signed = dtype_of(op.results[0].type)
-    other = unsigned(signed)
-    return _divides(op, lambda a, b: function(a.view(other), b.view(other)).view(signed))
-
-
-@pure(upstream.DivSIOp)
-def divsi(op: Operation) -> Binary:
-    """Rounds towards zero."""
-    return _divides(op, lambda a, b: (a - np.fmod(a, b)) // b)
-
-
-@pure(upstream.RemSIOp)
-def remsi(op: Operation) -> Run:
-    """Has the sign of the dividend."""
-    return _divides(op, np.fmod)
-
-
-@pure(upstream.DivUIOp)
-def divui(op: Operation) -> Run:
-    """Of unsigned numbers."""
-    return _as_unsigned(op, np.floor_divide)
-
-
-@pure(upstream.RemUIOp)
-def remui(op: Operation) -> Run:
-    """Of unsigned numbers."""
-    return _as_unsigned(op, np.remainder)
-
-
-@pure(upstream.FloorDivSIOp)
-def floordivsi(op: Operation) -> Run:
-    """Rounds down."""
-    return _divides(op, np.floor_divide)
-
-
-@pure(upstream.CeilDivSIOp)
-def ceildivsi(op: Operation) -> Binary:
-    """Rounds up."""
-    return _divides(op, lambda a, b: np.floor_divide(a, b) + (np.remainder(a, b) != 0))
-
-
-@pure(upstream.CeilDivUIOp)
-def ceildivui(op: Operation) -> Binary:
-    """Rounds up, of unsigned numbers."""
-    return _as_unsigned(op, lambda a, b: np.floor_divide(a, b) + (np.remainder(a, b) != 0))
 
 
 @pure(upstream.ShLIOp, upstream.ShRSIOp, upstream.ShRUIOp)
@@ -234,29 +213,20 @@ def add_extended(op: Operation) -> Run:
     return run
 
 
-_INTEGER_COMPARISONS: dict[str, tuple[Callable[..., Any], bool]] = {
-    "eq": (np.equal, False),
-    "ne": (np.not_equal, False),
-    "slt": (np.less, False),
-    "sle": (np.less_equal, False),
-    "sgt": (np.greater, False),
-    "sge": (np.greater_equal, False),
-    "ult": (np.less, True),
-    "ule": (np.less_equal, True),
-    "ugt": (np.greater, True),
-    "uge": (np.greater_equal, True),
-}
+_COMPARISONS: dict[str, Callable[..., Any]] = {
+    "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
+}  # fmt: skip
 
 
 @pure(arith.CmpiOp)
 def compare_integers(op: arith.CmpiOp) -> Binary:
     """Signed or unsigned, as the predicate says."""
-    function, is_unsigned = _INTEGER_COMPARISONS[op.predicate_name]
-    dtype = dtype_of(op.lhs.type)
-    if dtype.kind == "b" and op.predicate_name.startswith("s"):
+    name, dtype = op.predicate_name, dtype_of(op.lhs.type)
+    function = _COMPARISONS[name[-2:]]
+    if dtype.kind == "b" and name.startswith("s"):
         # As a signed number, the bit 1 is -1.
         return lambda a, b: function(b, a)
-    if not is_unsigned or dtype.kind == "b":
+    if not name.startswith("u") or dtype.kind == "b":
         return function
     other = unsigned(dtype)
     return lambda a, b: function(a.view(other), b.view(other))
@@ -312,11 +282,6 @@ def floating(op: Operation) -> Run:
     return rounded(op, _FLOAT[type(op)])
 
 
-_ORDERED: dict[str, Callable[..., Any]] = {
-    "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "lt": np.less, "le": np.less_equal,
-}  # fmt: skip
-
-
 @pure(arith.CmpfOp)
 def compare_floats(op: arith.CmpfOp) -> Binary:
     """Ordered comparisons are false for NaN, unordered ones true."""
@@ -335,9 +300,9 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
         case "ueq":
             return lambda a, b: ~((a < b) | (a > b))
         case _ if name[0] == "o":
-            return _ORDERED[name[1:]]
+            return _COMPARISONS[name[1:]]
         case _:
-            function = _ORDERED[name[1:]]
+            function = _COMPARISONS[name[1:]]
             return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 

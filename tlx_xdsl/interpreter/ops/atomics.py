@@ -1,4 +1,4 @@
-"""Atomic operations on global memory.
+"""Loads, stores and atomic operations on global memory; gathers from and scatters to buffers in shared memory.
 
 Elements with different addresses are done at once; those that share one take turns, in the order of the elements, as
 the hardware does in any order. An operation that releases gives what its task knows to those that acquire at the same
@@ -14,14 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import MemSemantic, RMWOp
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
+from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Binary, Coroutine, Run, Unary, Waiting, effect, pure, step
+from tlx_xdsl.interpreter.registry import (
+    Binary,
+    Coroutine,
+    Run,
+    Waiting,
+    action,
+    blocking,
+    effect,
+    immediate,
+    pure,
+)
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -117,107 +129,87 @@ def _flat(values: Array, addresses: Array) -> Array:
     return np.broadcast_to(values, np.shape(addresses)).reshape(-1)
 
 
-@step(tt.AtomicRMWOp)
-def read_modify_write(op: tt.AtomicRMWOp) -> Run:
+@action(tt.AtomicRMWOp)
+def read_modify_write(
+    task: Task, op: tt.AtomicRMWOp, addresses: Array, values: Array, mask: Array | None = None
+) -> Any:
     """The old values; what is masked has every bit set."""
     dtype, order = dtype_of(op.val.type), _Order(op)
     combine = combining(RMWOp(op.atomic_rmw_op.value.data), dtype)
+    given = _flat(values, addresses)
 
-    def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
-        yield None
-        given = _flat(values, addresses)
+    def make(old: Array, where: NDArray[np.int64]) -> Array:
+        return combine(old, given[where])
 
-        def make(old: Array, where: NDArray[np.int64]) -> Array:
-            return combine(old, given[where])
-
-        old = _exchange(task, op, dtype, addresses, mask, make)
-        order.apply(task, _reached(addresses, mask))
-        return old
-
-    return run
+    old = _exchange(task, op, dtype, addresses, mask, make)
+    order.apply(task, _reached(addresses, mask))
+    return old
 
 
 def _reached(addresses: Array, mask: Array | None) -> Array:
     return addresses if mask is None else np.asarray(addresses)[np.broadcast_to(mask, np.shape(addresses))]
 
 
-@step(tt.AtomicCASOp)
-def compare_and_swap(op: tt.AtomicCASOp) -> Run:
+@action(tt.AtomicCASOp)
+def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: Array, values: Array) -> Any:
     """The old values, which are replaced where they have the bits of `cmp`."""
     dtype, order = dtype_of(op.val.type), _Order(op)
     bits = np.dtype(f"u{dtype.itemsize}")
+    expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
 
-    def run(task: Task, addresses: Array, compare: Array, values: Array) -> Coroutine:
-        yield None
-        expected, given = _flat(compare, addresses).view(bits), _flat(values, addresses).view(bits)
+    def make(old: Array, where: NDArray[np.int64]) -> Array:
+        return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
 
-        def make(old: Array, where: NDArray[np.int64]) -> Array:
-            return np.where(old.view(bits) == expected[where], given[where], old.view(bits)).view(dtype)
-
-        old = _exchange(task, op, dtype, addresses, None, make)
-        order.apply(task, addresses)
-        return old
-
-    return run
+    old = _exchange(task, op, dtype, addresses, None, make)
+    order.apply(task, addresses)
+    return old
 
 
-@step(tt.AtomicLoadOp)
-def load(op: tt.AtomicLoadOp) -> Run:
+@action(tt.AtomicLoadOp)
+def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None = None) -> Any:
     """What is masked has every bit set."""
     dtype, order = dtype_of(op.result.type), _Order(op)
     undefined = poison((), dtype)[()]
     is_scalar = as_tensor(op.result.type) is None
-
-    def run(task: Task, addresses: Array, mask: Array | None = None) -> Coroutine:
-        yield None
-        values = _memory(task).load(op, addresses, dtype, mask, undefined)
-        order.apply(task, _reached(addresses, mask))
-        return values[()] if is_scalar else values
-
-    return run
+    values = _memory(task).load(op, addresses, dtype, mask, undefined)
+    order.apply(task, _reached(addresses, mask))
+    return values[()] if is_scalar else values
 
 
-@step(tt.AtomicStoreOp)
-def store(op: tt.AtomicStoreOp) -> Run:
+@action(tt.AtomicStoreOp)
+def store(task: Task, op: tt.AtomicStoreOp, addresses: Array, values: Array, mask: Array | None = None) -> None:
     """Of several values for one address, any of them may stay."""
     dtype, order = dtype_of(op.value.type), _Order(op)
-
-    def run(task: Task, addresses: Array, values: Array, mask: Array | None = None) -> Coroutine:
-        yield None
-        order.apply(task, _reached(addresses, mask))
-        _memory(task).store(op, addresses, values, dtype, mask)
-
-    return run
+    order.apply(task, _reached(addresses, mask))
+    _memory(task).store(op, addresses, values, dtype, mask)
 
 
-@step(tt.AtomicPollOp)
-def poll(op: tt.AtomicPollOp) -> Run:
+@blocking(tt.AtomicPollOp)
+def poll(
+    task: Task, op: tt.AtomicPollOp, addresses: Array, expected: Array, timeout: np.int64 | None = None
+) -> Coroutine:
     """Waits until all elements are as expected, or until the time is over; which of them are.
 
     There is no clock: a turn of the task counts as a microsecond.
     """
     dtype, order = dtype_of(op.expected.type), _Order(op)
+    yield None
+    found = np.zeros(np.shape(addresses), np.bool_)
 
-    def run(task: Task, addresses: Array, expected: Array, timeout: np.int64 | None = None) -> Coroutine:
-        yield None
-        found = np.zeros(np.shape(addresses), np.bool_)
+    def ready() -> bool:
+        nonlocal found
+        found = _memory(task).load(op, addresses, dtype, None, expected) == expected
+        return bool(np.all(found))
 
-        def ready() -> bool:
-            nonlocal found
-            found = _memory(task).load(op, addresses, dtype, None, expected) == expected
-            return bool(np.all(found))
-
-        if timeout is None:
-            yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
-        else:
-            left = -(-int(timeout) // 1000)
-            while not ready() and left > 0:
-                left -= 1
-                yield Waiting(op, lambda: True, lambda: "polls global memory", spins=True)
-        order.apply(task, addresses)
-        return found
-
-    return run
+    if timeout is None:
+        yield Waiting(op, ready, lambda: f"polls for {np.ravel(expected)[0]} in global memory", spins=True)
+    else:
+        left = -(-int(timeout) // 1000)
+        while not ready() and left > 0:
+            left -= 1
+            yield Waiting(op, lambda: True, lambda: "polls global memory", spins=True)
+    order.apply(task, addresses)
+    return found
 
 
 # Pointers, and loads and stores through them -------------------------------------------------------------------------
@@ -232,12 +224,6 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
     if size == 1:
         return lambda pointers, offsets: pointers + offsets.astype(np.int64)
     return lambda pointers, offsets: pointers + offsets.astype(np.int64) * size
-
-
-@pure(tt.IntToPtrOp, tt.PtrToIntOp)
-def pointer_bits(_op: Operation) -> Unary:
-    """A pointer is held as its address."""
-    return lambda value: value
 
 
 @effect(tt.LoadOp)
@@ -262,15 +248,79 @@ def plain_load(op: tt.LoadOp) -> Run:
     return run
 
 
-@effect(tt.StoreOp)
-def plain_store(op: tt.StoreOp) -> Run:
+@immediate(tt.StoreOp)
+def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask: Array | None = None) -> None:
     """Write where the mask holds; where several elements have one address, any of them may win.
 
     Raises Fault as `load` does.
     """
     dtype = dtype_of(op.value.type)
+    task.global_memory.store(op, pointers, values, dtype, mask)
 
-    def run(task: Task, pointers: Array, values: Array, mask: Array | None = None) -> None:
-        task.global_memory.store(op, pointers, values, dtype, mask)
 
-    return run
+# Gathers from buffers in shared memory, scatters to them, and atomic updates -----------------------------------------
+
+
+def _elements(op: Operation, view: View, indices: Array, axis: int) -> tuple[NDArray[np.int64], ...]:
+    """For each index, the element of `view` that it means: all coordinates but the one along `axis` are its own.
+
+    Raises Fault for an index outside of the buffer, and for a dimension in which the buffer is smaller.
+    """
+    size = view.shape[axis]
+    wrong = (indices < 0) | (indices >= size)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise fault_at(
+            op,
+            f"index {int(indices[at])} at {list(at)} is outside of the {size} elements of '{view.name}' along {axis}",
+        )
+    if any(
+        mine > theirs for dim, (mine, theirs) in enumerate(zip(indices.shape, view.shape, strict=True)) if dim != axis
+    ):
+        raise fault_at(op, f"indices of shape {list(indices.shape)} don't fit '{view.name}' of {list(view.shape)}")
+    where: list[NDArray[np.int64]] = [np.asarray(own) for own in np.indices(indices.shape, np.int64)]
+    where[axis] = indices.astype(np.int64)
+    return tuple(where)
+
+
+@action(ttg.LocalGatherOp)
+def local_gather(task: Task, op: ttg.LocalGatherOp, view: View, indices: Array, *_token: Any) -> Any:
+    """Read the elements that the indices name; for the race checker, the whole buffer."""
+    at = _elements(op, view, indices, op.axis.value.data)
+    view.cell.read(task.actor(op, view), task.clock, view.name)
+    # A part that is read must have been written, another part need not.
+    part = View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment)
+    return part.read(op)
+
+
+@action(ttg.LocalScatterOp)
+def local_scatter(task: Task, op: ttg.LocalScatterOp, view: View, values: Array, indices: Array, *_token: Any) -> None:
+    """Write the elements that the indices name; of several values for one element, any may stay."""
+    at = _elements(op, view, indices, op.axis.value.data)
+    view.cell.overwrite(task.actor(op, view), task.clock, view.name)
+    View(view.memory, view.offsets[at], view.dtype, view.family, view.name, view.alignment).write(values)
+
+
+@action(ttg.LocalAtomicScatterRMWOp)
+def local_atomic_scatter_rmw(
+    task: Task, op: ttg.LocalAtomicScatterRMWOp, view: View, values: Array, indices: Array, *rest: Array
+) -> Any:
+    """Updates of one element happen one after the other, in row-major order of the indices.
+
+    Each round updates an element at most once, so that there are as many numpy operations as updates of one element.
+    What is masked off changes nothing, and its result is 0.
+    """
+    kind = RMWOp(op.atomic_rmw_op.value.data)
+    chosen = np.broadcast_to(rest[0], indices.shape) if rest else np.ones(indices.shape, np.bool_)
+    at = _elements(op, view, np.where(chosen, indices, indices.dtype.type(0)), op.axis.value.data)
+    view.cell.overwrite(task.actor(op, view), task.clock, view.name)
+    combine = combining(kind, view.dtype)
+    offsets, new = view.offsets[at][chosen], values[chosen]
+    old = np.zeros(len(offsets), view.dtype)
+    for turn in in_turns(offsets):
+        part = View(view.memory, offsets[turn], view.dtype, view.family, view.name, view.alignment)
+        old[turn] = part.read(op)
+        part.write(combine(old[turn], new[turn]))
+    result = np.zeros(indices.shape, view.dtype)
+    result[chosen] = old
+    return result

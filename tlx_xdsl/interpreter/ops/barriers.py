@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, ttg, ttng
+from tlx_xdsl.dialects import nvvm, tlx, ttng
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.endings import check_barrier
@@ -227,8 +227,8 @@ def named_barrier_arrive(task: Task, op: tlx.NamedBarrierArriveOp, number: np.in
 # Fences --------------------------------------------------------------------------------------------------------------
 
 
-@effect(ttng.FenceAsyncSharedOp)
-def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
+@effect(ttng.FenceAsyncSharedOp, nvvm.FenceProxyOp)
+def fence_async_shared(_op: Operation) -> Unary:
     """What the task knows becomes visible to the async proxy."""
     return lambda task: task.fence()
 
@@ -237,9 +237,3 @@ def fence_async_shared(_op: ttng.FenceAsyncSharedOp) -> Unary:
 def fence(_op: tlx.FenceOp) -> Unary:
     """What the task knows is released by the relaxed arrivals from now on; global memory has no caches here."""
     return lambda task: task.fence_cluster()
-
-
-@effect(ttg.BarrierOp, ttg.LocalBarrierOp)
-def meet(_op: Operation) -> Unary:
-    """Within a task everything is in order already."""
-    return lambda _task: None

@@ -1,4 +1,4 @@
-"""Buffers in shared memory: allocation, loads and stores."""
+"""Buffers in shared memory: allocation, loads, stores and views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import Memory, View
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Binary, Coroutine, Kind, Run, Unary, action, effect, pure, step, structured
+from tlx_xdsl.interpreter.registry import (
+    Binary,
+    Coroutine,
+    Kind,
+    Run,
+    Unary,
+    action,
+    blocking,
+    immediate,
+    pure,
+    structured,
+)
 from tlx_xdsl.numerics.arrays import Array
 
 
@@ -52,24 +63,20 @@ def allocate(task: Task, op: Operation, memory: Memory, type_: MemDescType, alig
     return view
 
 
-@step(ttg.LocalAllocOp)
-def local_alloc(op: ttg.LocalAllocOp) -> Run:
+@blocking(ttg.LocalAllocOp)
+def local_alloc(task: Task, op: ttg.LocalAllocOp, *values: Array) -> Coroutine:
     """Without an initial value it is poison."""
     type_ = memdesc_type(op.result.type)
     alignment = 16 if op.alignment is None else op.alignment.value.data
-
-    def run(task: Task, *values: Array) -> Coroutine:
-        view = allocate(task, op, task.block.shared, type_, alignment)
-        if values:
-            task.write(op, view, values[0])
-            yield None
-        return view
-
-    return run
+    view = allocate(task, op, task.block.shared, type_, alignment)
+    if values:
+        task.write(op, view, values[0])
+        yield None
+    return view
 
 
-@effect(ttg.LocalDeallocOp)
-def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
+@immediate(ttg.LocalDeallocOp)
+def local_dealloc(task: Task, op: ttg.LocalDeallocOp, view: View) -> None:
     """The buffer is dead: what is read from it now was never written.
 
     Where the kernel ends, too, there is no other use for the memory of its mbarriers, so they end with it.
@@ -78,25 +85,21 @@ def local_dealloc(op: ttg.LocalDeallocOp) -> Binary:
     ended.
     """
     ends_kernel = _ends_kernel(op)
-
-    def run(task: Task, view: View) -> None:
-        view.cell.end(task.actor(op, view), task.clock, view.name)
-        start, end = view.footprint.start, view.footprint.end
-        for address, barrier in list(view.memory.barriers.items()):
-            if not start <= address < end:
-                continue
-            if ends_kernel:
-                check_barrier(task.cluster, barrier)
-                del view.memory.barriers[address]
-            else:
-                raise fault_at(
-                    op,
-                    f"'{barrier.name}' is still in use as an mbarrier where its memory is given back",
-                    ('end its life before (PTX ISA, "mbarrier.inval")', *barrier.history()),
-                )
-        view.memory.release(start, end - start)
-
-    return run
+    view.cell.end(task.actor(op, view), task.clock, view.name)
+    start, end = view.footprint.start, view.footprint.end
+    for address, barrier in list(view.memory.barriers.items()):
+        if not start <= address < end:
+            continue
+        if ends_kernel:
+            check_barrier(task.cluster, barrier)
+            del view.memory.barriers[address]
+        else:
+            raise fault_at(
+                op,
+                f"'{barrier.name}' is still in use as an mbarrier where its memory is given back",
+                ('end its life before (PTX ISA, "mbarrier.inval")', *barrier.history()),
+            )
+    view.memory.release(start, end - start)
 
 
 def _ends_kernel(op: Operation) -> bool:
@@ -285,9 +288,3 @@ def reinterpret(op: Operation) -> Run:
         return child
 
     return run
-
-
-@pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp)
-def layout_mark(op: Operation) -> Unary:
-    """A requirement for a layout; values stay."""
-    return lambda value: value

@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.registry import Coroutine, Run, Unary, action, pure, step
+from tlx_xdsl.interpreter.registry import Coroutine, Unary, action, blocking, pure
 from tlx_xdsl.numerics.arrays import Array
 
 FOUND = 1 << 96
@@ -99,18 +99,14 @@ def try_cancel_for_all(task: Task, op: tlx.CLCTryCancelOp, target: View, barrier
         request(task, op, target, barrier, for_all=True)
 
 
-@step(ttng.CLCTryCancelSyncOp)
-def try_cancel_sync(op: ttng.CLCTryCancelSyncOp) -> Run:
+@blocking(ttng.CLCTryCancelSyncOp)
+def try_cancel_sync(task: Task, op: ttng.CLCTryCancelSyncOp) -> Coroutine:
     """Ask, and wait for the response."""
-
-    def run(task: Task) -> Coroutine:
-        queue = _queue(task, op)
-        response: list[Array] = []
-        task.issue(queue, op, lambda transfer: response.append(_answer(task, transfer.number)))
-        yield from task.wait_for(queue, queue.issued, op)
-        return response[0]
-
-    return run
+    queue = _queue(task, op)
+    response: list[Array] = []
+    task.issue(queue, op, lambda transfer: response.append(_answer(task, transfer.number)))
+    yield from task.wait_for(queue, queue.issued, op)
+    return response[0]
 
 
 @action(ttng.CLCLoadResultOp)

@@ -14,7 +14,7 @@ from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_sync
+from tlx_xdsl.interpreter.ops.cluster import cluster_sync
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured
 

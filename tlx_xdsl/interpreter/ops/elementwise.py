@@ -1,4 +1,4 @@
-"""Elementwise operations of `tt`: conversions, and arithmetic that says how it rounds."""
+"""Elementwise operations: conversions, and arithmetic that says how it rounds, at random or packed too."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from tlx_xdsl.dialects import arith, tlx, tt, ttng
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.matmul import unpack_e2m1
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum, multiply_high, rounded
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
-from tlx_xdsl.interpreter.scaled import unpack_e2m1
 from tlx_xdsl.numerics.arrays import Array, unsigned
 from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
 
 
-@pure(tt.BitcastOp)
-def bitcast(op: tt.BitcastOp) -> Unary:
+@pure(tt.BitcastOp, upstream.BitcastOp)
+def bitcast(op: Operation) -> Unary:
     """The same bits as another type; pointers stay addresses."""
-    source, target = dtype_of(op.src.type), dtype_of(op.result.type)
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     if source == target:
         return lambda value: value
+    if "b" in (source.kind, target.kind):
+        return lambda value: value.astype(target)
     return lambda value: value.view(target)
 
 
@@ -207,15 +209,6 @@ def float_to_integer(op: Operation) -> Run:
         return clamp_to_integer(np.trunc(value.astype(np.float64)), whole).astype(target)
 
     return run
-
-
-@pure(upstream.BitcastOp)
-def bitcast_number(op: Operation) -> Unary:
-    """The same bits as another type."""
-    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
-    if "b" in (source.kind, target.kind):
-        return lambda value: value.astype(target)
-    return lambda value: value.view(target)
 
 
 @pure(upstream.IndexCastOp)

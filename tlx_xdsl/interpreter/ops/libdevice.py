@@ -19,8 +19,15 @@ from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Binary, Kind, Run, Unary, structured
 from tlx_xdsl.numerics import special_functions as special
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.directed_rounding import MODES, from_integer, rounded, to_integer, to_narrower
-from tlx_xdsl.numerics.functions import reciprocal_root, round_half_away
+from tlx_xdsl.numerics.directed_rounding import (
+    MODES,
+    from_integer,
+    reciprocal_root,
+    round_half_away,
+    rounded,
+    to_integer,
+    to_narrower,
+)
 
 _Function = Callable[..., Any]
 
@@ -88,32 +95,24 @@ def _saturated(x: Array) -> Array:
     return np.fmin(np.fmax(x, 0.0), 1.0)
 
 
-_ONE: dict[str, _Function] = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "cospi": special.cospi,
-    "cyl_bessel_i0": special.bessel_i(0), "cyl_bessel_i1": special.bessel_i(1), "erf": special.erf,
-    "erfc": special.erfc, "erfcinv": special.erfcinv, "erfcx": special.erfcx, "erfinv": special.erfinv, "exp": np.exp,
-    "exp10": _exp10, "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "floor": np.floor, "j0": special.j0,
-    "j1": special.j1, "lgamma": special.log_gamma, "log": np.log, "log10": np.log10, "log1p": np.log1p,
-    "log2": np.log2, "logb": _exponent, "nearbyint": np.rint, "normcdf": special.normcdf,
-    "normcdfinv": special.normcdfinv, "rcbrt": _cube_root_inverse, "rint": np.rint, "round": round_half_away,
-    "rsqrt": reciprocal_root, "sin": np.sin, "sinh": np.sinh, "sinpi": special.sinpi, "sqrt": np.sqrt,
-    "tan": np.tan, "tanh": np.tanh, "tgamma": special.gamma, "trunc": np.trunc, "y0": special.y0, "y1": special.y1,
-    "ilogb": _integer_exponent,
-}  # fmt: skip
-_MORE: dict[str, _Function] = {
-    "atan2": np.arctan2, "copysign": np.copysign, "fdim": _positive_difference, "fmod": np.fmod,
-    "hypot": special.length, "jn": special.jn, "ldexp": _scale, "norm3d": special.length, "norm4d": special.length,
-    "pow": _power, "powi": _power, "remainder": _remainder, "rhypot": _inverse_length,
-    "rnorm3d": _inverse_length, "rnorm4d": _inverse_length,
-    "scalbn": _scale, "yn": special.yn,
-}  # fmt: skip
+_FUNCTIONS: dict[str, _Function] = {
+    "cyl_bessel_i0": special.bessel_i(0), "cyl_bessel_i1": special.bessel_i(1), "exp10": _exp10, "fabs": np.abs,
+    "fdim": _positive_difference, "hypot": special.length, "ilogb": _integer_exponent, "ldexp": _scale,
+    "lgamma": special.log_gamma, "logb": _exponent, "nearbyint": np.rint, "norm3d": special.length,
+    "norm4d": special.length, "pow": _power, "powi": _power, "rcbrt": _cube_root_inverse, "remainder": _remainder,
+    "rhypot": _inverse_length, "rnorm3d": _inverse_length, "rnorm4d": _inverse_length, "round": round_half_away,
+    "rsqrt": reciprocal_root, "scalbn": _scale, "tgamma": special.gamma,
+} | {name: getattr(np, name) for name in (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "exp",
+    "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "rint", "sin", "sinh", "sqrt", "tan", "tanh",
+    "trunc",
+)} | {name: getattr(special, name) for name in (
+    "cospi", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "normcdf", "normcdfinv", "sinpi", "y0",
+    "y1", "yn",
+)}  # fmt: skip
 _FAST: dict[str, _Function] = {
-    "fast_cosf": np.cos, "fast_exp10f": _exp10, "fast_expf": np.exp, "fast_fdividef": np.divide,
-    "fast_log10f": np.log10, "fast_log2f": np.log2, "fast_logf": np.log,
-    "fast_powf": _fast_power,
-    "fast_sinf": np.sin, "fast_tanf": np.tan, "saturatef": _saturated,
-}  # fmt: skip
+    f"fast_{name}f": _FUNCTIONS[name] for name in ("cos", "exp10", "exp", "log10", "log2", "log", "sin", "tan")
+} | {"fast_fdividef": np.divide, "fast_powf": _fast_power, "saturatef": _saturated}
 _C_TYPES: dict[str, np.dtype[Any]] = {
     "int": np.dtype(np.int32), "uint": np.dtype(np.uint32), "ll": np.dtype(np.int64), "ull": np.dtype(np.uint64),
     "float": np.dtype(np.float32), "double": np.dtype(np.float64),
@@ -175,7 +174,7 @@ def _convert(source: np.dtype[Any], to: np.dtype[Any], mode: str) -> Builder:
 def _functions() -> dict[str, Builder]:
     """Return what builds each function for the type of its result, by its symbol without `__nv_`."""
     found: dict[str, Builder] = BITS | INTEGERS
-    for name, function in (_ONE | _MORE).items():
+    for name, function in _FUNCTIONS.items():
         found[name] = found[f"{name}f"] = _in_double(function)
     found |= {name: _in_double(function) for name, function in _FAST.items()}
     found["nextafter"] = found["nextafterf"] = _next_after

@@ -16,45 +16,28 @@ from xdsl.ir import Operation
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.functions import fused_multiply_add, leading_zeros, reciprocal_root, round_half_away
+from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros, reciprocal_root, round_half_away
 from tlx_xdsl.numerics.rounding import round_to
 from tlx_xdsl.numerics.special_functions import erf
 
+_OF_NUMPY: tuple[type[Operation], ...] = (
+    math.AcosOp, math.AcoshOp, math.AsinOp, math.AsinhOp, math.Atan2Op, math.AtanOp, math.AtanhOp, math.CbrtOp,
+    math.CeilOp, math.CosOp, math.CoshOp, math.Exp2Op, math.ExpM1Op, math.ExpOp, math.FloorOp, math.Log10Op,
+    math.Log1pOp, math.Log2Op, math.LogOp, math.SinOp, math.SinhOp, math.SqrtOp, math.TanOp, math.TanhOp, math.TruncOp,
+)  # fmt: skip
+"""Operations that numpy has under the same names."""
 _FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
-    math.AcosOp: np.arccos,
-    math.AcoshOp: np.arccosh,
-    math.AsinOp: np.arcsin,
-    math.AsinhOp: np.arcsinh,
-    math.Atan2Op: np.arctan2,
-    math.AtanOp: np.arctan,
-    math.AtanhOp: np.arctanh,
-    math.CbrtOp: np.cbrt,
-    math.CeilOp: np.ceil,
-    math.CosOp: np.cos,
-    math.CoshOp: np.cosh,
     math.ErfOp: erf,
-    math.Exp2Op: np.exp2,
-    math.ExpM1Op: np.expm1,
-    math.ExpOp: np.exp,
-    math.FloorOp: np.floor,
-    math.Log10Op: np.log10,
-    math.Log1pOp: np.log1p,
-    math.Log2Op: np.log2,
-    math.LogOp: np.log,
+    math.FPowIOp: np.power,
     math.PowFOp: np.power,
     math.RoundEvenOp: np.rint,
     math.RoundOp: round_half_away,
     math.RsqrtOp: reciprocal_root,
-    math.SinOp: np.sin,
-    math.SinhOp: np.sinh,
-    math.SqrtOp: np.sqrt,
-    math.TanOp: np.tan,
-    math.TanhOp: np.tanh,
-    math.TruncOp: np.trunc,
+    **{class_: getattr(np, class_.name.removeprefix("math.")) for class_ in _OF_NUMPY},
 }
 
 
-def in_double(op: Operation, function: Callable[..., Any]) -> Run:
+def _in_double(op: Operation, function: Callable[..., Any]) -> Run:
     """`function` in f64, rounded to the type of the result of `op`."""
     dtype = dtype_of(op.results[0].type)
     if dtype == np.float64:
@@ -66,7 +49,7 @@ def in_double(op: Operation, function: Callable[..., Any]) -> Run:
 @pure(*_FUNCTIONS)
 def function(op: Operation) -> Run:
     """What is one function of numpy, or of ours."""
-    return in_double(op, _FUNCTIONS[type(op)])
+    return _in_double(op, _FUNCTIONS[type(op)])
 
 
 @pure(math.AbsFOp)
@@ -120,12 +103,6 @@ def ctpop(op: math.CtPopOp) -> Unary:
     """Bits that are set."""
     dtype = dtype_of(op.result.type)
     return lambda value: np.bitwise_count(value.view(unsigned(dtype))).astype(dtype)
-
-
-@pure(math.FPowIOp)
-def fpowi(op: math.FPowIOp) -> Run:
-    """A float to the power of an integer."""
-    return in_double(op, np.power)
 
 
 @pure(math.IPowIOp)

@@ -18,7 +18,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ops.barriers import arrive, named_arrive, named_sync
 from tlx_xdsl.interpreter.ops.clc import request
-from tlx_xdsl.interpreter.ops.cluster_barrier import cluster_arrive, cluster_wait, release_initialised
+from tlx_xdsl.interpreter.ops.cluster import cluster_arrive, cluster_wait, release_initialised
 from tlx_xdsl.interpreter.ops.copies import start_bulk_load, start_bulk_store
 from tlx_xdsl.interpreter.ops.special import block_threads
 from tlx_xdsl.interpreter.ptx.registers import TYPES, Registers

@@ -1,4 +1,4 @@
-"""Reductions and scans: the region combines whole tensors of elements at once, in about log2(n) steps.
+"""Reductions, scans and maps: the region combines whole tensors of elements at once, in about log2(n) steps.
 
 Any association of the elements is right for the hardware's purposes, and it picks its own; here neighbours are
 combined first, and always the lower one stands on the left.

@@ -1,4 +1,4 @@
-"""Special registers, promises, and what only the pipeliner makes.
+"""Special registers, promises, what only the pipeliner makes, printing and assertions.
 
 A task runs all its threads as one, so there is no value for what differs between threads: reading it is a fault. The
 exception is `gpu.thread_id`, with which kernels pick one thread for what is done once: it is that of the first thread.
@@ -7,20 +7,22 @@ exception is `gpu.thread_id`, with which kernels pick one thread for what is don
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor
+from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
+from tlx_xdsl.dialects.tt.types import PointerType
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, one_or_all, pure, structured
-from tlx_xdsl.numerics.arrays import Array, poison
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
+from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 # Where a program stands ----------------------------------------------------------------------------------------------
 
@@ -108,6 +110,12 @@ def register_value(name: str) -> Callable[[Task], int] | None:
             return None
 
 
+def read_register(task: Task, name: str) -> int | None:
+    """The value of a special register; None as `register_value` gives it."""
+    read = register_value(name)
+    return None if read is None else read(task)
+
+
 _PLACES = (
     "ctaid", "nctaid", "ntid", "clusterid", "nclusterid", "cluster.ctaid", "cluster.nctaid", "cluster_ctaid",
     "cluster_nctaid",
@@ -155,9 +163,16 @@ def differs(op: Operation) -> Run:
 # Order within a task ------------------------------------------------------------------------------------------------
 
 
-@effect(gpu.BarrierOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp)
+@effect(
+    gpu.BarrierOp, ttg.BarrierOp, ttg.LocalBarrierOp, ttng.TMEMWaitOp, nvvm.SetMaxRegisterOp, nvvm.GriddepcontrolOp,
+    tt.GridDependencyWaitOp, tt.GridDependencyLaunchDependentsOp, tlx.DumpLayoutOp, tlx.AssertSameLayoutOp,
+    tlx.AssertSameLayoutExpectedOp, tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp,
+)  # fmt: skip
 def nothing(_op: Operation) -> Run:
-    """The threads of a task are in order, registers have no limit, and launches follow each other."""
+    """The threads of a task are in order, and so are its accesses to tensor memory, which are complete at once.
+
+    Registers have no limit, launches follow each other, and hints and notes to the compiler change nothing.
+    """
     return lambda *_: None
 
 
@@ -210,22 +225,10 @@ def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
 
 
-@effect(tt.GetProgramIdOp)
-def program_id(op: tt.GetProgramIdOp) -> Unary:
-    """The index of the program along an axis."""
-    axis = op.axis.value.data
-    return lambda task: np.int32(task.block.program[axis])
-
-
-@effect(tt.GetNumProgramsOp)
-def num_programs(op: tt.GetNumProgramsOp) -> Run:
-    """The number of programs along an axis."""
-    axis = op.axis.value.data
-
-    def run(task: Task) -> np.int32:
-        return np.int32(task.cluster.launch.grid[axis])
-
-    return run
+@immediate(tt.GetProgramIdOp, tt.GetNumProgramsOp)
+def program_place(task: Task, op: tt.GetProgramIdOp | tt.GetNumProgramsOp) -> np.int32:
+    """The index of the program, or the number of programs, along an axis."""
+    return np.int32(_place(task, "ctaid" if isinstance(op, tt.GetProgramIdOp) else "nctaid", op.axis.value.data))
 
 
 @effect(tlx.ClusterCTARankOp)
@@ -238,3 +241,51 @@ def cluster_cta_rank(_op: tlx.ClusterCTARankOp) -> Unary:
 def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
     """The thread blocks of the cluster."""
     return lambda task: np.int32(len(task.cluster.blocks))
+
+
+# Printing and assertions ---------------------------------------------------------------------------------------------
+
+
+@immediate(tt.AssertOp)
+def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
+    """Raises Fault with the text of the user where the condition does not hold."""
+    message = op.message.data
+    if not condition.all():
+        program = ", ".join(map(str, task.block.program))
+        where = ""
+        if condition.ndim:
+            where = f", first at element {np.argwhere(~condition)[0].tolist()} of {list(condition.shape)}"
+        raise fault_at(op, f"assertion failed: {message}" if message else "assertion failed",
+                       (f"in program ({program}){where}",))  # fmt: skip
+
+
+@immediate(tt.PrintOp)
+def print_values(task: Task, op: tt.PrintOp, *values: Array) -> None:
+    """One line for each element, with the program and the index in front, as Triton prints on the device."""
+    prefix, is_hex = op.prefix.data, bool(op.hex.value.data)
+    formats = [_formatter(value.type, is_hex, bool(sign)) for value, sign in
+               zip(op.args, op.is_signed.get_values(), strict=True)]  # fmt: skip
+    program = "pid ({}, {}, {})".format(*task.block.program)
+    if not values:
+        print(f"{program}{prefix}")
+    for number, (value, text) in enumerate(zip(values, formats, strict=True)):
+        which = f"(operand {number}) " if len(values) > 1 else ""
+        widths = [len(str(size - 1)) for size in value.shape]
+        for index in product(*map(range, value.shape)):
+            place = ", ".join(f"{at:{width}}" for at, width in zip(index, widths, strict=True))
+            print(f"{program} idx ({place}){prefix}{which}{text(value[index])}")
+
+
+def _formatter(type_: Any, is_hex: bool, is_signed: bool) -> Unary:
+    """The text of a number: integers in decimal or all their digits in base 16, floats with six decimals."""
+    dtype = dtype_of(type_)
+    if isinstance(scalar_type(type_), PointerType):
+        return lambda value: f"0x{int(value):x}"
+    if is_hex:
+        bits = np.dtype(f"u{dtype.itemsize}")
+        return lambda value: f"0x{int(value.view(bits)):0{2 * dtype.itemsize}x}"
+    if is_float(dtype):
+        return lambda value: f"{float(value):f}"
+    if is_signed:
+        return lambda value: str(int(value))
+    return lambda value: str(int(value.view(unsigned(dtype))))

@@ -1,4 +1,4 @@
-"""Matrix products of Blackwell's tensor cores, and commits (PTX ISA, "tcgen05.mma", "tcgen05.commit").
+"""MMAs of Blackwell's tensor cores, commits, and tensor memory (PTX ISA, "tcgen05").
 
 Where two CTAs work on one product (`two_ctas`, PTX: .cta_group::2), the even one of the pair issues it for both, and
 the operation is nothing in the odd one. Arrivals of such a module come at the barriers of both CTAs.
@@ -21,15 +21,14 @@ from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
-from tlx_xdsl.interpreter.matmul import multiply
+from tlx_xdsl.interpreter.matmul import multiply, scaled_operand
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, action, effect, step, structured
-from tlx_xdsl.interpreter.scaled import scaled_operand
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, step, structured
 from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
@@ -220,6 +219,7 @@ def _product(
 
 
 # Tensor memory -------------------------------------------------------------------------------------------------------
+# Loads and stores are complete when their operation is: the compiler puts the waits after them.
 
 WARPS = 4
 """Warps of a warp group."""
@@ -242,25 +242,21 @@ def check_warps(task: Task, op: Operation) -> None:
         )
 
 
-@step(ttng.TMEMAllocOp)
-def tmem_alloc(op: ttng.TMEMAllocOp) -> Run:
+@blocking(ttng.TMEMAllocOp)
+def tmem_alloc(task: Task, op: ttng.TMEMAllocOp, *values: Array) -> Coroutine:
     """Without an initial value it is poison."""
     type_ = memdesc_type(op.result.type)
     with_token = op.token is not None
-
-    def run(task: Task, *values: Array) -> Coroutine:
-        view = allocate(task, op, task.block.tensor, type_)
-        if values:
-            check_warps(task, op)
-            task.write(op, view, values[0])
-            yield None
-        return (view, None) if with_token else view
-
-    return run
+    view = allocate(task, op, task.block.tensor, type_)
+    if values:
+        check_warps(task, op)
+        task.write(op, view, values[0])
+        yield None
+    return (view, None) if with_token else view
 
 
-@step(ttng.TMEMLoadOp)
-def tmem_load(op: ttng.TMEMLoadOp) -> Run:
+@action(ttng.TMEMLoadOp)
+def tmem_load(task: Task, op: ttng.TMEMLoadOp, view: View, *_token: Any) -> Any:
     """A reducing load also gives the least or greatest element of each row; NaN counts only where it is asked for."""
     extra = (op.token is not None) + (op.red is not None)
     absolute = op.abs is not None and bool(op.abs.value.data)
@@ -268,21 +264,16 @@ def tmem_load(op: ttng.TMEMLoadOp) -> Run:
     takes_least = op.red_op is not None and op.red_op.case is TMEMLoadReduceModifier.MIN
     reduce = (np.minimum if nan_wins else np.fmin) if takes_least else (np.maximum if nan_wins else np.fmax)
     reduces, with_token = op.red is not None, op.token is not None
-
-    def run(task: Task, view: View, *_token: Any) -> Coroutine:
-        yield None
-        check_warps(task, op)
-        values = task.read(op, view)
-        if not extra:
-            return values
-        results: list[Any] = [values]
-        if with_token:
-            results.append(None)
-        if reduces:
-            results.append(reduce.reduce(np.abs(values) if absolute else values, axis=1))
-        return results
-
-    return run
+    check_warps(task, op)
+    values = task.read(op, view)
+    if not extra:
+        return values
+    results: list[Any] = [values]
+    if with_token:
+        results.append(None)
+    if reduces:
+        results.append(reduce.reduce(np.abs(values) if absolute else values, axis=1))
+    return results
 
 
 @action(ttng.TMEMStoreOp)
@@ -323,9 +314,3 @@ def _scales(values: Array, shape: tuple[int, ...]) -> Array:
     rows, columns = shape[-2] // SCALE_ROWS, shape[-1] // SCALE_COLUMNS
     blocks = values.reshape(rows, columns, LANES, SCALE_ROWS // LANES, SCALE_COLUMNS)
     return blocks.transpose(0, 3, 2, 1, 4).reshape(shape)
-
-
-@effect(ttng.TMEMWaitOp)
-def tmem_wait(_op: ttng.TMEMWaitOp) -> Unary:
-    """Loads and stores are complete already."""
-    return lambda _task: None

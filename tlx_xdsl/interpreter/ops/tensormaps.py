@@ -23,7 +23,7 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Binary, Run, Unary, effect
+from tlx_xdsl.interpreter.registry import immediate
 
 ALIGNMENT = 64
 """Bytes that the address of a descriptor is a multiple of (CUDA driver API, `CUtensorMap`)."""
@@ -38,22 +38,18 @@ _ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 4, 9: 8, 10
 """By the number of an element type (PTX ISA, "tensormap.replace", table of `.elemtype`)."""
 
 
-@effect(ttg.GlobalScratchAllocOp)
-def global_scratch_alloc(op: ttg.GlobalScratchAllocOp) -> Unary:
+@immediate(ttg.GlobalScratchAllocOp)
+def global_scratch_alloc(task: Task, op: ttg.GlobalScratchAllocOp) -> np.int64:
     """Memory of this program alone, or of its cluster; every execution gives the same one, as in compiled code."""
     size, alignment = op.nbytes.value.data, op.alignment.value.data
     name = f"the scratch memory of {op.result.name_hint or 'the program'}"
     of_cluster = op.shared_cluster_state is not None
-
-    def run(task: Task) -> np.int64:
-        block = task.cluster.blocks[0] if of_cluster else task.block
-        # Programs that follow each other on this thread block share it, as they share everything else there.
-        if (address := block.scratch.get(op)) is None:
-            memory = task.global_memory
-            address = block.scratch[op] = memory.add(name, np.full(size, 0xFF, np.uint8), alignment=alignment)
-        return np.int64(address)
-
-    return run
+    block = task.cluster.blocks[0] if of_cluster else task.block
+    # Programs that follow each other on this thread block share it, as they share everything else there.
+    if (address := block.scratch.get(op)) is None:
+        memory = task.global_memory
+        address = block.scratch[op] = memory.add(name, np.full(size, 0xFF, np.uint8), alignment=alignment)
+    return np.int64(address)
 
 
 @dataclass(frozen=True)
@@ -90,77 +86,62 @@ def _padded(numbers: Sequence[int], count: int, bits: int) -> list[int]:
     return [number % (1 << bits) for number in numbers] + [0] * (count - len(numbers))
 
 
-@effect(ttng.TensormapCreateOp)
-def tensormap_create(op: ttng.TensormapCreateOp) -> Run:
+@immediate(ttng.TensormapCreateOp)
+def tensormap_create(task: Task, op: ttng.TensormapCreateOp, place: np.int64, address: np.int64, *rest: Any) -> None:
     """Write a descriptor; TMA sees it after a fence."""
     rank = len(op.box_dim)
     kind, fill = op.elem_type.value.data, op.fill_mode.value.data
-
-    def run(task: Task, place: np.int64, address: np.int64, *rest: Any) -> None:
-        numbers = [int(number) for number in rest]
-        box, sizes, strides = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank : 3 * rank - 1]
-        if kind not in _ELEMENT_BYTES:
-            raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
-        if any(step != 1 for step in numbers[3 * rank - 1 :]):
-            raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
-        made = _Map(_ELEMENT_BYTES[kind], fill, int(address), sizes, strides, box)
-        made.write(op, task.global_memory, int(place), is_fenced=False)
-
-    return run
+    numbers = [int(number) for number in rest]
+    box, sizes, strides = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank : 3 * rank - 1]
+    if kind not in _ELEMENT_BYTES:
+        raise fault_at(op, f"no tensor descriptor has elements of type number {kind}")
+    if any(step != 1 for step in numbers[3 * rank - 1 :]):
+        raise fault_at(op, "the interpreter can't run TMA copies that skip elements")
+    made = _Map(_ELEMENT_BYTES[kind], fill, int(address), sizes, strides, box)
+    made.write(op, task.global_memory, int(place), is_fenced=False)
 
 
-@effect(tlx.MakeTensorDescOp)
-def make_tensor_descriptor(op: tlx.MakeTensorDescOp) -> Run:
+@immediate(tlx.MakeTensorDescOp)
+def make_tensor_descriptor(
+    task: Task, op: tlx.MakeTensorDescOp, place: np.int64, address: np.int64, *rest: Any
+) -> Descriptor:
     """Write a descriptor, which TMA sees at once, and give it."""
     rank, dtype, block = len(op.shape), dtype_of(op.result.type.element_type), tuple(op.result.type.shape)
     is_nan = PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
     size = dtype.itemsize
-
-    def run(task: Task, place: np.int64, address: np.int64, *rest: Any) -> Descriptor:
-        sizes, strides = [int(at) for at in rest[:rank]], [int(at) for at in rest[rank:]]
-        bytes_ = [stride * size for stride in strides[-2::-1]]
-        made = _Map(size, int(is_nan), int(address), sizes[::-1], bytes_, block[::-1])
-        made.write(op, task.global_memory, int(place), is_fenced=True)
-        return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan)
-
-    return run
+    sizes, strides = [int(at) for at in rest[:rank]], [int(at) for at in rest[rank:]]
+    bytes_ = [stride * size for stride in strides[-2::-1]]
+    made = _Map(size, int(is_nan), int(address), sizes[::-1], bytes_, block[::-1])
+    made.write(op, task.global_memory, int(place), is_fenced=True)
+    return Descriptor(int(address), tuple(sizes), tuple(strides), block, dtype, is_nan)
 
 
-@effect(ttng.TensormapFenceproxyAcquireOp)
-def tensormap_fenceproxy_acquire(op: ttng.TensormapFenceproxyAcquireOp) -> Binary:
+@immediate(ttng.TensormapFenceproxyAcquireOp)
+def tensormap_fenceproxy_acquire(task: Task, op: ttng.TensormapFenceproxyAcquireOp, place: np.int64) -> None:
     """What was written becomes visible to TMA (PTX ISA, "fence.proxy.tensormap")."""
-
-    def run(task: Task, place: np.int64) -> None:
-        task.global_memory.bytes_at(op, int(place), SIZE, "load")[_FENCED] = 1
-
-    return run
+    task.global_memory.bytes_at(op, int(place), SIZE, "load")[_FENCED] = 1
 
 
-@effect(ttng.ReinterpretTensorDescOp)
-def reinterpret_tensor_descriptor(op: ttng.ReinterpretTensorDescOp) -> Binary:
+@immediate(ttng.ReinterpretTensorDescOp)
+def reinterpret_tensor_descriptor(task: Task, op: ttng.ReinterpretTensorDescOp, place: np.int64) -> Descriptor:
     """Read a descriptor; its boxes must fill the blocks of the type, as one block may take several copies."""
     type_ = op.result.type
     assert isinstance(type_, TensorDescType)
     block, dtype = tuple(type_.shape), dtype_of(type_.element_type)
-
-    def run(task: Task, place: np.int64) -> Descriptor:
-        data = task.global_memory.bytes_at(op, int(place), SIZE, "load")
-        mark, rank, size, fill, _, address, *numbers = _FIELDS.unpack(data[: _FIELDS.size].tobytes())
-        if mark != _MAGIC:
-            raise fault_at(op, "there is no tensor descriptor at the address: it was not created")
-        if not data[_FENCED]:
-            raise fault_at(
-                op,
-                "the tensor descriptor is used without a fence after what has written it: "
-                "it need not be visible to TMA",
-                ("put ttng.tensormap_fenceproxy_acquire in between",),
-            )
-        if size != dtype.itemsize:
-            raise fault_at(op, f"the tensor descriptor has elements of {size} bytes, expected {dtype.itemsize}")
-        shape, box = numbers[:rank][::-1], numbers[9 : 9 + rank][::-1]
-        if len(block) != rank or any(whole % part for whole, part in zip(block, box, strict=True)):
-            raise fault_at(op, f"the tensor descriptor has boxes of {box} elements, expected parts of {list(block)}")
-        strides = [stride // size for stride in numbers[5 : 5 + rank - 1][::-1]]
-        return Descriptor(address, tuple(shape), (*strides, 1), block, dtype, fill == 1)
-
-    return run
+    data = task.global_memory.bytes_at(op, int(place), SIZE, "load")
+    mark, rank, size, fill, _, address, *numbers = _FIELDS.unpack(data[: _FIELDS.size].tobytes())
+    if mark != _MAGIC:
+        raise fault_at(op, "there is no tensor descriptor at the address: it was not created")
+    if not data[_FENCED]:
+        raise fault_at(
+            op,
+            "the tensor descriptor is used without a fence after what has written it: it need not be visible to TMA",
+            ("put ttng.tensormap_fenceproxy_acquire in between",),
+        )
+    if size != dtype.itemsize:
+        raise fault_at(op, f"the tensor descriptor has elements of {size} bytes, expected {dtype.itemsize}")
+    shape, box = numbers[:rank][::-1], numbers[9 : 9 + rank][::-1]
+    if len(block) != rank or any(whole % part for whole, part in zip(block, box, strict=True)):
+        raise fault_at(op, f"the tensor descriptor has boxes of {box} elements, expected parts of {list(block)}")
+    strides = [stride // size for stride in numbers[5 : 5 + rank - 1][::-1]]
+    return Descriptor(address, tuple(shape), (*strides, 1), block, dtype, fill == 1)

@@ -9,8 +9,8 @@ from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
+from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
-from tlx_xdsl.interpreter.flight import InFlight
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, poison
@@ -23,10 +23,10 @@ def make_range(op: tt.MakeRangeOp) -> Run:
     return lambda: held
 
 
-@pure(tt.SplatOp)
-def splat(op: tt.SplatOp) -> Unary:
-    """One number in all elements; it is held once."""
-    shape = shape_of_tensor(op.result.type)
+@pure(tt.SplatOp, tt.BroadcastOp)
+def broadcast(op: Operation) -> Unary:
+    """One number in all elements, or dimensions of size 1 are repeated; they are held once."""
+    shape = shape_of_tensor(op.results[0].type)
     return lambda value: np.broadcast_to(value, shape)
 
 
@@ -36,24 +36,10 @@ def unsplat(_op: tt.UnsplatOp) -> Unary:
     return lambda value: value.reshape(-1)[0]
 
 
-@pure(tt.ExpandDimsOp)
-def expand_dims(op: tt.ExpandDimsOp) -> Unary:
-    """A new dimension of size 1."""
-    shape = shape_of_tensor(op.result.type)
-    return lambda value: value.reshape(shape)
-
-
-@pure(tt.BroadcastOp)
-def broadcast(op: tt.BroadcastOp) -> Unary:
-    """Dimensions of size 1 are repeated; they are held once."""
-    shape = shape_of_tensor(op.result.type)
-    return lambda value: np.broadcast_to(value, shape)
-
-
-@pure(tt.ReshapeOp)
-def reshape(op: tt.ReshapeOp) -> Unary:
-    """In row-major order, even where any order is allowed."""
-    shape = shape_of_tensor(op.result.type)
+@pure(tt.ReshapeOp, tt.ExpandDimsOp)
+def reshape(op: Operation) -> Unary:
+    """In row-major order, even where any order is allowed; a new dimension has size 1."""
+    shape = shape_of_tensor(op.results[0].type)
     return lambda value: value.reshape(shape)
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import Operation, SSAValue
 
-from tlx_xdsl.dialects import tlx
+from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import TensorDescType
@@ -111,14 +111,10 @@ def extract_value(op: llvm.ExtractValueOp) -> Unary:
     return lambda parts: parts[index]
 
 
-@pure(llvm.PtrToIntOp)
-def pointer_to_integer(_op: llvm.PtrToIntOp) -> Unary:
-    """A pointer is a number already, or what stands for it."""
-    return _unchanged
-
-
-def _unchanged(value: Any) -> Any:
-    return value
+@pure(tlx.RequireLayoutOp, tlx.ReleaseLayoutOp, tt.IntToPtrOp, tt.PtrToIntOp, llvm.PtrToIntOp)
+def unchanged(_op: Operation) -> Unary:
+    """A requirement for a layout changes no value, and a pointer is a number already, or what stands for it."""
+    return lambda value: value
 
 
 # Votes ---------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Copies by TMA between global and shared memory."""
+"""Copies by TMA between global and shared memory, and loads and stores of blocks through tensor descriptors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 
-from tlx_xdsl.dialects import tlx, tt, ttng
+from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import descriptor_type
@@ -20,7 +20,7 @@ from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.barriers import deliver, usable_barrier
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, effect, immediate, pure
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, immediate, pure
 from tlx_xdsl.numerics.arrays import Array, unsigned, where
 
 # Loads ---------------------------------------------------------------------------------------------------------------
@@ -192,15 +192,6 @@ def store_wait(task: Task, op: ttng.AsyncTMAStoreWaitOp) -> Coroutine:
     """Until at most `pendings` of the stores of this task are in flight."""
     queue = store_queue(task)
     yield from task.wait_for(queue, max(queue.issued - op.pendings.value.data, 0), op)
-
-
-# Hints ---------------------------------------------------------------------------------------------------------------
-
-
-@effect(tlx.AsyncTMAPrefetchOp, tlx.PrefetchOp, tlx.PrefetchTensormapOp)
-def prefetch(_op: Operation) -> Run:
-    """A hint changes nothing."""
-    return lambda *_: None
 
 
 # Loads and stores of blocks through descriptors, before the passes that give them buffers and barriers ---------------

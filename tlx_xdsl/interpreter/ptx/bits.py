@@ -48,7 +48,7 @@ def funnel(a: Array, b: Array, by: Array, *, is_left: bool, wraps: bool) -> Arra
     return (whole << count >> np.uint64(32) if is_left else whole >> count).astype(np.uint32)
 
 
-def lop3(a: Array, b: Array, c: Array, table: Array, _dtype: np.dtype[Any]) -> Array:
+def lop3(a: Array, b: Array, c: Array, table: Array) -> Array:
     """Any function of three bits: bit 4a + 2b + c of the table."""
     chosen = int(table[0])
     result = np.zeros_like(a)
@@ -58,7 +58,7 @@ def lop3(a: Array, b: Array, c: Array, table: Array, _dtype: np.dtype[Any]) -> A
     return result
 
 
-def permute(a: Array, b: Array, selector: Array, _dtype: np.dtype[Any]) -> Array:
+def permute(a: Array, b: Array, selector: Array) -> Array:
     """Four of the eight bytes of `b` and `a`, or the sign of one in all its bits."""
     source = np.concatenate((bytes_of(a), bytes_of(b)), -1)
     choice = selector[:, None] >> np.array([0, 4, 8, 12], np.uint32) & np.uint32(15)

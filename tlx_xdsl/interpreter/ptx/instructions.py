@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tlx_xdsl.interpreter.ptx import bits
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, Unary
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.functions import fused_multiply_add, leading_zeros
+from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zeros
 from tlx_xdsl.numerics.rounding import round_to
 
 PREDICATE = TYPES["pred"]
@@ -62,17 +62,10 @@ def flushed(values: Array) -> Array:
     return np.where(small, np.copysign(np.float32(0), values), values).astype(values.dtype)
 
 
-def _saturated(values: Array, type_: PtxType, exact: Callable[[], Array] | None) -> Array:
-    """Floats in 0 to 1, where NaN is 0; integers at the limits of their type."""
-    if type_.is_float:
-        return np.where(np.isnan(values), 0, np.clip(values, 0, 1)).astype(type_.dtype)
-    assert exact is not None
-    limits = np.iinfo(type_.dtype)
-    return np.clip(exact(), limits.min, limits.max).astype(type_.dtype)
-
-
 def _floating(function: Function, type_: PtxType) -> Run:
     """In f64 and rounded once: sums and products of f32 and below come out right so."""
+    if function is fused_multiply_add:
+        return partial(fused_multiply_add, dtype=type_.dtype)
     if type_.dtype == np.float64:
         return function
     return lambda *values: round_to(function(*(value.astype(np.float64) for value in values)), type_.dtype)
@@ -95,9 +88,13 @@ def _plain(count: int, integers: Function | None, floats: Function | None, allow
             result = compute(*values)
             if "ftz" in modifiers:
                 result = flushed(result)
-            if "sat" in modifiers:
-                wide = [value.astype(np.int64) for value in values] if not type_.is_float else []
-                result = _saturated(result, type_, lambda: function(*wide))
+            if "sat" in modifiers and type_.is_float:
+                # NaN is 0.
+                result = np.where(np.isnan(result), 0, np.clip(result, 0, 1)).astype(type_.dtype)
+            elif "sat" in modifiers:
+                limits = np.iinfo(type_.dtype)
+                exact = function(*(value.astype(np.int64) for value in values))
+                result = np.clip(exact, limits.min, limits.max).astype(type_.dtype)
             return result
 
         return Compiled((type_,) * count, type_, run)
@@ -107,27 +104,13 @@ def _plain(count: int, integers: Function | None, floats: Function | None, allow
 
 def _extremum(number: Binary, spreading: Binary, integers: Binary) -> Build:
     def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-        if not modifiers <= {"NaN", "ftz"} or len(types) != 1:
-            return None
         function = integers if not types[0].is_float else spreading if "NaN" in modifiers else number
         return _plain(2, function, function, frozenset(("NaN", "ftz")))(modifiers, types)
 
     return build
 
 
-def _fma(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-    type_ = types[-1]
-    if not type_.is_float or not modifiers <= EXACT or len(types) != 1:
-        return None
-
-    def run(a: Array, b: Array, c: Array) -> Array:
-        if "ftz" in modifiers:
-            a, b, c = flushed(a), flushed(b), flushed(c)
-        result = fused_multiply_add(a, b, c, type_.dtype)
-        result = flushed(result) if "ftz" in modifiers else result
-        return _saturated(result, type_, None) if "sat" in modifiers else result
-
-    return Compiled((type_,) * 3, type_, run)
+_FMA = _plain(3, None, fused_multiply_add)
 
 
 # Integers ------------------------------------------------------------------------------------------------------------
@@ -135,12 +118,16 @@ def _fma(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None
 
 def _half(type_: PtxType, modifiers: frozenset[str]) -> tuple[PtxType, Binary] | None:
     """The type of a product and how it is made: its low half, its high half, or the whole."""
-    if "wide" in modifiers:
-        whole = TYPES[f"{type_.name[0]}{2 * type_.bits}"] if type_.bits < 64 else None
-        return None if whole is None else (whole, lambda a, b: a.astype(whole.dtype) * b.astype(whole.dtype))
-    if "hi" in modifiers:
-        return type_, lambda a, b: bits.high_half(a, b, type_.dtype)
-    return type_, np.multiply
+    match tuple(modifiers):
+        case ("wide",) if type_.bits < 64:
+            whole = TYPES[f"{type_.name[0]}{2 * type_.bits}"]
+            return whole, lambda a, b: a.astype(whole.dtype) * b.astype(whole.dtype)
+        case ("hi",):
+            return type_, partial(bits.high_half, dtype=type_.dtype)
+        case ("lo",):
+            return type_, np.multiply
+        case _:
+            return None
 
 
 def _multiply(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
@@ -148,29 +135,23 @@ def _multiply(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled |
     if type_.is_float:
         return _plain(2, None, np.multiply)(modifiers, types)
     found = _half(type_, modifiers)
-    if found is None or len(modifiers & {"lo", "hi", "wide"}) != 1 or len(modifiers) != 1:
-        return None
-    return Compiled((type_, type_), *found)
+    return None if found is None else Compiled((type_, type_), *found)
 
 
 def _multiply_add(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
     type_ = types[-1]
     if type_.is_float:
-        return _fma(modifiers, types)
-    found = _half(type_, modifiers)
-    if found is None or len(modifiers & {"lo", "hi", "wide"}) != 1 or len(modifiers) != 1:
+        return _FMA(modifiers, types)
+    if (found := _half(type_, modifiers)) is None:
         return None
     output, product = found
     return Compiled((type_, type_, output), output, lambda a, b, c: product(a, b) + c)
 
 
-def _with_dtype(function: Function, dtype: np.dtype[Any]) -> Run:
-    call = cast(Run, function)
-    return lambda *values: call(*values, dtype)
-
-
-def _of_bits(inputs: Sequence[str | None], function: Function, output: str | None = None) -> Build:
-    """An instruction on bits; a type of None is that of the instruction, and functions get its numpy type last."""
+def _of_bits(
+    inputs: Sequence[str | None], function: Function, output: str | None = None, *, typed: bool = False
+) -> Build:
+    """An instruction on bits; a type of None is that of the instruction, whose numpy type `typed` functions get."""
 
     def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
         if modifiers or len(types) != 1 or types[0].is_float:
@@ -179,19 +160,18 @@ def _of_bits(inputs: Sequence[str | None], function: Function, output: str | Non
         return Compiled(
             tuple(type_ if name is None else TYPES[name] for name in inputs),
             type_ if output is None else TYPES[output],
-            _with_dtype(function, type_.dtype),
+            partial(function, dtype=type_.dtype) if typed else function,
         )
 
     return build
 
 
-def _logic(function: Function, count: int) -> Build:
-    def build(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
-        if modifiers or len(types) != 1 or types[0].is_float:
-            return None
-        return Compiled((types[0],) * count, types[0], function)
+def _leading_zeros(a: Array) -> Array:
+    return leading_zeros(a).astype(np.uint32)
 
-    return build
+
+def _set_bits(a: Array) -> Array:
+    return np.bitwise_count(a).astype(np.uint32)
 
 
 def _funnel(modifiers: frozenset[str], types: Sequence[PtxType]) -> Compiled | None:
@@ -307,17 +287,17 @@ def _approximate(function: Unary) -> Build:
 INSTRUCTIONS: dict[str, Build] = {
     "abs": _plain(1, np.abs, np.abs),
     "add": _plain(2, np.add, np.add),
-    "and": _logic(np.bitwise_and, 2),
-    "bfe": _of_bits((None, "b32", "b32"), bits.extract),
-    "bfi": _of_bits((None, None, "b32", "b32"), bits.insert),
-    "brev": _of_bits((None,), bits.reverse),
+    "and": _of_bits((None, None), np.bitwise_and),
+    "bfe": _of_bits((None, "b32", "b32"), bits.extract, typed=True),
+    "bfi": _of_bits((None, None, "b32", "b32"), bits.insert, typed=True),
+    "brev": _of_bits((None,), bits.reverse, typed=True),
     "clusterlaunchcontrol": _query_cancel,
-    "clz": _of_bits((None,), lambda a, _: leading_zeros(a).astype(np.uint32), "b32"),
+    "clz": _of_bits((None,), _leading_zeros, "b32"),
     "copysign": _plain(2, None, lambda a, b: np.copysign(b, a)),
     "cos": _approximate(np.cos),
     "div": _plain(2, bits.divide, np.divide, APPROXIMATE),
     "ex2": _approximate(np.exp2),
-    "fma": _fma,
+    "fma": _FMA,
     "lg2": _approximate(np.log2),
     "lop3": _of_bits((None, None, None, "b32"), bits.lop3),
     "mad": _multiply_add,
@@ -326,9 +306,9 @@ INSTRUCTIONS: dict[str, Build] = {
     "mov": _move,
     "mul": _multiply,
     "neg": _plain(1, np.negative, np.negative),
-    "not": _logic(np.invert, 1),
-    "or": _logic(np.bitwise_or, 2),
-    "popc": _of_bits((None,), lambda a, _: np.bitwise_count(a).astype(np.uint32), "b32"),
+    "not": _of_bits((None,), np.invert),
+    "or": _of_bits((None, None), np.bitwise_or),
+    "popc": _of_bits((None,), _set_bits, "b32"),
     "prmt": _of_bits((None, None, "b32"), bits.permute),
     "rcp": _approximate(np.reciprocal),
     "rem": _plain(2, bits.remainder, None),
@@ -336,13 +316,13 @@ INSTRUCTIONS: dict[str, Build] = {
     "selp": _select,
     "setp": _compare,
     "shf": _funnel,
-    "shl": _of_bits((None, "b32"), bits.shift_left),
-    "shr": _of_bits((None, "b32"), bits.shift_right),
+    "shl": _of_bits((None, "b32"), bits.shift_left, typed=True),
+    "shr": _of_bits((None, "b32"), bits.shift_right, typed=True),
     "sin": _approximate(np.sin),
     "sqrt": _approximate(np.sqrt),
     "sub": _plain(2, np.subtract, np.subtract),
     "tanh": _approximate(np.tanh),
     "vote": _vote,
-    "xor": _logic(np.bitwise_xor, 2),
+    "xor": _of_bits((None, None), np.bitwise_xor),
 }
 """The builder of each instruction but the conversions."""

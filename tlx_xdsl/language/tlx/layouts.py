@@ -171,7 +171,7 @@ class nv_mma_shared_layout_encoding(shared_layout_encoding):
     """The tile layout that TMA writes and the tensor cores read, with the widest swizzle that `shape` fills.
 
     With `swizzled` false there is none; with `order` (0, 1) the tile is transposed. `fp4Padded` gives pairs of fp4
-    values the room of two bytes.
+    values the space of two bytes.
     """
 
     def __init__(

@@ -110,7 +110,7 @@ def local_scatter(dst: Any, src: Any, indices: Any, axis: int, token: Any = None
 
 @_tlx
 def tmem_copy(src: Any, dst: Any) -> Any:
-    """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` tells when it is done."""
+    """Start to copy a buffer in shared memory to one in tensor memory; `tcgen05_commit` signals its end."""
 
 
 @_tlx

@@ -7,6 +7,7 @@ and TypeError where they are used outside. All properties are read-only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -317,40 +318,33 @@ class buffered_tensor:
         return self._type.shape
 
 
+@dataclass(eq=False, repr=False)
 class mbarrier:
     """An array of `num` mbarriers, as `alloc_barriers` makes it; one barrier when `num` is 0."""
 
-    def __init__(
-        self,
-        handle: Any,
-        num: int,
-        layout: Any = None,
-        storage: storage_kind = storage_kind.smem,
-        is_warp_barrier: bool = False,
-    ):
-        self.handle = handle
-        self.num = num
-        self.layout = layout
-        self.storage = storage
-        self.is_warp_barrier = is_warp_barrier
+    handle: Any
+    num: int
+    layout: Any = None
+    storage: storage_kind = storage_kind.smem
+    is_warp_barrier: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class clc_response:
     """An array of `num` responses of the cluster launch control, 16 bytes each; one when `num` is 0."""
 
-    def __init__(self, handle: Any, num: int, layout: Any = None):
-        self.handle = handle
-        self.num = num
-        self.layout = layout
+    handle: Any
+    num: int
+    layout: Any = None
 
 
+@dataclass(eq=False, repr=False)
 class CLCPipelineContext:
     """The barriers and responses through which one CTA hands tiles to consumers (`clc_create_context`)."""
 
-    def __init__(self, clc_mbars_empty: mbarrier, clc_mbars_full: mbarrier, clc_responses: clc_response):
-        self.clc_mbars_empty = clc_mbars_empty
-        self.clc_mbars_full = clc_mbars_full
-        self.clc_responses = clc_responses
+    clc_mbars_empty: mbarrier
+    clc_mbars_full: mbarrier
+    clc_responses: clc_response
 
 
 class async_token:
@@ -360,10 +354,10 @@ class async_token:
         self.handle = handle
 
 
+@dataclass(eq=False, repr=False)
 class tensor_descriptor_ptr:
     """Room for `num` TMA descriptors of `descriptor_size` bytes in global memory; `ptr[i]` is the i-th."""
 
-    def __init__(self, handle: Any, num: int, descriptor_size: int = 128):
-        self.handle = handle
-        self.num = num
-        self.descriptor_size = descriptor_size
+    handle: Any
+    num: int
+    descriptor_size: int = 128

@@ -308,7 +308,7 @@ class Launcher:
 
 
 def launch_facts(metadata: Any, **more: Any) -> dict[str, Any]:
-    """The arguments of a `Launcher` that the metadata of a kernel or a manifest has; `more` takes precedence."""
+    """The arguments of a `Launcher` in the metadata of a kernel or a bundle's manifest; `more` takes precedence."""
     return {name: getattr(metadata, name) for name in _FACTS if hasattr(metadata, name)} | more
 
 

@@ -27,10 +27,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.layout_costs import FunctionBuffers
@@ -46,18 +44,18 @@ from tlx_xdsl.layouts.encodings import DistributedLayout, Ints, Layout, PaddedSh
 from tlx_xdsl.layouts.global_access import global_access
 from tlx_xdsl.layouts.linear_layout import LinearLayout
 from tlx_xdsl.text.diagnostics import error_at, source_location
-from tlx_xdsl.transforms.rewriting import ops_of, with_layout
+from tlx_xdsl.transforms.rewriting import Pass, ops_of, with_layout
 
 GLOBAL_ALIGNMENT = 16
 """Bytes at which rows in global memory are taken to be aligned: what Triton knows of most pointers."""
 
 
-class DumpLayoutPass(ModulePass):
+class DumpLayoutPass(Pass):
     """Evaluate layout assertions, print layouts, and drop both."""
 
     name = "tlx-dump-layout"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Check first: what fails is not printed.
 
         Raises CompilationError at the assertion that does not hold, or where a layout is not chosen yet.

@@ -19,24 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_encodings, values_of, without
-from tlx_xdsl.transforms.rewriting import forward, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of
 
 
-class FinalizeUserLayoutsPass(ModulePass):
+class FinalizeUserLayoutsPass(Pass):
     """Replace every `#tlx.user_layout` by the layout in it."""
 
     name = "tlx-finalize-user-layouts"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Unwrap, drop what converts nothing, and check that no mark is left."""
         map_encodings(op, lambda encoding, _: without(encoding, UserLayoutAttr))
         for inner in ops_of(op, ttg.ConvertLayoutOp):

@@ -16,10 +16,8 @@ ttng.tc_gen5_mma_scaled %0, %b, %d, %as, %bs, %use, %pred lhs = e2m1 rhs = e4m3 
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
@@ -28,18 +26,18 @@ from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
 from tlx_xdsl.layouts.encodings import DistributedLayout, DotOperandLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.layout.needs import Need, needs_of
-from tlx_xdsl.transforms.rewriting import insert_before, with_layout
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, with_layout
 
 REGISTER_BITS = 32
 """Bits of a register, which the tensor cores' operands fill."""
 
 
-class InsertRequireLayoutPass(ModulePass):
+class InsertRequireLayoutPass(Pass):
     """Put a `tlx.require_layout` before each operand that an operation requires in another layout."""
 
     name = "tlx-insert-require-layout"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Look at every operation of the module."""
         for inner in list(op.walk()):
             for need in needs_of(inner):

@@ -18,10 +18,8 @@ After:
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescIndexOp, MemDescReinterpretOp
@@ -31,15 +29,15 @@ from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLay
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.layout.views import is_view
-from tlx_xdsl.transforms.rewriting import insert_adaptor, retype
+from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, retype
 
 
-class LowerScaleArraysPass(ModulePass):
+class LowerScaleArraysPass(Pass):
     """Turn arrays of buffers with scales into arrays of columns."""
 
     name = "tlx-lower-scale-arrays"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Change all types of such arrays, and view the columns where one of the buffers is taken."""
         indices: list[MemDescIndexOp] = []
         for inner in op.walk():

@@ -16,9 +16,7 @@ ttng.tmem_copy %0, %t : !ttg.memdesc<128x4xi8, #linear, #smem, mutable>, !ttg.me
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
@@ -28,15 +26,15 @@ from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import scale_blocks_layout, unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.views import same_layout
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 
-class LowerScaleCopiesPass(ModulePass):
+class LowerScaleCopiesPass(Pass):
     """Give the source of each copy of scales the shape of its target."""
 
     name = "tlx-lower-scale-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Look at every copy to tensor memory."""
         for inner in ops_of(op, TMEMCopyOp):
             _view_lines(inner)

@@ -30,10 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue, Use
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import ttg
 from tlx_xdsl.dialects.base.effects import Space, accesses_of
@@ -49,15 +47,15 @@ from tlx_xdsl.transforms.layout.buffer_layouts import BufferLayouts, Reason
 from tlx_xdsl.transforms.layout.needs import Need, needs_of
 from tlx_xdsl.transforms.layout.pinned_tensors import lower_tensor_requirements
 from tlx_xdsl.transforms.layout.views import is_view
-from tlx_xdsl.transforms.rewriting import forward, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, forward, ops_of
 
 
-class PropagateLayoutPass(ModulePass):
+class PropagateLayoutPass(Pass):
     """Carry required layouts to allocations, and pinned ones to what is computed from them."""
 
     name = "tlx-propagate-layout"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Settle buffers, then tensors."""
         _settle_buffers(op)
         lower_tensor_requirements(op)

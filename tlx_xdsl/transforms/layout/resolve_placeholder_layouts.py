@@ -20,11 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
@@ -39,15 +37,15 @@ from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of, without
 from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
-from tlx_xdsl.transforms.rewriting import insert_adaptor, insert_before, retype, with_layout
+from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, insert_before, retype, with_layout
 
 
-class ResolvePlaceholderLayoutsPass(ModulePass):
+class ResolvePlaceholderLayoutsPass(Pass):
     """Replace placeholders for layouts by layouts."""
 
     name = "tlx-resolve-placeholder-layouts"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Unwrap, then find layouts for what is left."""
         map_encodings(op, _unwrapped)
         _Resolver(op).resolve()

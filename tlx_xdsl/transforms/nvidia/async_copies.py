@@ -22,11 +22,9 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard, cast
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.axis_info import axis_infos
@@ -37,7 +35,7 @@ from tlx_xdsl.dialects.base.tensors import pointee_type, tensor_type
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.layouts.encodings import BlockedLayout, SwizzledSharedLayout
 from tlx_xdsl.text.diagnostics import report_remark
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before
 from tlx_xdsl.transforms.tritongpu.access_layouts import coalesced_layout
 from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
 from tlx_xdsl.transforms.tritongpu.module_attrs import num_warps
@@ -46,12 +44,12 @@ LEAST_BITS = 32
 """The least that `cp.async` copies (PTX ISA, "cp.async": cp-size)."""
 
 
-class LegalizeAsyncCopiesPass(ModulePass):
+class LegalizeAsyncCopiesPass(Pass):
     """Replace asynchronous copies of less than 4 bytes a time by loads and stores."""
 
     name = "tlx-legalize-async-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite every such copy of the module."""
         if not any(_may_be_narrow(inner) for inner in op.walk()):
             return

@@ -31,12 +31,10 @@ tt.return
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl.dominance import DominanceInfo
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.value_classes import ValueClasses
@@ -44,15 +42,15 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp, MemDescIndexOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InitBarrierOp, InvalBarrierOp
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 
-class EndBarrierLifetimesPass(ModulePass):
+class EndBarrierLifetimesPass(Pass):
     """End every initialised mbarrier on every exit that its allocation dominates."""
 
     name = "tlx-end-barrier-lifetimes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every allocation of barriers."""
         allocations = [inner for inner in ops_of(op, LocalAllocOp) if _is_barrier_array(inner.result.type)]
         classes = ValueClasses.of(op, MemDescType) if allocations else ValueClasses()

@@ -19,9 +19,7 @@ tt.return
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.buffer_users import accesses
 from tlx_xdsl.analysis.value_classes import ValueClasses
@@ -30,18 +28,18 @@ from tlx_xdsl.dialects.ttg import LocalAllocOp, LocalDeallocOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng import InvalBarrierOp
 from tlx_xdsl.transforms.nvidia.barrier_lifetimes import exits_of
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 _ENDS = (LocalDeallocOp, InvalBarrierOp)
 """The end of a live range, as upstream Triton's allocator sees it."""
 
 
-class ExtendBufferLifetimesPass(ModulePass):
+class ExtendBufferLifetimesPass(Pass):
     """Deallocate buffers whose addresses were taken at the ends of their allocations' regions."""
 
     name = "tlx-extend-buffer-lifetimes"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every allocation of shared memory."""
         for func in ops_of(op, tt.FuncOp):
             classes = ValueClasses.of(func, MemDescType)

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.module_target import TARGET, module_target
 from tlx_xdsl.dialects.base.capability import display_name, needs_of
@@ -28,6 +26,7 @@ from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.targets import Feature, Target, refusal
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.rewriting import Pass
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS
 
 _DESCRIPTORS = {Feature.TMA, Feature.TMA_GATHER, Feature.TMA_SCATTER}
@@ -36,7 +35,7 @@ stores through pointers."""
 
 
 @dataclass(frozen=True)
-class CheckTargetPass(ModulePass):
+class CheckTargetPass(Pass):
     """Report the first operation that needs what the module's target lacks."""
 
     name = "tlx-check-target"
@@ -44,7 +43,7 @@ class CheckTargetPass(ModulePass):
     plain: bool = False
     """Whether stock Triton's own passes follow, which need no TMA for tensor descriptors."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Check the module, and every operation in it.
 
         Raises CompilationError, located at the operation, for what the target lacks; also for a module that names no

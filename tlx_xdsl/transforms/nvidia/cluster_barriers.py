@@ -38,10 +38,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, ModuleOp, UnitAttr, i32
 from xdsl.ir import Block, Operation, Region
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
@@ -49,7 +47,7 @@ from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
 from tlx_xdsl.dialects.base.effects import TCGEN05, Kind, accesses_of, effects_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS
 
 NO_ENDING_SYNC = "tlx.no_ending_cluster_sync"
@@ -60,12 +58,12 @@ _FILL = 4
 
 
 @dataclass(frozen=True)
-class LowerClusterBarriersPass(ModulePass):
+class LowerClusterBarriersPass(Pass):
     """Complete the barriers of the cluster, and write them as `nvvm` operations."""
 
     name = "tlx-lower-cluster-barriers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every function of the module.
 
         Raises CompilationError for a barrier at which some warps would never arrive.

@@ -20,11 +20,9 @@ from __future__ import annotations
 
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp, DivSIOp, MuliOp
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx, ttg
@@ -33,15 +31,15 @@ from tlx_xdsl.layouts.offset_terms import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.shared_address import shared_layout
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace, retype
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace, retype
 
 
-class LowerDynamicSubslicesPass(ModulePass):
+class LowerDynamicSubslicesPass(Pass):
     """Replace parts at run-time offsets by tiles of an array."""
 
     name = "tlx-lower-dynamic-subslices"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite every such part of the module.
 
         Raises CompilationError for parts that do not follow each other.

@@ -14,23 +14,21 @@ tt.func private @f() attributes {noinline = false} { tt.return }
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
-from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 _NOINLINE = "noinline"
 
 
-class InlineCallsWithTasksPass(ModulePass):
+class InlineCallsWithTasksPass(Pass):
     """Clear `noinline` on the functions of a module with tasks."""
 
     name = "tlx-inline-calls-with-tasks"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Clear the attribute in place; upstream Triton's inliner does the rest."""
         if not ops_of(op, WarpSpecializeOp):
             return

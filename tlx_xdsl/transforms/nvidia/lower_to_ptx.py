@@ -20,7 +20,6 @@ nvvm.inline_ptx "fence.acq_rel.gpu;"
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float8E4M3FNType,
@@ -34,7 +33,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from tlx_xdsl.dialects import tlx
@@ -44,7 +42,7 @@ from tlx_xdsl.dialects.tlx.barriers import FenceScope
 from tlx_xdsl.dialects.tlx.copies import CacheLevel
 from tlx_xdsl.transforms.driver import walk_and_apply_patterns
 from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx, inline_ptx
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before
 
 
 class LowerClock(RewritePattern):
@@ -130,12 +128,12 @@ def _like(value: SSAValue, element: Attribute) -> Attribute:
     return element if tensor is None else TensorType(element, tensor.get_shape(), tensor.encoding)
 
 
-class LowerToPTXPass(ModulePass):
+class LowerToPTXPass(Pass):
     """Replace single instructions by their PTX."""
 
     name = "tlx-lower-to-ptx"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite each such operation of the module."""
         patterns = [LowerClock(), LowerFence(), LowerStochRound(), LowerPrefetch(), LowerPrefetchTensormap()]
         walk_and_apply_patterns(op, patterns)

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import RewritePattern
 
 from tlx_xdsl.transforms.driver import walk_and_apply_patterns
@@ -31,10 +29,11 @@ from tlx_xdsl.transforms.nvidia import (
     thread_arrivals,
     votes,
 )
+from tlx_xdsl.transforms.rewriting import Pass
 
 
 @dataclass(frozen=True)
-class LowerToPTXWithLayoutsPass(ModulePass):
+class LowerToPTXWithLayoutsPass(Pass):
     """Replace operations whose layouts count by their PTX."""
 
     name = "tlx-lower-to-ptx-with-layouts"
@@ -42,7 +41,7 @@ class LowerToPTXWithLayoutsPass(ModulePass):
     native: bool = False
     """Keep the operations for cluster launch control that Triton has from 3.8 on."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite each such operation of the module.
 
         Raises CompilationError as the patterns do.

@@ -28,28 +28,26 @@ After:
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import Float8E5M2Type, ModuleOp, f16, f32, f64, i8, i16, i32, i64
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_adaptor, insert_before, ops_of, retype
+from tlx_xdsl.transforms.rewriting import Pass, insert_adaptor, insert_before, ops_of, retype
 
 _INTEGERS: dict[int, Attribute] = {8: i8, 16: i16, 32: i32, 64: i64}
 _FLOATS: dict[Attribute, Attribute] = {i8: Float8E5M2Type(), i16: f16, i32: f32, i64: f64}
 
 
-class KeepMemDescBranchesPass(ModulePass):
+class KeepMemDescBranchesPass(Pass):
     """Have the branches of an `scf.if` that chooses a buffer of shared memory compute what they yield."""
 
     name = "tlx-keep-memdesc-branches"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every `scf.if` of the module.
 
         Raises CompilationError where an `scf.if` chooses between parts of buffers, and does nothing else.

@@ -21,16 +21,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.arith import AddiOp, ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.ptx import inline_ptx
-from tlx_xdsl.transforms.rewriting import constant_integer, insert_before, ops_of, replace
+from tlx_xdsl.transforms.rewriting import Pass, constant_integer, insert_before, ops_of, replace
 
 _NamedBarrierOp: TypeAlias = NamedBarrierWaitOp | NamedBarrierArriveOp
 
@@ -38,12 +36,12 @@ _TRITONS_OWN = 2
 """Barriers that upstream Triton uses besides one per partition."""
 
 
-class LowerNamedBarriersPass(ModulePass):
+class LowerNamedBarriersPass(Pass):
     """Replace the operations on named barriers by PTX."""
 
     name = "tlx-lower-named-barriers"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Number the barriers of the module, and rewrite their uses.
 
         Raises CompilationError when there are more than the hardware has.

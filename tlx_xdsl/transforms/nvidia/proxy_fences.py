@@ -20,21 +20,19 @@ ttng.arrive_barrier %full, 1 : ...
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import BoolAttr, ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.proxy_hazards import missing_fences
 from tlx_xdsl.dialects.ttng import FenceAsyncSharedOp
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before
 
 
-class InsertProxyFencesPass(ModulePass):
+class InsertProxyFencesPass(Pass):
     """Put the fences that are missing."""
 
     name = "tlx-insert-proxy-fences"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle all functions of the module."""
         for anchor in missing_fences(op):
             insert_before(anchor, FenceAsyncSharedOp(properties={"bCluster": BoolAttr.from_bool(False)}))

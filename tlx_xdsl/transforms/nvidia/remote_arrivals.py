@@ -38,25 +38,23 @@ tlx.arrive_remote %empty, 1 releases cta : ...
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.remote_releases import remote_releases
 from tlx_xdsl.dialects import tlx, tt
 from tlx_xdsl.dialects.tlx.cluster import Releases
 from tlx_xdsl.transforms.nvidia.ptx import run
-from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 _ACQUIRE = "fence.acquire.cluster;"
 
 
-class RelaxRemoteArrivalsPass(ModulePass):
+class RelaxRemoteArrivalsPass(Pass):
     """Set what arrivals at other CTAs' mbarriers release."""
 
     name = "tlx-relax-remote-arrivals"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every function of a module with such arrivals."""
         if not ops_of(op, tlx.ArriveRemoteOp):
             return

@@ -26,10 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx
@@ -43,15 +41,15 @@ from tlx_xdsl.transforms.nvidia.integers import is_true
 from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.remote_stores import lower_remote_store
 from tlx_xdsl.transforms.nvidia.shared_address import address_terms, remote_address, shared_address
-from tlx_xdsl.transforms.rewriting import replace
+from tlx_xdsl.transforms.rewriting import Pass, replace
 
 
-class LowerRemoteMemoryPass(ModulePass):
+class LowerRemoteMemoryPass(Pass):
     """Replace the operations on other CTAs' memory by PTX."""
 
     name = "tlx-lower-remote-memory"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Lower each such operation of the module where it stands.
 
         Raises CompilationError for what no instruction can do.

@@ -27,9 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, i32
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
@@ -37,7 +35,7 @@ from tlx_xdsl.dialects.ttg.warp_specialize import MAX_REGISTERS, MIN_REGISTERS
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, WARPS_PER_WARP_GROUP
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, num_warps
 
 REGISTERS = 65536
@@ -51,12 +49,12 @@ DEFAULT_REGISTERS = "tlx.default_registers"
 _HINTS = (DEFAULT_REGISTERS, "tlx.exclusive", "tlx.mbarrier_try_wait_suspend_ns")
 
 
-class RebalanceSetmaxnregPass(ModulePass):
+class RebalanceSetmaxnregPass(Pass):
     """Check the registers that tasks request, and write them as upstream Triton reads them."""
 
     name = "tlx-rebalance-setmaxnreg"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle the tasks of the module.
 
         Raises OverBudgetError, located at the tasks, where they ask for more registers than there are.

@@ -23,11 +23,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn
 
-from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, BoolAttr, Float16Type, Float32Type, ModuleOp, i1
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import ttng
@@ -44,7 +42,7 @@ from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address, tensor_memory_address
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 TWO_CTAS = "ttng.two-ctas"
 """Module attribute: `.cta_group::2` for everything that upstream Triton makes of tensor memory."""
@@ -58,12 +56,12 @@ _COMMIT = (
 )
 
 
-class LowerTwoCTAMMAPass(ModulePass):
+class LowerTwoCTAMMAPass(Pass):
     """Replace MMAs of pairs of CTAs, and the commits of a kernel with such MMAs, by PTX."""
 
     name = "tlx-lower-2cta-mma"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle a module that has such MMAs.
 
         Raises CompilationError for an MMA that has no lowering here.

@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.overlap_tree import Group, Leaf, Node, place
 from tlx_xdsl.analysis.storage_budget import excesses
@@ -27,17 +25,18 @@ from tlx_xdsl.analysis.storage_map import UNITS, Region, StorageMap, next_start
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.tlx import StorageAliasSpecOp
 from tlx_xdsl.text.diagnostics import report_remark, report_warning
+from tlx_xdsl.transforms.rewriting import Pass
 
 MOST_STAGES = 64
 """The end of the search for the largest number of stages."""
 
 
-class StorageAdvicePass(ModulePass):
+class StorageAdvicePass(Pass):
     """Report how the memory of a kernel could be used better."""
 
     name = "tlx-storage-advice"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Report on every function of the module."""
         for map_ in storage_maps(op):
             for excess in excesses(map_):

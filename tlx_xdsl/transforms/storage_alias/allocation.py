@@ -26,28 +26,26 @@ After:
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.overlap_tree import IndexMap
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import LocalAliasOp, StorageAliasLocalAllocOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import insert_before, replace
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, replace
 from tlx_xdsl.transforms.storage_alias.array_views import ArrayPlace
 from tlx_xdsl.transforms.storage_alias.backing import allocate_bytes, allocate_columns
 from tlx_xdsl.transforms.storage_alias.index_rewriting import array_place, rewrite_indices
 
 
-class StorageAliasAllocationPass(ModulePass):
+class StorageAliasAllocationPass(Pass):
     """Turn every shared region into one allocation, and what is allocated from it into views."""
 
     name = "tlx-storage-alias-allocation"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Allocate every region of the module, then follow what is in them."""
         rewrite_indices(op, [place for region in storage_regions(op) for place in _allocate(region)])
 

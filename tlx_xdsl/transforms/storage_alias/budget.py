@@ -9,22 +9,21 @@ the largest allocations.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.analysis.storage_budget import check_budget
 from tlx_xdsl.analysis.storage_map_reader import storage_maps
 from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.transforms.rewriting import Pass
 
 
-class StorageBudgetPass(ModulePass):
+class StorageBudgetPass(Pass):
     """Report every function that is over budget: as an error, or as a warning when stock Triton may make it fit."""
 
     name = "tlx-storage-budget"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Check the functions of a module that says for which target it is."""
         if "ttg.target" not in op.attributes:
             return

@@ -26,19 +26,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.tlx import ReuseGroupOp
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 
 @dataclass(frozen=True)
-class BufferOffsetCalculationPass(ModulePass):
+class BufferOffsetCalculationPass(Pass):
     """Replace overlap trees by the offset, stride and group size of every allocation."""
 
     name = "tlx-buffer-offset-calculation"
@@ -46,7 +44,7 @@ class BufferOffsetCalculationPass(ModulePass):
     strict: bool = False
     """Keep the declared order of distinct members, and refuse to pad."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Handle every region of the module, then drop the trees."""
         for region in storage_regions(op, strict=self.strict):
             if region.overlaps:

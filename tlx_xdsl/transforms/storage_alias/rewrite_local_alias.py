@@ -16,10 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.tlx import LocalAliasOp
 from tlx_xdsl.dialects.ttg import LocalAllocOp, MemDescReinterpretOp
@@ -28,13 +26,13 @@ from tlx_xdsl.dialects.ttng import TMEMAllocOp
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.dialects.ttng.tmem import columns_of, rows_of
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import ops_of, replace
+from tlx_xdsl.transforms.rewriting import Pass, ops_of, replace
 from tlx_xdsl.transforms.storage_alias.index_rewriting import rewrite_indices
 from tlx_xdsl.transforms.storage_alias.whole_views import Allocation, view_whole
 
 
 @dataclass(frozen=True)
-class RewriteLocalAliasPass(ModulePass):
+class RewriteLocalAliasPass(Pass):
     """Replace every `tlx.local_alias` by a `ttg.memdesc_reinterpret`."""
 
     name = "tlx-rewrite-local-alias"
@@ -42,7 +40,7 @@ class RewriteLocalAliasPass(ModulePass):
     whole_views: bool = False
     """Make every view as large as its allocation, which Triton 3.8 demands."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Find the allocation of every alias of the module, then replace the aliases."""
         aliases = ops_of(op, LocalAliasOp)
         allocations: dict[SSAValue, Allocation] = {}

@@ -25,18 +25,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.storage_regions import StorageRegion, storage_regions
 from tlx_xdsl.dialects.ttng.tmem import COLUMNS
 from tlx_xdsl.text.diagnostics import error_at, report_warning
+from tlx_xdsl.transforms.rewriting import Pass
 
 
 @dataclass(frozen=True)
-class StorageAliasSizeDefinitionPass(ModulePass):
+class StorageAliasSizeDefinitionPass(Pass):
     """Set `buffer_shape` on every `tlx.storage_alias_spec`."""
 
     name = "tlx-storage-alias-size-definition"
@@ -44,7 +43,7 @@ class StorageAliasSizeDefinitionPass(ModulePass):
     strict: bool = False
     """Keep the declared order of distinct members, and refuse to pad."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Size every region of the module."""
         for region in storage_regions(op, strict=self.strict):
             _define_size(region, self.strict)

@@ -28,16 +28,14 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, TensorType, f32, i32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.operation import num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.rewriting import insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_before
 
 BLOCK_COLUMNS = 8
 """Columns of a block of the accumulator's layout, which the lanes of a warp share (PTX ISA, wgmma, "Register Fragments
@@ -51,12 +49,12 @@ _COMBINERS = (arith.AddfOp, arith.MaximumfOp, arith.MaxnumfOp, arith.MinimumfOp,
 _LOOPS = (scf.ForOp, scf.WhileOp)
 
 
-class ChainReductionsPass(ModulePass):
+class ChainReductionsPass(Pass):
     """Take the reductions of accumulators' rows apart into blocks of columns."""
 
     name = "tlx-chain-reductions"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place; the time is linear in its operations."""
         known: dict[SSAValue, _Origin] = {}
         ops = list(op.walk())

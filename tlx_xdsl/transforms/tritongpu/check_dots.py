@@ -17,21 +17,20 @@ Another dot may add to a result in flight, and loops and branches may carry it (
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.dots_in_flight import EarlyUse, check_dots_in_flight
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.transforms.rewriting import Pass
 
 
-class CheckDotsInFlightPass(ModulePass):
+class CheckDotsInFlightPass(Pass):
     """Refuse the first operation that uses the result of an asynchronous dot too early."""
 
     name = "tlx-check-dots-in-flight"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Check all functions of the module; nothing is changed."""
 
         def refuse(use: EarlyUse) -> None:

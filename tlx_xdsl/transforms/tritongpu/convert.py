@@ -21,16 +21,14 @@ After, with 4 warps:
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.transforms.rewriting import ops_of
+from tlx_xdsl.transforms.rewriting import Pass, ops_of
 
 # The handlers register themselves when they are imported.
 from tlx_xdsl.transforms.tritongpu import conversion as conversion
@@ -43,12 +41,12 @@ from tlx_xdsl.transforms.tritongpu.descriptors import assign_descriptor_layouts
 from tlx_xdsl.transforms.tritongpu.module_attrs import NUM_CTAS, num_warps
 
 
-class ConvertTritonToTritonGPUPass(ModulePass):
+class ConvertTritonToTritonGPUPass(Pass):
     """Give every tensor and descriptor a layout, and convert at the borders."""
 
     name = "convert-triton-to-tritongpu"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Convert all functions of the module."""
         warps = num_warps(op)
         _check_ctas(op)

@@ -15,21 +15,19 @@ buffer.
 
 from __future__ import annotations
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.ttg.types import memdesc_type
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
 
 
-class ExpandLocalGatherPass(ModulePass):
+class ExpandLocalGatherPass(Pass):
     """Replace every `ttg.local_gather` by a load of the buffer and a gather."""
 
     name = "expand-local-gather"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for inner in ops_of(op, ttg.LocalGatherOp):
             buffer = memdesc_type(inner.src.type)

@@ -16,21 +16,19 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp, NegfOp, SubfOp
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace
+from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
 
 
-class ExpandNegfPass(ModulePass):
+class ExpandNegfPass(Pass):
     """Replace every `arith.negf` of a tensor."""
 
     name = "expand-negf"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""
         for inner in ops_of(op, NegfOp):
             if (tensor := as_tensor(inner.operand.type)) is not None:

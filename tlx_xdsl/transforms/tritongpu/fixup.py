@@ -21,20 +21,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation
-from xdsl.passes import ModulePass
 
 from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Space, accesses_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
+from tlx_xdsl.transforms.rewriting import Pass
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS, NUM_WARPS, TARGET, THREADS_PER_WARP
 
 
 @dataclass(frozen=True)
-class TritonTLXFixupPass(ModulePass):
+class TritonTLXFixupPass(Pass):
     """Set the launch attributes that the module lacks, and refuse what no later pass could repair."""
 
     name = "triton-tlx-fixup"
@@ -50,7 +49,7 @@ class TritonTLXFixupPass(ModulePass):
     cluster_dims: tuple[int, ...] | None = None
     """CTAs of a cluster along x, y and z, each with tensors of its own."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, op: ModuleOp) -> None:
         """Check and annotate the module."""
         if self.cluster_dims is not None and len(self.cluster_dims) != len(CLUSTER_DIMS):
             raise error_at(op, f"Expected 3 cluster dimensions, got {len(self.cluster_dims)}")
