@@ -19,6 +19,7 @@ from tlx_xdsl.dialects.base import (
     arrives,
     keyword_directive,
 )
+from tlx_xdsl.dialects.ttg import MemDescType
 from tlx_xdsl.dialects.ttng import MBarrierOp
 from tlx_xdsl.layouts.distributed import WARP_SIZE
 
@@ -118,6 +119,7 @@ class ArrivePerThreadOp(MBarrierOp):
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
+    alloc = operand_def(MemDescType)
     pred = opt_operand_def(i1)
 
     assembly_format = "$alloc (`,` $pred^)? attr-dict `:` type($alloc)"

@@ -57,7 +57,10 @@ def _verify_count(count: int) -> None:
 
 
 class MBarrierOp(TritonOp):
-    """Base of the operations on the mbarrier `alloc`."""
+    """Base of the operations on the mbarrier `alloc`.
+
+    One with more operands defines `alloc` again: those of a class come before those of its base.
+    """
 
     alloc = operand_def(MemDescType)
 
@@ -110,6 +113,7 @@ class BarrierExpectOp(MBarrierOp):
     NEEDS: ClassVar = Needs("tlx.barrier_expect_bytes", Feature.MBARRIER_COUNTS)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
+    alloc = operand_def(MemDescType)
     size = prop_def(IntegerAttr.constr(i32))
     pred = operand_def(i1)
     from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
@@ -134,6 +138,7 @@ class WaitBarrierOp(MBarrierOp):
     NEEDS: ClassVar = Needs("tlx.barrier_wait", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(waits("alloc"))
 
+    alloc = operand_def(MemDescType)
     phase = operand_def(i32)
     pred = opt_operand_def(i1)
     deps = var_operand_def(MemDescType)
@@ -155,6 +160,7 @@ class ArriveBarrierOp(MBarrierOp):
     NEEDS: ClassVar = Needs("tlx.barrier_arrive", Feature.MBARRIER)
     EFFECTS: ClassVar = Effects(arrives("alloc"))
 
+    alloc = operand_def(MemDescType)
     count = prop_def(IntegerAttr.constr(i32))
     pred = opt_operand_def(i1)
     from_cta = opt_prop_def(IntegerAttr.constr(i32), prop_name="fromCTA")
