@@ -5,12 +5,14 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
 
-from tlx_xdsl.decompile import asynchronous as asynchronous
-from tlx_xdsl.decompile import buffers as buffers
-from tlx_xdsl.decompile import elementwise as elementwise
-from tlx_xdsl.decompile import memory as memory
-from tlx_xdsl.decompile import special as special
-from tlx_xdsl.decompile import tensors as tensors
+from tlx_xdsl.decompile import (
+    asynchronous as asynchronous,
+    buffers as buffers,
+    elementwise as elementwise,
+    memory as memory,
+    special as special,
+    tensors as tensors,
+)
 from tlx_xdsl.decompile.control import blocks, has_cycle
 from tlx_xdsl.decompile.function import Function, parameters
 from tlx_xdsl.decompile.shared import Module

@@ -19,9 +19,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
 
 # The handlers of statements, expressions and the language's functions register themselves when they are imported.
-from tlx_xdsl.frontend import expressions as expressions
-from tlx_xdsl.frontend import lower as lower
-from tlx_xdsl.frontend import statements as statements
+from tlx_xdsl.frontend import expressions as expressions, lower as lower, statements as statements
 from tlx_xdsl.frontend.arguments import Arguments, Signature
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.calls import did_you_mean

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith as xarith
-from xdsl.dialects import math
+from xdsl.dialects import arith as xarith, math
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt

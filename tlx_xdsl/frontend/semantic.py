@@ -18,20 +18,22 @@ from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.conversions import bitcast as bitcast
-from tlx_xdsl.frontend.conversions import cast as cast
+from tlx_xdsl.frontend.conversions import bitcast as bitcast, cast as cast
 from tlx_xdsl.frontend.elementwise import COMPARISONS, FLOAT_OPS, INTEGER_OPS, MIRRORED, NAN_OPS, SIGNED_OPS
-from tlx_xdsl.frontend.numbers import constant as constant
-from tlx_xdsl.frontend.numbers import is_number as is_number
-from tlx_xdsl.frontend.numbers import natural_dtype as natural_dtype
-from tlx_xdsl.frontend.numbers import to_tensor as to_tensor
-from tlx_xdsl.frontend.shapes import broadcast as broadcast
-from tlx_xdsl.frontend.shapes import broadcast_to as broadcast_to
-from tlx_xdsl.frontend.shapes import common_shape as common_shape
-from tlx_xdsl.frontend.shapes import expand_dims as expand_dims
-from tlx_xdsl.frontend.shapes import splat as splat
-from tlx_xdsl.frontend.types import SemanticError as SemanticError
-from tlx_xdsl.frontend.types import ir_type
+from tlx_xdsl.frontend.numbers import (
+    constant as constant,
+    is_number as is_number,
+    natural_dtype as natural_dtype,
+    to_tensor as to_tensor,
+)
+from tlx_xdsl.frontend.shapes import (
+    broadcast as broadcast,
+    broadcast_to as broadcast_to,
+    common_shape as common_shape,
+    expand_dims as expand_dims,
+    splat as splat,
+)
+from tlx_xdsl.frontend.types import SemanticError as SemanticError, ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int64, pointer_type
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tlx_xdsl.language import (
     compile_time,
     composite_types,
+    core as core,
     creation,
     debug,
     dtypes,
@@ -23,7 +24,6 @@ from tlx_xdsl.language import (
     standard,
     target_info,
 )
-from tlx_xdsl.language import core as core
 from tlx_xdsl.language.compile_time import *
 from tlx_xdsl.language.composite_types import *
 from tlx_xdsl.language.core import *

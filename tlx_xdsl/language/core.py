@@ -8,24 +8,26 @@ from __future__ import annotations
 from typing import Any
 
 from tlx_xdsl.language.compile_time import *
-from tlx_xdsl.language.compile_time import CONSTEXPR_FUNCTION_MARK as CONSTEXPR_FUNCTION_MARK
-from tlx_xdsl.language.compile_time import constexpr_function as constexpr_function
-from tlx_xdsl.language.compile_time import unwrapped as unwrapped
+from tlx_xdsl.language.compile_time import (
+    CONSTEXPR_FUNCTION_MARK as CONSTEXPR_FUNCTION_MARK,
+    constexpr_function as constexpr_function,
+    unwrapped as unwrapped,
+)
 from tlx_xdsl.language.composite_types import *
 from tlx_xdsl.language.dtypes import *
-from tlx_xdsl.language.dtypes import ALL_DTYPES as ALL_DTYPES
-from tlx_xdsl.language.dtypes import base_type as base_type
-from tlx_xdsl.language.dtypes import get_int_dtype as get_int_dtype
-from tlx_xdsl.language.marks import AGGREGATE_MARK as AGGREGATE_MARK
-from tlx_xdsl.language.marks import BUILTIN_NAME as BUILTIN_NAME
-from tlx_xdsl.language.marks import LIBRARY_MARK as LIBRARY_MARK
-from tlx_xdsl.language.marks import MEMBERS as MEMBERS
-from tlx_xdsl.language.marks import _aggregate as _aggregate  # pyright: ignore[reportPrivateUsage]
-from tlx_xdsl.language.marks import aggregate as aggregate
-from tlx_xdsl.language.marks import builtin as builtin
-from tlx_xdsl.language.marks import builtin_name as builtin_name
-from tlx_xdsl.language.marks import hosted as hosted
-from tlx_xdsl.language.marks import library as library
+from tlx_xdsl.language.dtypes import ALL_DTYPES as ALL_DTYPES, base_type as base_type, get_int_dtype as get_int_dtype
+from tlx_xdsl.language.marks import (
+    AGGREGATE_MARK as AGGREGATE_MARK,
+    BUILTIN_NAME as BUILTIN_NAME,
+    LIBRARY_MARK as LIBRARY_MARK,
+    MEMBERS as MEMBERS,
+    _aggregate as _aggregate,  # pyright: ignore[reportPrivateUsage]
+    aggregate as aggregate,
+    builtin as builtin,
+    builtin_name as builtin_name,
+    hosted as hosted,
+    library as library,
+)
 from tlx_xdsl.language.objects import *
 from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tlx_xdsl.language.compile_time import constexpr_function
 from tlx_xdsl.language.core import to_tensor
 from tlx_xdsl.language.creation import arange
-from tlx_xdsl.language.dtypes import dtype as element_type
-from tlx_xdsl.language.dtypes import float32, int32, uint32
+from tlx_xdsl.language.dtypes import dtype as element_type, float32, int32, uint32
 from tlx_xdsl.language.marks import builtin, library
 from tlx_xdsl.language.math import maximum, minimum, where
 from tlx_xdsl.language.shape import broadcast_to, expand_dims

@@ -23,8 +23,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import Parser as XDSLParser
-from xdsl.parser import ParserState, Position
+from xdsl.parser import Parser as XDSLParser, ParserState, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind

@@ -11,8 +11,7 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.addresses.ground_truth import NoMemory, Recorder, Tally, compare, run
-from tests.unit.interpreter.oracle import checking, running
-from tests.unit.interpreter.oracle import test_oracle_by_value as by_value
+from tests.unit.interpreter.oracle import checking, running, test_oracle_by_value as by_value
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.interpreter.global_memory import GlobalMemory

@@ -5,8 +5,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.unit.volume import is_full
 from tlx_xdsl.analysis.dots_in_flight import check_dots_in_flight

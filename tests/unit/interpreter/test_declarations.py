@@ -191,8 +191,7 @@ STOCK_RUNS = ("vector_add", "atomics", "matmul_fp16")
 @pytest.mark.backend
 def test_stocks_kernels_make_no_access_that_is_not_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
-    from tests.unit.interpreter.stock import running as stock
-    from tests.unit.interpreter.stock import test_stock_ttgir as texts
+    from tests.unit.interpreter.stock import running as stock, test_stock_ttgir as texts
 
     monkeypatch.setattr(stock, "stock_plan", stock.stock_plan.__wrapped__)
     with recording() as recorder:

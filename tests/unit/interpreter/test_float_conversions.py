@@ -7,8 +7,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.unit.interpreter.functions import apply
 from tests.unit.interpreter.oracle.floating import narrowed, saturated, towards_zero

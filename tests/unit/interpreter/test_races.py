@@ -4,8 +4,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from xdsl.dialects.test import TestOp as AnyOp
 
 from tlx_xdsl.interpreter.clocks import Clock

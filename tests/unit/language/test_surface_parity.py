@@ -14,8 +14,10 @@ import pytest
 
 import tlx_xdsl.language as tl
 from tests.unit.frontend.against_stock import reference_version
-from tlx_xdsl.frontend import foreign
-from tlx_xdsl.frontend import lower as lower  # handlers register themselves
+from tlx_xdsl.frontend import (
+    foreign,
+    lower as lower,  # handlers register themselves
+)
 from tlx_xdsl.frontend.calls import HANDLERS
 from tlx_xdsl.language.core import LIBRARY_MARK, builtin_name, constexpr
 

@@ -4,8 +4,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from random_layouts import FAMILIES
 
 from tests.unit.layouts.definitions import shared_address

@@ -6,8 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from random_layouts import FAMILIES, IN_SHARED_MEMORY
 
 from tests.unit.layouts.definitions import SharedAddress, TmemAddress, shared_address, tmem_address

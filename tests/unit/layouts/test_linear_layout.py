@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from tests.unit.layouts.definitions import compose, invert
 from tlx_xdsl.layouts.f2 import Elimination, bits_of, image

@@ -3,8 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tlx_xdsl.layouts.address import shared_addresses
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout

@@ -2,8 +2,7 @@
 
 from io import StringIO
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from xdsl.printer import Printer as XDSLPrinter
 
 from tlx_xdsl.text.printer import Printer

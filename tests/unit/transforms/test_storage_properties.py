@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import assume, event, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, event, example, given, settings, strategies as st
 
 from tests.unit import volume
 from tests.unit.transforms.storage_lowered import BYTES_PER_UNIT, SIZES, Lowered, lower, module_of

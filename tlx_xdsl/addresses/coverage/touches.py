@@ -28,8 +28,7 @@ from tlx_xdsl.addresses.coverage.values import (
 )
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
 from tlx_xdsl.dialects import nvvm, tt
-from tlx_xdsl.dialects.base.effects import BULK_COPY, effects_of, global_access
-from tlx_xdsl.dialects.base.effects import Kind as MemoryKind
+from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
 from tlx_xdsl.dialects.tt.types import DescriptorType
 

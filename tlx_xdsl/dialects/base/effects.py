@@ -28,8 +28,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from tlx_xdsl.dialects.base.memory import Space as Space
-from tlx_xdsl.dialects.base.memory import Sync as Sync
+from tlx_xdsl.dialects.base.memory import Space as Space, Sync as Sync
 from tlx_xdsl.dialects.base.tensors import scalar_type
 
 

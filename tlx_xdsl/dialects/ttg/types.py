@@ -13,9 +13,11 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import Space, is_layout_or_placeholder, print_shaped, shape_attr, shape_of
-from tlx_xdsl.dialects.base.tensors import as_tensor as as_tensor
-from tlx_xdsl.dialects.base.tensors import element_bits as element_bits
-from tlx_xdsl.dialects.base.tensors import tensor_type as tensor_type
+from tlx_xdsl.dialects.base.tensors import (
+    as_tensor as as_tensor,
+    element_bits as element_bits,
+    tensor_type as tensor_type,
+)
 from tlx_xdsl.layouts.shared import bytes_of
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.builder import unit
 from tlx_xdsl.frontend.calls import Call, lowers

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import i64
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, FenceScope
 from tlx_xdsl.dialects.ttg.types import MemDescType

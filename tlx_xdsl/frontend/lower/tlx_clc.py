@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerType, i1, i64
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 from tlx_xdsl.dialects.ttg.types import MemDescType

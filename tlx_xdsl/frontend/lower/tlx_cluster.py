@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects import tlx as dialect, ttng
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import cta_rank, elements_like, one_barrier, remote_view, shared_buffer
 from tlx_xdsl.frontend.values import BufferedTensor, MBarriers, Tensor, Value

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttg
+from tlx_xdsl.dialects import tlx as dialect, ttg
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES, CacheLevel
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType
 from tlx_xdsl.frontend import semantic

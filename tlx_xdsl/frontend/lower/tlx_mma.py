@@ -10,8 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttng
+from tlx_xdsl.dialects import tlx as dialect, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.tlx.layouts import DummyTMEMLayoutAttr
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType

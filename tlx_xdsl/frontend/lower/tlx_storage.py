@@ -6,8 +6,7 @@ from typing import NoReturn
 
 from xdsl.ir import Block, SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.tlx.types import ReuseGroupKind, StorageAliasSpecType, StorageKind
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.calls import Call, lowers, lowers_method

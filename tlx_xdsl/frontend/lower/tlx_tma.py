@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import tt, ttg, ttng
+from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.frontend import semantic

@@ -8,8 +8,7 @@ from typing import Any
 
 from xdsl.irdl import IRDLOperation
 
-from tlx_xdsl.dialects import tlx as dialect
-from tlx_xdsl.dialects import ttg, ttng
+from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.frontend.attributes import view

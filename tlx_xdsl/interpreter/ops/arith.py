@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import arith as upstream
-from xdsl.dialects import ub
+from xdsl.dialects import arith as upstream, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 

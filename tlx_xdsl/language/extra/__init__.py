@@ -1,4 +1,3 @@
 """Functions for the GPUs of one vendor."""
 
-from tlx_xdsl.language.extra import cuda as cuda
-from tlx_xdsl.language.extra import libdevice as libdevice
+from tlx_xdsl.language.extra import cuda as cuda, libdevice as libdevice

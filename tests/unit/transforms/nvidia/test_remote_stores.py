@@ -4,8 +4,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tlx_xdsl.layouts.address import shared_addresses
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
