@@ -11,7 +11,7 @@ from xdsl.passes import ModulePass
 
 from docs.site.docstrings import as_markdown, doc_of, field_docs, module_of, table, without_own_name
 from tlx_xdsl.runtime.compilation import passes_for
-from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
+from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES, current_name
 
 GROUPS = {
     "storage_alias": "Storage aliasing",
@@ -35,24 +35,19 @@ def passes_by_group() -> dict[str, dict[str, type[ModulePass]]]:
     """The classes of all passes of ours by package and name; other names of the same pass are left out."""
     groups: dict[str, dict[str, type[ModulePass]]] = {group: {} for group in GROUPS}
     for name, load in {**ALL_PASSES, **OVERRIDES}.items():
-        cls = load()
-        if not is_alias(cls):
+        if current_name(name) == name:
+            cls = load()
             package = cls.__module__.split(".")[2]
             groups[package if package in groups else ""][name] = cls
     return groups
 
 
-def is_alias(cls: type[ModulePass]) -> bool:
-    """Whether a class only gives another pass a second name."""
-    return "apply" not in vars(cls)
-
-
 def aliases() -> dict[str, list[str]]:
     """The older names of passes, by the name of the pass."""
     found: dict[str, list[str]] = {}
-    for name, load in ALL_PASSES.items():
-        if is_alias(cls := load()):
-            found.setdefault(cls.__bases__[0].name, []).append(name)
+    for name in ALL_PASSES:
+        if (now := current_name(name)) != name:
+            found.setdefault(now, []).append(name)
     return found
 
 

@@ -6,18 +6,17 @@ import argparse
 import inspect
 import textwrap
 from collections.abc import Collection, Iterator
-from typing import cast
 
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.runtime.compilation import passes_for
-from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES
+from tlx_xdsl.transforms.registry import ALL_PASSES, OVERRIDES, current_name
 
 WIDTH = 100
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the list, which stands in the place of the names that xDSL puts into the help of `-p`."""
+    """Keeps the lines of the list, which replaces the names that xDSL puts into the help of `-p`."""
 
     def add_argument(self, action: argparse.Action) -> None:
         """Add an option to the text."""
@@ -37,15 +36,10 @@ def _lines(known: Collection[str]) -> Iterator[str]:
     yield "what the compiler does, in this order:"
     yield from (_line(name, ours[name]) for name in order if name in ours)
     yield "\nour other passes:"
-    # A second name of a pass has no `apply` of its own.
-    others = {name: cls for name, cls in sorted(ours.items()) if name not in order}
-    yield from (_line(name, cls) for name, cls in others.items() if "apply" in vars(cls))
-    seconds = {
-        name: cast(type[ModulePass], cls.__bases__[0]) for name, cls in others.items() if "apply" not in vars(cls)
-    }
-    aliases = [f"{name} is {cls.name}" for name, cls in seconds.items()]
-    if aliases:
-        yield from ("\nolder names:", *(f"  {alias}" for alias in aliases))
+    others = [name for name in sorted(ours) if name not in order]
+    yield from (_line(name, ours[name]) for name in others if current_name(name) == name)
+    yield "\nolder names:"
+    yield from (f"  {name} is {now}" for name in others if (now := current_name(name)) != name)
     yield "\npasses of xDSL:"
     xdsl_names = " ".join(sorted(set(known) - set(ours)))
     yield textwrap.fill(xdsl_names, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)

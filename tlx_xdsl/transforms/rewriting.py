@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, TypeVar, cast
 
 from xdsl.context import Context
@@ -21,9 +22,9 @@ class Pass(ModulePass):
         """Run the pass on a module."""
         self.run(op)
 
+    @abstractmethod
     def run(self, op: ModuleOp) -> None:
         """Rewrite or check a module in place."""
-        raise NotImplementedError
 
 
 def ops_of(root: Operation, *classes: type[OpT]) -> list[OpT]:

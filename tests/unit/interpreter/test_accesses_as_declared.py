@@ -25,6 +25,7 @@ from tests.unit.interpreter.oracle import checking, running, test_oracle_by_valu
 from tests.unit.interpreter.watching import recording
 from tests.unit.kernels import test_attention, test_gemm
 from tlx_xdsl.dialects import gpu, llvm, nvvm, tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base import effects as declared_effects
 from tlx_xdsl.dialects.base.effects import (
     TMA,
     Effects,
@@ -266,6 +267,8 @@ BROKEN: dict[str, tuple[Callable[[], None], type, Effects, str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_declaration_that_is_broken_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, op, effects, message = BROKEN[name]
+    # The declaration is looked up once a class.
+    monkeypatch.setattr(declared_effects, "_declaration", declared_effects._declaration.__wrapped__)
     monkeypatch.setattr(op, "EFFECTS", effects)
     with recording() as recorder:
         kernel()
