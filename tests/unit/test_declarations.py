@@ -76,11 +76,8 @@ def tables(path: Path) -> Iterator[str]:
             if len(operations(statement.value)) >= MANY and gives_a_property(statement.value):
                 yield ast.unparse(target)
     for function in ast.walk(module):
-        # The type of the operation that a pattern rewrites is its registration.
-        if not isinstance(function, ast.FunctionDef) or function.name == "match_and_rewrite":
-            continue
         # The type of the operation that a pattern rewrites registers it.
-        if function.name == "match_and_rewrite":
+        if not isinstance(function, ast.FunctionDef) or function.name == "match_and_rewrite":
             continue
         for argument in (*function.args.args, *function.args.kwonlyargs):
             if argument.annotation is not None and len(operations(argument.annotation)) >= MANY:

@@ -117,7 +117,6 @@ _DIVISIONS: dict[type[Operation], Callable[..., Any]] = {
     upstream.CeilDivSIOp: _rounded_up,
     upstream.CeilDivUIOp: _rounded_up,
 }
-_UNSIGNED_DIVISIONS = (upstream.DivUIOp, upstream.RemUIOp, upstream.CeilDivUIOp)
 
 
 @pure(*_DIVISIONS)
@@ -127,7 +126,7 @@ def divide(op: Operation) -> Binary:
     Elements of a tensor are often computed where a mask hides them; so it is reported for scalars only.
     """
     is_scalar, function = as_tensor(op.results[0].type) is None, _DIVISIONS[type(op)]
-    if isinstance(op, _UNSIGNED_DIVISIONS):
+    if op.name.endswith("ui"):
         function = _as_unsigned(op, function)
 
     def run(a: Array, b: Array) -> Array:

@@ -20,12 +20,6 @@ from tlx_xdsl.numerics.directed_rounding import fused_multiply_add, leading_zero
 from tlx_xdsl.numerics.rounding import round_to
 from tlx_xdsl.numerics.special_functions import erf
 
-_OF_NUMPY: tuple[type[Operation], ...] = (
-    math.AcosOp, math.AcoshOp, math.AsinOp, math.AsinhOp, math.Atan2Op, math.AtanOp, math.AtanhOp, math.CbrtOp,
-    math.CeilOp, math.CosOp, math.CoshOp, math.Exp2Op, math.ExpM1Op, math.ExpOp, math.FloorOp, math.Log10Op,
-    math.Log1pOp, math.Log2Op, math.LogOp, math.SinOp, math.SinhOp, math.SqrtOp, math.TanOp, math.TanhOp, math.TruncOp,
-)  # fmt: skip
-"""Operations that numpy has under the same names."""
 _FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
     math.ErfOp: erf,
     math.FPowIOp: np.power,
@@ -33,8 +27,17 @@ _FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
     math.RoundEvenOp: np.rint,
     math.RoundOp: round_half_away,
     math.RsqrtOp: reciprocal_root,
-    **{class_: getattr(np, class_.name.removeprefix("math.")) for class_ in _OF_NUMPY},
-}
+    # numpy has these under the same names.
+    **{
+        class_: getattr(np, class_.name.removeprefix("math."))
+        for class_ in (
+            math.AcosOp, math.AcoshOp, math.AsinOp, math.AsinhOp, math.Atan2Op, math.AtanOp, math.AtanhOp, math.CbrtOp,
+            math.CeilOp, math.CosOp, math.CoshOp, math.Exp2Op, math.ExpM1Op, math.ExpOp, math.FloorOp, math.Log10Op,
+            math.Log1pOp, math.Log2Op, math.LogOp, math.SinOp, math.SinhOp, math.SqrtOp, math.TanOp, math.TanhOp,
+            math.TruncOp,
+        )
+    },
+}  # fmt: skip
 
 
 def _in_double(op: Operation, function: Callable[..., Any]) -> Run:
