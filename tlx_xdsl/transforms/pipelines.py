@@ -81,7 +81,7 @@ def ttgir_pipeline(
         # --- to PTX, and to TTGIR ---
         # PTX for single instructions; its tensors get layouts like all others.
         _pass("tlx-lower-to-ptx"),
-        # An accumulator is reduced in the order of its columns, which costs fewer registers.
+        # Upstream Triton's order of reducing an accumulator's row delays the exponentials of a softmax.
         _pass("tlx-chain-reductions"),
         # Layouts for all tensors, and conversions between them.
         _pass("convert-triton-to-tritongpu"),
