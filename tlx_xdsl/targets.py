@@ -63,7 +63,7 @@ class Feature(Enum):
         """The section of the PTX ISA whose "Target ISA Notes" say which GPUs have it."""
 
     def on(self, capability: int) -> bool:
-        """Whether GPUs of a compute capability (90 for sm_90a) have it."""
+        """True if GPUs of a compute capability (90 for sm_90a) have it."""
         match self._capabilities:
             case (low, high):
                 return low <= capability <= high
@@ -102,11 +102,11 @@ class Target:
         return tuple(feature for feature in Feature if self.has(feature))
 
     def has(self, feature: Feature) -> bool:
-        """Whether it has `feature`."""
+        """True if it has `feature`."""
         return feature.on(self.capability)
 
     def runs_on(self, capability: int) -> bool:
-        """Whether a GPU of a compute capability, such as 90, runs binary code that was made for this target.
+        """True if a GPU of a compute capability, such as 90, runs binary code that was made for this target.
 
         Architecture-specific code (sm_90a) runs on its own capability only. Other code also runs on later ones with
         the same first figure, but not between Jetson's GPUs and others (CUDA C++ Programming Guide, "Binary

@@ -114,7 +114,7 @@ class Arithmetic:
         return Other(causes)
 
     def is_too_large(self, form: Polynomial) -> bool:
-        """Whether a polynomial is given up."""
+        """True if a polynomial is given up."""
         return len(form.terms) > MOST_TERMS or form.depth > MOST_CALLS
 
     # Asking --------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _mixes(product: frozenset[tuple[Symbol, int]]) -> bool:
 
 
 def _is_always_within(form: Polynomial, interval: Interval, bounds: Bounds) -> bool:
-    """Whether `form` is in `interval` for each combination of the values of its symbols; False where they are many."""
+    """True if `form` is in `interval` for each combination of the values of its symbols; False where they are many."""
     symbols = [symbol for symbol in form.all_symbols if not isinstance(symbol, Call)]
     ranges = [bounds.of(symbol) for symbol in symbols]
     if prod(max(0, each.high - each.low) + 1 for each in ranges) > MOST_TRIALS:

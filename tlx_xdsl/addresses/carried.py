@@ -39,7 +39,7 @@ class Loop:
     trips: Polynomial | None
     """How many iterations there are."""
     runs: bool
-    """Whether there is one for certain."""
+    """True if there is one for certain."""
     carried: tuple[State, ...]
     """What the carried values are in an iteration."""
     steps: tuple[Polynomial | None, ...]
@@ -82,7 +82,7 @@ class Carried:
         return growth if self.lasts(growth) else None
 
     def lasts(self, form: Polynomial) -> bool:
-        """Whether a polynomial is the same in all iterations."""
+        """True if a polynomial is the same in all iterations."""
         return not any(is_inside(self._loop, symbol) for symbol in form.all_symbols)
 
     def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
@@ -114,7 +114,7 @@ class Carried:
 
 
 def is_inside(scope: Operation, symbol: Symbol) -> bool:
-    """Whether a symbol means something else each time that the operations in `scope` run."""
+    """True if a symbol means something else each time that the operations in `scope` run."""
     match symbol:
         case Unknown():
             return any(scope.is_ancestor(value.owner) for value in (symbol.value, *symbol.through))

@@ -33,12 +33,12 @@ def classify(form: Polynomial) -> tuple[Classification, dict[int, Polynomial]]:
 
 
 def _is_even(stride: Polynomial) -> bool:
-    """Whether a stride is the same for all programs, positions and iterations of loops."""
+    """True if a stride is the same for all programs, positions and iterations of loops."""
     return not any(isinstance(symbol, Pid | Lane | Counter | Unknown) for symbol in stride.all_symbols)
 
 
 def _is_piecewise(form: Polynomial) -> bool:
-    """Whether a polynomial is affine in the program's ids in pieces."""
+    """True if a polynomial is affine in the program's ids in pieces."""
     for product, _ in form:
         dependent = [(symbol, power) for symbol, power in product if _depends(Polynomial.of(symbol))]
         if not dependent:

@@ -55,7 +55,7 @@ class Interval:
         return Interval(min(corners), max(corners))
 
     def within(self, other: Interval) -> bool:
-        """Whether each number is in `other`, too."""
+        """True if each number is in `other`, too."""
         return other.low <= self.low and self.high <= other.high
 
     def meet(self, other: Interval) -> Interval:
@@ -67,7 +67,7 @@ class Interval:
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def __contains__(self, number: int) -> bool:
-        """Whether a number is in it."""
+        """True if a number is in it."""
         return self.low <= number <= self.high
 
     def __str__(self) -> str:

@@ -67,7 +67,7 @@ class AccessKind(Enum):
 
     @property
     def writes(self) -> bool:
-        """Whether it may change memory."""
+        """True if it may change memory."""
         return self in (
             AccessKind.STORE,
             AccessKind.ATOMIC,
@@ -78,7 +78,7 @@ class AccessKind(Enum):
 
     @property
     def is_atomic(self) -> bool:
-        """Whether programs may do it to the same bytes at once."""
+        """True if programs may do it to the same bytes at once."""
         return self in (AccessKind.ATOMIC, AccessKind.TMA_REDUCE)
 
 
@@ -181,12 +181,12 @@ class Access:
     """Bytes that the positions add to the offset of the element at 0; None where they do so by symbols."""
     loops: tuple[LoopTerm, ...]
     masked: bool
-    """Whether elements may be left out, by a mask or at the borders of a descriptor's tensor."""
+    """True if elements may be left out, by a mask or at the borders of a descriptor's tensor."""
     guards: tuple[Guard, ...]
     guards_exact: bool
-    """Whether the guards are all that leaves elements out."""
+    """True if the guards are all that leaves elements out."""
     conditional: bool
-    """Whether it may not happen in some program: it is under a condition, or in a loop with perhaps no iteration."""
+    """True if it may not happen in some program: it is under a condition, or in a loop with perhaps no iteration."""
     conditions: tuple[Condition, ...]
     """For which launches the fact holds; empty when for all."""
     tensor: TensorBounds | None
@@ -194,7 +194,7 @@ class Access:
     block_size: int | None
     """Elements of the block that lie in one run without gaps, when that is the whole block; else None."""
     is_coalesced: bool
-    """Whether 32 neighbouring elements (all, if there are fewer) along some dimension lie in one run without gaps."""
+    """True if 32 neighbouring elements (all, if there are fewer) along some dimension lie in one run without gaps."""
     reason: str | None
     """Why it is UNKNOWN."""
 
@@ -205,7 +205,7 @@ class Access:
 
     @property
     def is_known(self) -> bool:
-        """Whether its address is known."""
+        """True if its address is known."""
         return self.classification is not Classification.UNKNOWN
 
 

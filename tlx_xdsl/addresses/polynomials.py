@@ -151,7 +151,7 @@ class Polynomial:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is one number or one symbol, and needs no parentheses."""
+        """True if it is one number or one symbol, and needs no parentheses."""
         if not self.terms:
             return True
         if len(self.terms) > 1:
@@ -180,7 +180,7 @@ class Polynomial:
         return max((symbol.depth for symbol in self.symbols if isinstance(symbol, Call)), default=0)
 
     def depends_on(self, symbol: Symbol) -> bool:
-        """Whether it may change with `symbol`."""
+        """True if it may change with `symbol`."""
         return symbol in self.all_symbols
 
     def coefficient(self, symbol: Symbol) -> Polynomial | None:

@@ -90,12 +90,12 @@ def _dimension(
 
 
 def _moves_unevenly(offset: Polynomial) -> bool:
-    """Whether elements lie at places of which nothing is known."""
+    """True if elements lie at places of which nothing is known."""
     return any(isinstance(symbol, Unknown) and Causes.LANES in symbol.causes for symbol in offset.all_symbols)
 
 
 def _moves(symbol: Symbol) -> bool:
-    """Whether a symbol may differ between the elements of a block."""
+    """True if a symbol may differ between the elements of a block."""
     return Causes.LANES in causes_of_form(Polynomial.of(symbol))
 
 
@@ -109,7 +109,7 @@ def _counted(offset: Polynomial, shape: Ints, dim: int, element_size: int) -> tu
 
 
 def is_of_lanes(symbol: Symbol) -> bool:
-    """Whether a symbol is computed from positions and numbers alone."""
+    """True if a symbol is computed from positions and numbers alone."""
     return all(isinstance(inner, Lane | Call) for inner in Polynomial.of(symbol).all_symbols)
 
 

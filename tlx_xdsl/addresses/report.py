@@ -39,7 +39,7 @@ def value_text(result: ProgramAddresses, value: SSAValue, names: Mapping[SSAValu
 
 
 def _coalesced(result: ProgramAddresses, value: SSAValue) -> str:
-    """Whether an access through a pointer is coalesced, if there is one."""
+    """True if an access through a pointer is coalesced, if there is one."""
     found = [access for use in value.uses for access in result.of(use.operation)]
     return f", coalesced={_word(found[0].is_coalesced)}" if found else ""
 

@@ -104,5 +104,5 @@ class Simplifier:
         return Polynomial.of(Call("floordiv", (left, right)))
 
     def _below(self, left: Polynomial, right: Polynomial) -> bool:
-        """Whether `0 <= left < right` for certain."""
+        """True if `0 <= left < right` for certain."""
         return self.bounds.of_form(left).low >= 0 and self.bounds.of_form(left - right).high < 0

@@ -43,7 +43,7 @@ class Conditions:
 
     @property
     def too_many(self) -> bool:
-        """Whether there are too many to keep."""
+        """True if there are too many to keep."""
         return len(self.bounds) > MOST_CONDITIONS
 
 
@@ -59,14 +59,14 @@ class Integer:
     range: Interval
     """What it is as a signed number."""
     exact: bool
-    """Whether it is `form` as a signed number, without wrap-around."""
+    """True if it is `form` as a signed number, without wrap-around."""
     bits: int
     conditions: Conditions = NO_CONDITIONS
     """Preconditions of all of this."""
     guards: tuple[Guard, ...] = ()
     """For one bit: comparisons that hold where it is 1."""
     guards_exact: bool = False
-    """Whether it is 1 wherever they hold."""
+    """True if it is 1 wherever they hold."""
 
     def with_conditions(self, conditions: Conditions) -> Integer:
         """The same, under more conditions."""

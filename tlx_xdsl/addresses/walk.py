@@ -257,7 +257,7 @@ def _arriving(region: Region) -> dict[Block, list[tuple[int, Sequence[SSAValue]]
 
 
 def _is_function(op: Operation) -> bool:
-    """Whether results depend on operands and constants alone.
+    """True if results depend on operands and constants alone.
 
     What is free of side effects in other dialects may still read where in the grid, or in which thread, it runs; so may
     inline assembly.
@@ -269,7 +269,7 @@ def _is_function(op: Operation) -> bool:
 
 
 def outlives(state: State, scope: Operation) -> bool:
-    """Whether what is known means the same outside of `scope`, of which operations run again."""
+    """True if what is known means the same outside of `scope`, of which operations run again."""
 
     def lasts(form: Polynomial) -> bool:
         return not any(is_inside(scope, symbol) for symbol in form.all_symbols)

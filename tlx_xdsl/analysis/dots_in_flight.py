@@ -140,7 +140,7 @@ def _worst(flights: Sequence[Flight | None]) -> Flight | None:
 
 
 def _runs(loop: scf.ForOp) -> bool:
-    """Whether the body is known to run at least once."""
+    """True if the body is known to run at least once."""
     bounds = [_constant(loop.lb), _constant(loop.ub)]
     return bounds[0] is not None and bounds[1] is not None and bounds[0] < bounds[1]
 

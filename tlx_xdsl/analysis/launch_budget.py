@@ -1,4 +1,4 @@
-"""Whether the threads of a kernel, and the registers that it asks for them, fit a multiprocessor."""
+"""The check that the threads of a kernel, and the registers that it asks for them, fit a multiprocessor."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class IndexMap:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every buffer stays where its index says."""
+        """True if every buffer stays where its index says."""
         return self == IndexMap(1, 1, 0)
 
     def __call__(self, index: int) -> int:
@@ -120,7 +120,7 @@ class _Sized:
 
     @property
     def is_sum(self) -> bool:
-        """Whether several members add up to the size."""
+        """True if several members add up to the size."""
         return isinstance(self.node, Group) and self.node.kind == "distinct" and len(self.members) > 1
 
     def walk(self) -> Iterator[_Sized]:

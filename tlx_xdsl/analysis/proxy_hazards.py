@@ -55,7 +55,7 @@ class _State:
     remote: Buffers = frozenset()
     """The same of other thread blocks' buffers."""
     fenced: bool = False
-    """Whether the task has had a fence since its last acquire."""
+    """True if the task has had a fence since its last acquire."""
 
     def join(self, other: _State) -> _State:
         """What holds when either may."""
@@ -89,7 +89,7 @@ class _Analysis(ForwardWalk[_State]):
     func: tt.FuncOp
     neighbours: Mapping[Operation, set[Operation]]
     places: bool = False
-    """Whether fences are placed, or what tasks do without one is only collected."""
+    """True if fences are placed; False while the accesses of tasks without one are only collected."""
     missing: set[Operation] = field(default_factory=set[Operation])
     unfenced: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set[int]))
     """Buffers that each task accesses asynchronously without a fence after its acquires."""
@@ -146,7 +146,7 @@ class _Analysis(ForwardWalk[_State]):
         return frozenset[int]().union(*found)
 
     def _misses(self, op: Operation, state: _State) -> bool:
-        """Whether a fence is missing before `op`."""
+        """True if a fence is missing before `op`."""
         if accesses_of(op) is None:
             # Functions and PTX may access their buffers through any proxy.
             accessed = frozenset[int]().union(*self.buffers.get(op, {}).values())
@@ -166,7 +166,7 @@ class _Analysis(ForwardWalk[_State]):
         return False
 
     def _misses_for_loop(self, loop: Operation, state: _State) -> bool:
-        """Whether the loop needs a fence for what it finds written, and does not write itself."""
+        """True if the loop needs a fence for what it finds written, and does not write itself."""
         inside = [op for op in loop.walk() if op is not loop]
         if not state.written or any(Sync.FENCE_PROXY in sync_of(op) for op in inside):
             return False

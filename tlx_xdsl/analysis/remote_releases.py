@@ -68,7 +68,7 @@ def remote_releases(func: tt.FuncOp) -> RemoteReleases:
 
 
 def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) -> bool:
-    """Whether the threads access memory of a space before they issue the next instruction.
+    """True if the threads access memory of a space before they issue the next instruction.
 
     `cp.async` belongs to their proxy (PTX ISA, "cp.async"); `st.async` counts for its mbarrier.
     """
@@ -82,7 +82,7 @@ def _accesses(op: Operation, space: Space, kind: Kind = Kind.READ | Kind.WRITE) 
 
 
 def _signals(op: Operation) -> bool:
-    """Whether it may signal all that the task has done: by a release, or by a flag with a fence before it.
+    """True if it may signal all that the task has done: by a release, or by a flag with a fence before it.
 
     The barrier of the cluster needs no help: it releases to the cluster itself (PTX ISA, "barrier.cluster").
     """
@@ -92,7 +92,7 @@ def _signals(op: Operation) -> bool:
 
 
 def _is_opaque(op: Operation, classes: ValueClasses) -> bool:
-    """Whether an operation may do anything: code of the user's, calls, fences for who else orders memory."""
+    """True if an operation may do anything: code of the user's, calls, fences for who else orders memory."""
     if isinstance(op, UnrealizedConversionCastOp):
         # Whoever has the address may access the buffer.
         return any(isinstance(value.type, MemDescType) for value in op.operands)
@@ -101,7 +101,7 @@ def _is_opaque(op: Operation, classes: ValueClasses) -> bool:
 
 
 def _hands_over_global_memory(ops: Sequence[Operation], signals: _Signals) -> bool:
-    """Whether a release may follow an access of the threads that must come before another one."""
+    """True if a release may follow an access of the threads that must come before another one."""
     writes = any(_accesses(op, Space.GLOBAL, Kind.WRITE) for op in ops)
     return writes and any(_accesses(op, Space.GLOBAL) and signals.follow(op) for op in ops)
 
@@ -134,7 +134,7 @@ class _Signals:
         return cls(signals, last, numbers)
 
     def follow(self, op: Operation) -> bool:
-        """Whether one of them may come after `op` in its task."""
+        """True if one of them may come after `op` in its task."""
         child = op
         while (number := self.numbers.get(child)) is not None:
             parent, region, block = child.parent_op(), child.parent_region(), child.parent_block()
@@ -173,7 +173,7 @@ class _Buffers:
         return cls(shared_out, arrays)
 
     def is_seen(self, op: Operation) -> bool:
-        """Whether an access of the threads is one of memory that other CTAs access, or several tasks do."""
+        """True if an access of the threads is one of memory that other CTAs access, or several tasks do."""
         if isinstance(op, ttg.LocalAllocOp):
             return op.src is not None and self.shared_out.get(op, True)
         arrays = self.arrays.get(op)
@@ -194,7 +194,7 @@ def _is_shared(buffer: SSAValue) -> bool:
 
 
 def _is_for_other_ctas(use: Use) -> bool:
-    """Whether a use of a buffer concerns other CTAs' copies of it, or is theirs."""
+    """True if a use of a buffer concerns other CTAs' copies of it, or is theirs."""
     op, value = use.operation, use.operation.operands[use.index]
     found = [access for access in accesses_of(op) or () if access.value is value]
     return space_of(value.type) is Space.CLUSTER or any(access.cluster for access in found)

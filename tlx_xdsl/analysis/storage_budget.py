@@ -1,4 +1,4 @@
-"""Whether the memory of a kernel fits its target, and who takes it when it does not."""
+"""The check that the memory of a kernel fits its target, and a report of the uses where it does not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Excess:
     op: Operation
     """The largest region's."""
     is_certain: bool
-    """Whether it can't fit. Otherwise it fits where stock Triton finds regions that never live at the same time."""
+    """True if it can't fit. Otherwise it fits where stock Triton finds regions that never live at the same time."""
     message: str
     notes: tuple[str, ...]
     """The top contributors, largest first."""

@@ -91,7 +91,7 @@ class Region:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several arrays were put into it."""
+        """True if several arrays were put into it."""
         return isinstance(self.op, StorageAliasSpecOp)
 
     @property

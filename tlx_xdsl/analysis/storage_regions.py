@@ -50,7 +50,7 @@ class StorageRegion:
 
     @property
     def in_tensor_memory(self) -> bool:
-        """Whether lengths are columns of tensor memory, and not bytes of shared memory."""
+        """True if lengths are columns of tensor memory, and not bytes of shared memory."""
         return self.spec.storage.data == StorageKind.TMEM
 
     @property

@@ -20,7 +20,7 @@ _NOTHING = object()
 
 
 def uses_tlx(fn: Callable[..., Any]) -> bool:
-    """Whether compiling `fn` meets something of our language: Meta's tlx above all, which stock Triton can't compile.
+    """True if compiling `fn` meets something of our language: Meta's tlx above all, which stock Triton can't compile.
 
     Names are looked up as they are now: a function that is defined later may change the answer from no to yes.
     """

@@ -60,7 +60,7 @@ class Body:
     """Slots of the block's arguments."""
     steps: list[Step] = field(default_factory=list[Step])
     suspends: bool = False
-    """Whether other tasks may have their turn inside."""
+    """True if other tasks may have their turn inside."""
     terminator: Operation | None = None
     yields: tuple[int, ...] = ()
     """Slots of the terminator's operands."""

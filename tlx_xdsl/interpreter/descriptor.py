@@ -32,7 +32,7 @@ class Descriptor:
     dtype: np.dtype[Any]
     pads_with_nan: bool = False
     rounds_to_tf32: bool = False
-    """Whether loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""
+    """True if loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""
 
     def check(self, op: Operation) -> None:
         """Raise Fault for what TMA cannot address."""

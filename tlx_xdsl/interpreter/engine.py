@@ -58,7 +58,7 @@ class Queue:
     owner: str
     """The task whose operations they are."""
     in_order: bool
-    """Whether they take effect in the order in which they were issued."""
+    """True if they take effect in the order in which they were issued."""
     rank: int = 0
     """The thread block of that task in its cluster."""
     over: str = ""
@@ -114,7 +114,7 @@ class TensorCore:
     rank: int
     """The thread block of the task in its cluster."""
     in_issue_order: bool
-    """Whether each operation follows all that were issued before, as with `tensor_core_order="issue"`."""
+    """True if each operation follows all that were issued before, as with `tensor_core_order="issue"`."""
     agents: dict[Footprint | None, int] = field(default_factory=dict[Footprint | None, int])
     last: dict[int, tuple[int, Operation]] = field(default_factory=dict[int, tuple[int, Operation]])
     """The last operation of each agent, with its number."""

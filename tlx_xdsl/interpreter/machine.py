@@ -62,9 +62,9 @@ class Launch:
     """Thread blocks of a cluster along each axis."""
     arguments: Sequence[Any] = ()
     warns_of_unwritten: bool = False
-    """Whether a read of uninitialized memory is only warned of, instead of a fault."""
+    """True if a read of uninitialized memory is only warned of, instead of a fault."""
     in_issue_order: bool = False
-    """Whether all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
+    """True if all that one task issues to a tensor core of Blackwell counts as ordered (`tensor_core`)."""
 
 
 @dataclass(eq=False)

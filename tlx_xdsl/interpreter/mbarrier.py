@@ -43,7 +43,7 @@ class Mbarrier:
     phase: int = 0
     """The number of completed phases: the current phase's parity is its lowest bit."""
     had_bytes: bool = False
-    """Whether the current phase expects bytes."""
+    """True if the current phase expects bytes."""
     waited: int = 0
     """The phases below this one were waited for."""
     data_phase: int = -1

@@ -82,7 +82,7 @@ class Actor:
     what: str
     """Its name in reports, such as `partition 0` or `TMA load of the default task`."""
     is_async: bool = False
-    """Whether it goes through the async proxy."""
+    """True if it goes through the async proxy."""
     queue: Source | None = None
     """The queue of an asynchronous operation."""
 

@@ -57,7 +57,7 @@ class Waiting:
     named: int | None = None
     """The named barrier that it waits at."""
     spins: bool = False
-    """Whether it may wait for what another program writes: it repeats a loop, or polls."""
+    """True if it may wait for what another program writes: it repeats a loop, or polls."""
 
 
 Coroutine: TypeAlias = Generator[Waiting | None, None, Any]

@@ -51,7 +51,7 @@ CHUNKS = 8
 
 @cache
 def can_fork() -> bool:
-    """Whether processes can be forked here, and have locks; macOS can fork, but its libraries do not stand it."""
+    """True if processes can be forked here, and have locks; macOS can fork, but its libraries do not stand it."""
     if sys.platform != "linux":
         return False
     try:
@@ -123,7 +123,7 @@ class _Alone:
 
 
 def talks(module: ModuleOp) -> bool:
-    """Whether programs may depend on what others have done: then their order is that of one process (without `jobs`).
+    """True if programs may depend on what others have done: then their order is that of one process (without `jobs`).
 
     Atomic additions of floats depend on it in their last bits, and a loop may wait for another program.
     """
@@ -227,7 +227,7 @@ class _Crew:
     error: tuple[int, CompilationError] | None = None
     """The lowest chunk that has failed."""
     broken: bool = False
-    """Whether a worker has died: others may wait for a lock that it held."""
+    """True if a worker has died: others may wait for a lock that it held."""
     turns: int = 0
 
     def run(self, firsts: Sequence[First]) -> int:

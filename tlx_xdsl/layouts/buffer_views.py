@@ -39,7 +39,7 @@ def transposed_buffer_layout(layout: SharedLayout, order: Ints) -> SharedLayout:
 
 
 def splits_swizzle(layout: SharedLayout, shape: Ints, part: Ints) -> bool:
-    """Whether parts of the shape `part`, of a buffer of `shape` with `layout`, start at places that a swizzle mixes up.
+    """True if parts of the shape `part`, of a buffer of `shape` with `layout`, start at places that a swizzle mixes up.
 
     Stock Triton adds up the starts of a part along each dimension, and so takes only layouts where a step of a power of
     two along one dimension is a step of a power of two in memory.

@@ -210,7 +210,7 @@ class TensorMemoryScalesLayout:
 
     cga_layout: CGALayout = ()
     block_rep_order: BlockRepOrder = "mnThenK"
-    """Whether blocks of scales advance along M (or N) first, or along K."""
+    """The dimension along which blocks of scales advance first: M (or N), or K."""
 
 
 TmemLayout: TypeAlias = TensorMemoryLayout | TensorMemoryScalesLayout

@@ -55,7 +55,7 @@ class Specialization:
     cluster: tuple[int, int, int] = (1, 1, 1)
     """CTAs of a cluster along x, y and z, each with tensors of its own (`ctas_per_cga`); the grid counts CTAs."""
     debug: bool = False
-    """Whether `tl.device_assert` has an effect."""
+    """True if `tl.device_assert` has an effect."""
     maxnreg: int | None = None
     """A bound on the 32-bit registers of a thread."""
     symbol: str | None = None

@@ -50,7 +50,7 @@ class Step(Stage):
     profile: Profile | None = field(repr=False)
     """The Triton version that the text is for; our own spelling without one."""
     plain: bool
-    """Whether stock Triton's own passes take over after ours."""
+    """True if stock Triton's own passes take over after ours."""
     before: Step | None = field(repr=False)
     """The step before; None for the frontend's."""
 

@@ -64,7 +64,7 @@ class Printer(XDSLPrinter):
         super().__init__(stream, print_debuginfo=locations, print_generic_format=generic)
         self.profile = NEUTRAL if profile is None else profile
         self.strict = profile is not None
-        """Whether the text is for a Triton version, and not for ourselves."""
+        """True if the text is for a Triton version, and not for ourselves."""
         self._aliases: dict[Attribute, str] = {}
         self._alias_counts: dict[str, int] = {}
         self._location_aliases: dict[Attribute, str] = {}

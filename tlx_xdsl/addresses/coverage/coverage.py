@@ -64,7 +64,7 @@ Verdict: TypeAlias = Literal["disjoint", "collides", "shared by atomics", "not k
 
 @dataclass(frozen=True)
 class Writing:
-    """Whether programs write the same bytes of an array."""
+    """True if programs write the same bytes of an array."""
 
     array: str
     verdict: Verdict
@@ -90,7 +90,7 @@ class Leaving:
     elements: int
     """Elements of the array."""
     certain: bool
-    """Whether it does; else it may, where a mask or a way through the kernel is not known."""
+    """True if it certainly does; False if it may, where a mask or a way through the kernel is not known."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whether programs write the same bytes, for launches that are not known: a proof from the strides, or none.
+"""Proofs from the strides that programs write no bytes in common, for launches that are not known.
 
 What a store moves by from program to program must be no less than all that one program writes. With several axes of the
 grid the strides must relate to each other like digits: that bounds how many programs the lower axes may have.
@@ -102,7 +102,7 @@ def _own(access: Access) -> tuple[Polynomial, int, int] | None:
 
 
 def is_of_the_launch(form: Polynomial) -> bool:
-    """Whether a polynomial has one value in a launch: what is loaded, say, may differ from program to program."""
+    """True if a polynomial has one value in a launch: what is loaded, say, may differ from program to program."""
     return all(isinstance(symbol, Argument | Extent | NumPrograms | Call) for symbol in form.all_symbols)
 
 

@@ -47,7 +47,7 @@ class CoverageMap:
     """The first of them; -1 for none."""
     last: Integers
     is_exact: bool
-    """Whether all elements of a cell are touched by the same programs."""
+    """True if all elements of a cell are touched by the same programs."""
 
 
 def coverage_map(touched: Sequence[Touched], shape: Sequence[int]) -> CoverageMap:

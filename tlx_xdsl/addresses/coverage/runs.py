@@ -115,7 +115,7 @@ def _contiguous_dim(touch: Touch) -> int | None:
 
 
 def _is_one_run(mask: Booleans, axis: int) -> bool:
-    """Whether the true elements along an axis follow each other, in every program."""
+    """True if the true elements along an axis follow each other, in every program."""
     edges = np.diff(mask.astype(np.int8), axis=axis) == 1
     return bool(np.all(edges.sum(axis=axis) + mask.take(0, axis) <= 1))
 
@@ -177,5 +177,5 @@ def _overlap_between(runs: Runs, others: Runs) -> Meeting | None:
 
 
 def program_at(runs: Runs, byte: int, program: int) -> bool:
-    """Whether `program` touches `byte`."""
+    """True if `program` touches `byte`."""
     return bool(np.any((runs.program == program) & (runs.start <= byte) & (runs.end > byte)))

@@ -62,7 +62,7 @@ class Touch:
     active: Booleans
     """The programs that get here."""
     is_exact: bool
-    """Whether all of this is touched; else at most this."""
+    """True if all of this is touched; False if at most this is."""
 
 
 @dataclass(frozen=True)

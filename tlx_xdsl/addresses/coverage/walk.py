@@ -278,7 +278,7 @@ class Walk:
 
 
 def _is_followed(value: SSAValue) -> bool:
-    """Whether it is a number, mask, pointer or descriptor: all others do not matter."""
+    """True if it is a number, mask, pointer or descriptor: all others do not matter."""
     return bits_of(value) is not None or is_pointer(value) or isinstance(value.type, tt.TensorDescType)
 
 

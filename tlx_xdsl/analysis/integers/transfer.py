@@ -105,7 +105,7 @@ def shape_of(value: SSAValue) -> Ints:
 
 
 def is_pointer(value: SSAValue) -> bool:
-    """Whether it is a pointer, or a tensor of pointers."""
+    """True if it is a pointer, or a tensor of pointers."""
     return isinstance(scalar_type(value.type), tt.PointerType)
 
 

@@ -50,27 +50,27 @@ def pointer_type(pointee: Attribute) -> Attribute:
 
 
 def is_float(element: Attribute) -> bool:
-    """Whether `element` is one of Triton's floating-point types."""
+    """True if `element` is one of Triton's floating-point types."""
     return isinstance(element, FLOATS)
 
 
 def is_integer(element: Attribute) -> bool:
-    """Whether `element` is one of Triton's integer types."""
+    """True if `element` is one of Triton's integer types."""
     return integer_bits(element) in INTEGER_WIDTHS
 
 
 def is_pointer(element: Attribute) -> bool:
-    """Whether `element` is a pointer."""
+    """True if `element` is a pointer."""
     return isinstance(element, PointerType)
 
 
 def is_number(element: Attribute) -> bool:
-    """Whether `element` is a number."""
+    """True if `element` is a number."""
     return is_float(element) or is_integer(element)
 
 
 def is_element(element: Attribute) -> bool:
-    """Whether a tensor may hold `element`."""
+    """True if a tensor may hold `element`."""
     return is_number(element) or is_pointer(element)
 
 

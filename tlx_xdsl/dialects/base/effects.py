@@ -100,7 +100,7 @@ class Access:
     """Its name; that of a result for an allocation. An operand that is no address is not accessed."""
     kind: Kind
     cluster: bool = False
-    """Whether other CTAs' copies of the buffer are accessed, too."""
+    """True if other CTAs' copies of the buffer are accessed, too."""
 
 
 def reads(operand: str, *, cluster: bool = False) -> Access:
@@ -164,7 +164,7 @@ class Effects:
     completes_on: str | Group | None
     """The mbarrier operand or the group that reports their end; None where the operation itself waits for it."""
     completes_in_cluster: bool
-    """Whether other CTAs' copies of that mbarrier may report it, too."""
+    """True if other CTAs' copies of that mbarrier may report it, too."""
     sync: Sync
     """Beyond what arrivals and waits among the accesses bring."""
 
@@ -220,7 +220,7 @@ def _memory_effects(kind: Kind) -> frozenset[EffectInstance]:
 
 
 def is_set(op: Operation, name: str) -> bool:
-    """Whether a flag among the properties is given, and not false."""
+    """True if a flag among the properties is given, and not false."""
     flag = op.properties.get(name)
     return flag is not None and not (isinstance(flag, IntegerAttr) and not flag.value.data)
 
@@ -267,7 +267,7 @@ class OperandAccess(NamedTuple):
 
     @property
     def is_async(self) -> bool:
-        """Whether it goes through the async proxy."""
+        """True if it goes through the async proxy."""
         return self.proxy is not Proxy.GENERIC
 
 

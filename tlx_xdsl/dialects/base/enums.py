@@ -98,11 +98,11 @@ class _KeywordDirective(CustomDirective):
         printer.print_string(self.enum(number.value.data).keyword)
 
     def is_present(self, op: IRDLOperation) -> bool:
-        """Whether the value differs from its default."""
+        """True if the value differs from its default."""
         return self.variable.is_present(op)
 
     def is_anchorable(self) -> bool:
-        """Whether the value may decide about an optional group."""
+        """True if the value may decide about an optional group."""
         return self.variable.is_anchorable()
 
 

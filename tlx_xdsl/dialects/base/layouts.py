@@ -29,7 +29,7 @@ class LayoutAttr(Data[Layout]):
     OF_LAYOUT: ClassVar[dict[type[Any], type[LayoutAttr]]] = {}
     """The attribute that carries each layout; a class is registered when it is defined."""
     braces: ClassVar[bool] = True
-    """Whether the parameters stand in braces inside of the angle brackets."""
+    """True if the parameters stand in braces inside of the angle brackets."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -120,7 +120,7 @@ def like(model: Attribute, encoding: Attribute) -> Attribute:
 
 
 def is_layout_or_placeholder(encoding: Attribute) -> bool:
-    """Whether `encoding` is a layout, or stands for one that a pass will choose (`#tlx.dummy_tmem_layout`, ...)."""
+    """True if `encoding` is a layout, or stands for one that a pass will choose (`#tlx.dummy_tmem_layout`, ...)."""
     return isinstance(encoding, LayoutAttr) or encoding.name.split(".")[0] in ("gluon", "tlx", "ttg")
 
 

@@ -179,6 +179,6 @@ class Elementwise(OpTrait):
 
 
 def is_elementwise(op: Operation) -> bool:
-    """Whether all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
+    """True if all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
     traits = (Elementwise, SameShapeAndLayout)
     return op.name.startswith(("arith.", "math.")) or any(op.has_trait(t, value_if_unregistered=False) for t in traits)

@@ -19,5 +19,5 @@ OldSpelling: TypeAlias = Literal[
 
 
 def spells(printer: Printer, spelling: OldSpelling) -> bool:
-    """Whether `printer` writes for a Triton version with this old spelling."""
+    """True if `printer` writes for a Triton version with this old spelling."""
     return bool(getattr(getattr(printer, "profile", None), spelling, False))

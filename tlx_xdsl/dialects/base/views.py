@@ -29,7 +29,7 @@ class View:
 
     layout: ViewLayout
     of_array: bool = False
-    """Whether a view of an array is one of as many of its buffers as its type says, which are known when compiling."""
+    """True if a view of an array is one of as many of its buffers as its type says, which are known when compiling."""
 
 
 def view_of(op: Operation) -> View | None:

@@ -159,7 +159,7 @@ class StorageAliasLocalAllocOp(IRDLOperation):
 
     @property
     def is_placed(self) -> bool:
-        """Whether a place is recorded."""
+        """True if a place is recorded."""
         return self.buffer_offset is not None or self.bytes_between_buffers is not None or self.group_size is not None
 
     def verify_(self) -> None:

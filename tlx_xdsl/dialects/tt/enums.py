@@ -100,7 +100,7 @@ class RoundingMode(Keyword):
 
 
 class PropagateNan(Keyword):
-    """Whether a NaN operand makes the result NaN."""
+    """True if a NaN operand makes the result NaN."""
 
     NONE = 0
     ALL = 0xFFFF, "all"

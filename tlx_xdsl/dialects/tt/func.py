@@ -82,7 +82,7 @@ class FuncOp(IRDLOperation):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it is a kernel, which nothing but a launch calls."""
+        """True if it is a kernel, which nothing but a launch calls."""
         return self.sym_visibility is not None and self.sym_visibility.data == "public"
 
     def verify_(self) -> None:

@@ -223,7 +223,7 @@ class LocalBarrierOp(TritonOp):
 
 @irdl_op_definition
 class PredicateStageOp(TritonOp):
-    """Whether stage `stage` of a software pipeline runs in this iteration; only the pipeliner makes it."""
+    """True if stage `stage` of a software pipeline runs in this iteration; only the pipeliner makes it."""
 
     name = "ttg.predicate_stage"
 

@@ -87,7 +87,7 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def is_mutable(self) -> bool:
-        """Whether the buffer may be written."""
+        """True if the buffer may be written."""
         return isinstance(self.mutable_param, UnitAttr)
 
     @property

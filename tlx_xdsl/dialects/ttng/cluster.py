@@ -178,7 +178,7 @@ class CLCLoadResultOp(TritonOp):
 
 @irdl_op_definition
 class CLCIsCanceledOp(TritonOp):
-    """Whether a response brings a cluster: `%c = ttng.clc_is_canceled %r : i128 -> i1`."""
+    """True if a response brings a cluster: `%c = ttng.clc_is_canceled %r : i128 -> i1`."""
 
     name = "ttng.clc_is_canceled"
     NEEDS: ClassVar = Needs("tlx.clc_consumer", Feature.CLUSTER_LAUNCH_CONTROL)

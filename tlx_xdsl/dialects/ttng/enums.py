@@ -42,7 +42,7 @@ class PackedArithOpKind(Keyword):
 
 
 class TensorMemoryScalesBlockRepOrder(Keyword):
-    """Whether blocks of scales advance along M (or N) first, or along K."""
+    """The dimension along which blocks of scales advance first: M (or N), or K."""
 
     MN_THEN_K = 0, "mnThenK"
     K_THEN_MN = 1, "kThenMn"

@@ -120,7 +120,7 @@ def load_result(task: Task, op: ttng.CLCLoadResultOp, view: View) -> Any:
 
 @pure(ttng.CLCIsCanceledOp)
 def is_canceled(_op: ttng.CLCIsCanceledOp) -> Unary:
-    """Whether there is a cluster."""
+    """True if there is a cluster."""
     return lambda response: np.bool_(response & FOUND)
 
 

@@ -153,7 +153,7 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
 
 
 def _says_barriers(op: Operation) -> bool:
-    """Whether the kernel around `op` has an operation for each barrier of its cluster, as text for Triton does."""
+    """True if the kernel around `op` has an operation for each barrier of its cluster, as text for Triton does."""
     parent = enclosing(op, tt.FuncOp)
     return parent is not None and CLUSTER_DIM in parent.attributes
 

@@ -192,7 +192,7 @@ def assume(op: llvm.AssumeOp) -> Unary:
 
 @pure(ttg.PredicateStageOp)
 def predicate_stage(op: ttg.PredicateStageOp) -> Run:
-    """Whether the iteration that has reached this stage is one of the loop: stages run ahead of the last one."""
+    """True if the iteration that has reached this stage is one of the loop: stages run ahead of the last one."""
     ahead = op.max_stage.value.data - op.stage.value.data
 
     def run(index: Any, upper: Any, step: Any) -> np.bool_:

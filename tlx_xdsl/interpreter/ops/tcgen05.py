@@ -35,7 +35,7 @@ from tlx_xdsl.numerics.arrays import Array
 
 
 class _Pairs:
-    """Whether products of a module are made by pairs of CTAs: all are, or none."""
+    """True if products of a module are made by pairs of CTAs: all are, or none."""
 
     def __init__(self, plan: Plan):
         products = (ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)

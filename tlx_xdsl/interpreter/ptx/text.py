@@ -24,7 +24,7 @@ class Statement:
     guard: str | None = None
     """The predicate without which it does nothing."""
     negated: bool = False
-    """Whether it runs where the guard does not hold."""
+    """True if it runs where the guard does not hold."""
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

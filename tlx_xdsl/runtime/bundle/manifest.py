@@ -79,9 +79,9 @@ class Manifest:
     profile_scratch_size: int
     profile_scratch_align: int
     launch_pdl: bool
-    """Whether the kernel may start before its predecessor in the stream has finished."""
+    """True if the kernel may start before its predecessor in the stream has finished."""
     launch_cooperative_grid: bool
-    """Whether all CTAs must be resident at once."""
+    """True if all CTAs must be resident at once."""
     triton_version: str
     """The stock Triton that made the binary; for information, as is what follows."""
     tlx_xdsl_version: str

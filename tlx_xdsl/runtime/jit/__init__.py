@@ -15,7 +15,7 @@ from tlx_xdsl.runtime.kernel import Kernel
 
 
 class _Reading:
-    """Whether kernels are only looked at: then nothing of Triton is needed, which takes its time to load."""
+    """True if kernels are only looked at: then nothing of Triton is needed, which takes its time to load."""
 
     active = False
 

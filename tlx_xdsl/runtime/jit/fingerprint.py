@@ -74,7 +74,7 @@ def compiler_fingerprint() -> str:
 
 
 def compiler_changed() -> bool:
-    """Whether the package's files differ from what `compiler_fingerprint` saw: then its products are not cached."""
+    """True if the package's files differ from what `compiler_fingerprint` saw: then its products are not cached."""
     return _package_digest(_PACKAGE) != compiler_fingerprint()
 
 
@@ -203,7 +203,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _is_comparable(value: Any) -> bool:
-    """Whether a global can be compared with what it was: plain values, element types, and `constexpr` around them."""
+    """True if a global can be compared with what it was: plain values, element types, and `constexpr` around them."""
     if isinstance(value, tuple):
         return all(map(_is_comparable, cast("tuple[Any, ...]", value)))
     if type(value).__name__ in ("constexpr", "dtype") and _home(value) in _COVERED:
@@ -239,7 +239,7 @@ def _local_names(code: CodeType) -> set[str]:
 
 
 def _is_covered(value: Any) -> bool:
-    """Whether a function, a class or an object comes from a package whose version is in the key, or from Python."""
+    """True if a function, a class or an object comes from a package whose version is in the key, or from Python."""
     module = getattr(value, "__module__", None)
     if not isinstance(module, str):
         module = type(value).__module__

@@ -61,7 +61,7 @@ class _Panel:
     map: CoverageMap
     written: bool
     may_clash: bool
-    """Whether a block that several programs write is no fault: all of them do it atomically."""
+    """True if a block that several programs write is no fault: all of them do it atomically."""
 
     @property
     def size(self) -> tuple[float, float]:

@@ -58,7 +58,7 @@ class Need:
     """The layout to ask for when the buffer's will not do; for a placeholder, the one that it stands for."""
 
     def is_met_by(self, encoding: Attribute) -> bool:
-        """Whether a buffer with this layout will do; a placeholder will not."""
+        """True if a buffer with this layout will do; a placeholder will not."""
         layout = chosen_layout(bare(encoding))
         return layout is not None and self.accepts(layout)
 

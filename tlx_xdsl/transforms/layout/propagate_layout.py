@@ -131,7 +131,7 @@ def _yields(op: RequireLayoutOp) -> bool:
 
 
 def _is_by_threads(use: Use) -> bool:
-    """Whether threads access a buffer of their own CTA, which they can in any layout."""
+    """True if threads access a buffer of their own CTA, which they can in any layout."""
     buffer = use.operation.operands[use.index]
     found = [access for access in accesses_of(use.operation) or () if access.value is buffer]
     return bool(found) and not any(access.is_async or access.space is Space.CLUSTER for access in found)

@@ -20,7 +20,7 @@ from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, Sh
 
 
 def is_view(op: Operation) -> bool:
-    """Whether the layout of the result of `op` follows from that of the buffer that it takes.
+    """True if the layout of the result of `op` follows from that of the buffer that it takes.
 
     A `ttg.memdesc_reinterpret` sees bytes, and so is an allocation of its own, unless it changes nothing but the kind
     of the elements.
@@ -86,7 +86,7 @@ def as_tile(encoding: Attribute, type_: MemDescType) -> Attribute | None:
 
 
 def same_layout(a: Attribute, b: Attribute, type_: MemDescType) -> bool:
-    """Whether two layouts put every element of a buffer of `type_` at the same place."""
+    """True if two layouts put every element of a buffer of `type_` at the same place."""
     a, b = bare(a), bare(b)
     if a == b:
         return True

@@ -41,7 +41,7 @@ class CheckTargetPass(Pass):
     name = "tlx-check-target"
 
     plain: bool = False
-    """Whether stock Triton's own passes follow, which need no TMA for tensor descriptors."""
+    """True if stock Triton's own passes follow, which need no TMA for tensor descriptors."""
 
     def run(self, op: ModuleOp) -> None:
         """Check the module, and every operation in it.

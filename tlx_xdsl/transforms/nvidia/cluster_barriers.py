@@ -110,12 +110,12 @@ def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
 
 
 def _reaches(op: Operation) -> bool:
-    """Whether it uses the memory of other CTAs; the commit of an MMA of a pair signals its end to both CTAs."""
+    """True if it uses the memory of other CTAs; the commit of an MMA of a pair signals its end to both CTAs."""
     return isinstance(op, tlx.MapToRemoteOp) or (effects_of(op).by is not TCGEN05 and _is_for_cluster(op))
 
 
 def _is_for_cluster(op: Operation) -> bool:
-    """Whether it accesses data of other CTAs; a commit alone does not say whether it arrives at their mbarriers."""
+    """True if it accesses data of other CTAs; a commit alone does not say whether it arrives at their mbarriers."""
     return any(access.cluster and access.kind & (Kind.READ | Kind.WRITE) for access in accesses_of(op) or ())
 
 
@@ -160,7 +160,7 @@ def _relax_start(func: tt.FuncOp) -> None:
 
 
 def _waits_at_end(block: Block) -> bool:
-    """Whether the cluster waits in this block after everything that may use other CTAs' memory."""
+    """True if the cluster waits in this block after everything that may use other CTAs' memory."""
     for op in reversed(list(block.ops)):
         if isinstance(op, ttng.ClusterWaitOp | ttg.WarpSpecializeOp) or any(map(_reaches, op.walk())):
             return isinstance(op, ttng.ClusterWaitOp)

@@ -23,7 +23,7 @@ from tlx_xdsl.transforms.storage_alias.view_maps import places_of_regrouping, pl
 
 
 def is_array_view(op: Operation) -> bool:
-    """Whether `op` sees an array, or a part of it that is known when compiling, and moves no data."""
+    """True if `op` sees an array, or a part of it that is known when compiling, and moves no data."""
     view = view_of(op)
     return view is not None and view.of_array
 
@@ -220,7 +220,7 @@ def _size(type_: MemDescType) -> int:
 
 
 def _is_gapless(type_: MemDescType) -> bool:
-    """Whether the size says all about the memory that a buffer takes."""
+    """True if the size says all about the memory that a buffer takes."""
     layout = chosen_layout(type_.encoding)
     if isinstance(layout, NvmmaSharedLayout):
         return not layout.fp4_padded
@@ -228,7 +228,7 @@ def _is_gapless(type_: MemDescType) -> bool:
 
 
 def _is_array(type_: MemDescType) -> bool:
-    """Whether the first dimension counts buffers; in a buffer the layout covers every dimension."""
+    """True if the first dimension counts buffers; in a buffer the layout covers every dimension."""
     layout = chosen_layout(type_.encoding)
     # Tensor memory has rows and columns, also under a placeholder for a layout in it.
     return len(type_.shape) > (buffer_rank(layout) if isinstance(layout, SharedLayout) else 2)

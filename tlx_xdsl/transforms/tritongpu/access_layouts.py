@@ -41,7 +41,7 @@ _BITS_PER_ACCESS = 128
 
 
 def has_matrix_instructions(module: ModuleOp) -> bool:
-    """Whether the accesses of `module` are coalesced here, and not by stock Triton."""
+    """True if the accesses of `module` are coalesced here, and not by stock Triton."""
     return any(effects_of(op).by in (WGMMA, TCGEN05) for op in module.walk())
 
 
