@@ -30,8 +30,8 @@ from tlx_xdsl.targets import Target, target_named
 _WARP_SIZE = 32
 
 _MULTIPROCESSORS = 132
-"""How many multiprocessors scripts see, by which they size the grids of persistent kernels: those of an H100. Any
-number is right for a GPU that is not there; this one makes grids that such scripts were tried with."""
+"""The number of multiprocessors that scripts see, by which they size the grids of persistent kernels: that of an H100.
+Any number is right for a GPU that is not there; this one makes grids that such scripts were tried with."""
 
 
 class CompiledStockKernel(JITFunction[Any]):

@@ -50,14 +50,14 @@ CLUSTER_DIM = "nvvm.cluster_dim"
 
 
 class RegisterAction(StrEnum):
-    """What happens to the registers of a warp group."""
+    """The change to the number of registers of a warp group."""
 
     INCREASE = "increase"
     DECREASE = "decrease"
 
 
 class GridDepAction(StrEnum):
-    """What a dependent launch does (PTX ISA, "griddepcontrol")."""
+    """The action of a dependent launch (PTX ISA, "griddepcontrol")."""
 
     WAIT = "wait"
     LAUNCH_DEPENDENTS = "launch_dependents"

@@ -58,7 +58,7 @@ def _callee(op: tt.CallOp) -> Iterator[Block]:
 
 
 def named_barrier_users(op: Operation, number: int) -> list[Operation]:
-    """What stands beside `op` and may arrive at the named barrier `number`: other numbers are known not to be it."""
+    """Operations besides `op` that may arrive at the named barrier `number`: other constants are known not to be it."""
     module = op.get_toplevel_object()
     assert isinstance(module, Operation)
     return [

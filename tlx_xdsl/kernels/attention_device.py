@@ -113,7 +113,7 @@ def place_in_round(turn, CAUSAL: tl.constexpr):
 
 @tlx_xdsl.jit
 def count_tiles(num_tiles, CAUSAL: tl.constexpr):
-    """How many of all tiles this program takes: one in each full round, and perhaps one of the rest."""
+    """The number of tiles that this program takes: one in each full round, and perhaps one of the rest."""
     rounds = num_tiles // tl.num_programs(0)
     rest = num_tiles - rounds * tl.num_programs(0)
     return rounds + (place_in_round(rounds, CAUSAL) < rest).to(tl.int32)

@@ -22,7 +22,7 @@ from tlx_xdsl.layouts.encodings import (
 
 
 def describe(layout: Layout) -> str:
-    """What kind of layout it is, with the numbers by which a reader knows it: `nvmma_shared, swizzle of 128 bytes`."""
+    """The kind of the layout, with the numbers by which a reader knows it: `nvmma_shared, swizzle of 128 bytes`."""
     if isinstance(layout, DistributedLayout):
         return _registers(layout)
     if isinstance(layout, SharedLayout):

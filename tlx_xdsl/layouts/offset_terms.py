@@ -72,7 +72,7 @@ def offset_of(terms: Sequence[OffsetTerm], index: Ints) -> int:
 
 
 def tile_strides(layout: SharedLayout, shape: Ints, tile: Ints, element_bits: int) -> Ints:
-    """How many tiles a step from tile to tile along each dimension is, in the order in which tiles lie in memory.
+    """The step from tile to tile along each dimension, counted in tiles in the order in which they lie in memory.
 
     Each tile of `tile` elements then lies as a buffer of its own with the same layout would. A dimension that one tile
     fills has stride 0.

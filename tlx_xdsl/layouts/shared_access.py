@@ -67,7 +67,7 @@ class SharedAccess:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Where the elements of a warp lie, in elements from the start of a buffer: one offset per bit of the index.
+    """The offsets of the elements of a warp, in elements from the start of a buffer: one offset per bit of the index.
 
     Registers that hold copies do not occur.
     """
@@ -105,7 +105,7 @@ def shared_access(
 def element_offsets(
     layout: DistributedLayout, buffer: SharedLayout, shape: Ints, alloc_shape: Ints | None = None
 ) -> Offsets:
-    """Where registers, lanes and warps of a tensor of `shape` find their elements in a buffer, paddings not counted.
+    """The offsets in a buffer for registers, lanes and warps of a tensor of `shape`, paddings not counted.
 
     A buffer may have one dimension more than its layout describes, in front. A part of an allocation begins at a
     multiple of its own size, so that its offsets are those of the allocation's first part, changed by one XOR.

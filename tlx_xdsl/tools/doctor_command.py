@@ -114,7 +114,7 @@ def ptxas(name: str) -> Finding:
 
 
 def cache() -> Finding:
-    """Where Triton keeps what it has compiled: its version is part of the names, so several may share the folder."""
+    """The folder of Triton's compiled kernels: its version is part of the names, so several versions may share it."""
     chosen = os.environ.get(CACHE)
     folder = Path(chosen) if chosen else Path(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
     named = f" ({CACHE})" if chosen else ""
@@ -173,7 +173,7 @@ def gpu(driver: CudaDriver, releases: Mapping[str, str] = MappingProxyType({})) 
 
 
 def _misfit(driver: int, major: int, release: str) -> str | None:
-    """What keeps kernels from running on a GPU of this major capability, by a driver of this CUDA version (12080)."""
+    """The reason why kernels can't run on a GPU of this major capability by a driver of this CUDA version (12080)."""
     if major < OLDEST_GPU:
         return f"kernels are compiled for sm_{OLDEST_GPU}0 and newer GPUs; the interpreter (tlx run) needs none"
     if release[:1].isdigit() and _numbers(release)[0] > driver // 1000:

@@ -1,4 +1,4 @@
-"""What the dialects share: tensor types and pointers, layout attributes, enumerations, constraints, assembly formats.
+"""Base of all dialects: tensor types and pointers, layout attributes, enumerations, constraints, assembly formats.
 
 Nothing in here imports a dialect, so that every dialect may import it.
 """

@@ -1,4 +1,4 @@
-"""What a verifier raises when an operation alone wants more of a resource than there is."""
+"""The error that a verifier raises when an operation alone requires more of a resource than there is."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Proxy(Enum):
 
 
 class Kind(Flag):
-    """What an operation does to the memory of one operand."""
+    """Kinds of access of an operation to the memory of one operand."""
 
     READ = auto()
     WRITE = auto()
@@ -307,7 +307,7 @@ def pointers_of(op: Operation) -> SSAValue | None:
 
 
 def kind_of(use: Use) -> Kind | None:
-    """What an operation does to the memory of one of its operands; None for anything."""
+    """Kinds of access of an operation to the memory of one of its operands; None for any access."""
     accesses, value = accesses_of(use.operation), use.operation.operands[use.index]
     if accesses is None:
         return None

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from tlx_xdsl.layouts.encodings import Layout, key_of
 
 FieldValue: TypeAlias = int | bool | str | tuple[Any, ...] | Layout
-"""What a layout parameter can be: an integer, a bool, a keyword, a (nested) list of integers, or another layout."""
+"""The value of a layout parameter: an integer, a bool, a keyword, a (nested) list of integers, or another layout."""
 
 
 class LayoutAttr(Data[Layout]):

@@ -16,7 +16,7 @@ class Space(Enum):
 
 
 class Sync(Flag):
-    """What an operation orders (PTX ISA, "Memory Consistency Model")."""
+    """The ordering that an operation establishes (PTX ISA, "Memory Consistency Model")."""
 
     NONE = 0
     RELEASE = auto()

@@ -75,7 +75,7 @@ def num_ctas_of(op: Operation) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _size_fault(type_: TensorType[Attribute]) -> str | None:
-    """What is wrong with the number of elements of a tensor, or None."""
+    """The error in the number of elements of a tensor, or None."""
     count = prod(type_.get_shape())
     if count > MAX_TENSOR_ELEMENTS:
         return f"a tensor may have at most {MAX_TENSOR_ELEMENTS} elements, {type_} has {count}"
@@ -86,7 +86,7 @@ def _size_fault(type_: TensorType[Attribute]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _layout_fault(type_: TensorType[Attribute], num_warps: int) -> str | None:
-    """What is wrong with the layout of a tensor in code that `num_warps` warps run, or None."""
+    """The error in the layout of a tensor in code that `num_warps` warps run, or None."""
     if not isinstance(type_.encoding, LayoutAttr):
         return None
     layout = type_.encoding.data

@@ -14,7 +14,7 @@ from tlx_xdsl.dialects.base.spelling import spells
 
 
 class PtrAddrSpace(Keyword):
-    """What a pointer points into; 3, shared memory, has no name."""
+    """The address space of a pointer; 3, shared memory, has no name."""
 
     Global = 1
     Descriptor = 0

@@ -1,4 +1,4 @@
-"""What Triton versions spell differently inside of an operation or a type.
+"""Differences in spelling between Triton versions inside of an operation or a type.
 
 A printer that writes for an old version has a `profile` with these flags; any other printer, and any other flag, means
 the spelling of the newest version. Reading understands every spelling.

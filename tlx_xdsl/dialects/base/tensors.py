@@ -84,7 +84,7 @@ def with_element_type(type_: Attribute, element_type: Attribute) -> Attribute:
 
 
 def pointee_type(pointer: Attribute) -> Attribute:
-    """What a load through `pointer` (a pointer or a tensor of pointers) yields.
+    """The type that a load through `pointer` (a pointer or a tensor of pointers) yields.
 
     Raises VerifyException when it is no pointer.
     """

@@ -53,17 +53,17 @@ class SharedClusterMemoryAttr(ParametrizedAttribute):
 
 
 class Releases(Keyword):
-    """What an arrival at another CTA's mbarrier releases of what was done before (PTX ISA, "mbarrier.arrive").
+    """The earlier accesses that an arrival at another CTA's mbarrier releases (PTX ISA, "mbarrier.arrive").
 
-    What was asynchronous, and was waited for, is over: no arrival needs to release it.
+    Asynchronous accesses that were waited for are complete: no arrival needs to release them.
     """
 
     CLUSTER = 0
-    """All of it, to the threads of the cluster."""
+    """All of them, to the threads of the cluster."""
     SHARED = 1
-    """What was done to the own CTA's shared memory, to the threads of the cluster."""
+    """Accesses to the own CTA's shared memory, to the threads of the cluster."""
     CTA = 2
-    """All of it, to the threads of the own CTA alone."""
+    """All of them, to the threads of the own CTA alone."""
 
 
 def verify_remote(buffer: MemDescType) -> None:
@@ -170,7 +170,7 @@ class ArriveRemoteOp(TritonOp):
 
     @property
     def released(self) -> Releases:
-        """What is released."""
+        """The earlier accesses that the arrival releases."""
         return Releases.CLUSTER if self.releases is None else Releases(self.releases.value.data)
 
     def verify_(self) -> None:

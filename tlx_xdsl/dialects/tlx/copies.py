@@ -50,7 +50,7 @@ from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, ver
 from tlx_xdsl.dialects.ttng import load_effects, verify_barrier, verify_response
 
 BULK_BYTES = 16
-"""What the size of a bulk copy is a multiple of (PTX ISA, "cp.async.bulk")."""
+"""The number of bytes of which the size of a bulk copy is a multiple (PTX ISA, "cp.async.bulk")."""
 
 
 class CacheLevel(Keyword):

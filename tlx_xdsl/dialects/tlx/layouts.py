@@ -28,7 +28,7 @@ from tlx_xdsl.dialects.ttg import MemDescType, as_tensor, shape_attr, shape_of
 
 
 def _kind_shape_element(type_: Attribute) -> tuple[str, tuple[int, ...], Attribute]:
-    """What a layout does not change of a tensor or buffer."""
+    """The properties of a tensor or buffer that a layout does not change."""
     if isinstance(type_, MemDescType):
         return "memdesc", type_.shape, type_.element_type
     if (tensor := as_tensor(type_)) is not None:

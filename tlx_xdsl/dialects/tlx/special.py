@@ -66,7 +66,7 @@ class VoteBallotOp(TritonOp):
 
 
 ROUNDED = (BFloat16Type, Float8E4M3FNType, Float8E5M2Type, Float16Type)
-"""What stochastic rounding rounds to (PTX ISA, "cvt", `.rs`)."""
+"""The types that stochastic rounding rounds to (PTX ISA, "cvt", `.rs`)."""
 
 
 @irdl_op_definition

@@ -14,7 +14,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class StorageKind(StrEnum):
-    """Where a buffer lives."""
+    """The memory that a buffer is in."""
 
     SMEM = "smem"
     """Shared memory of the thread block."""
@@ -23,7 +23,7 @@ class StorageKind(StrEnum):
 
 
 class ReuseGroupKind(StrEnum):
-    """How the members of a reuse group lie in memory."""
+    """The arrangement of the members of a reuse group in memory."""
 
     SHARED = "shared"
     """Members occupy the same region at each buffer index."""

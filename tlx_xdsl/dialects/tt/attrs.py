@@ -44,7 +44,7 @@ class CachePolicyAttr(ParametrizedAttribute):
 
     @property
     def eviction_policy(self) -> EvictionPolicy:
-        """How soon to evict."""
+        """The priority of eviction."""
         return EvictionPolicy(self.eviction_policy_param.data)
 
     @classmethod

@@ -87,7 +87,7 @@ class DotOp(TritonOp):
         verify_operand_widths(scalar_type(self.a.type), scalar_type(self.b.type))
 
     def also_needs(self) -> tuple[Feature, ...]:
-        """Where the tensor cores can't multiply fp8e4nv, they would have to convert it first."""
+        """Conversion of fp8e4nv operands, which tensor cores that can't multiply this type require first."""
         types = (scalar_type(self.a.type), scalar_type(self.b.type))
         return (Feature.FP8_CONVERSION,) if any(isinstance(each, Float8E4M3FNType) for each in types) else ()
 

@@ -16,7 +16,7 @@ class MemSemantic(Keyword):
 
     @property
     def sync(self) -> Sync:
-        """What the operation orders."""
+        """The ordering that the operation establishes."""
         release = Sync.RELEASE if self in (MemSemantic.RELEASE, MemSemantic.ACQUIRE_RELEASE) else Sync.NONE
         return release | (Sync.ACQUIRE if self in (MemSemantic.ACQUIRE, MemSemantic.ACQUIRE_RELEASE) else Sync.NONE)
 
@@ -42,7 +42,7 @@ class CacheModifier(Keyword):
 
 
 class EvictionPolicy(Keyword):
-    """How soon a cache line may be evicted."""
+    """The eviction priority of a cache line."""
 
     NORMAL = 1, "evict_normal"
     EVICT_FIRST = 2
@@ -50,14 +50,14 @@ class EvictionPolicy(Keyword):
 
 
 class PaddingOption(Keyword):
-    """What a load through a descriptor yields outside the tensor."""
+    """The value that a load through a descriptor yields outside the tensor."""
 
     PAD_ZERO = 1, "zero"
     PAD_NAN = 2, "nan"
 
 
 class RMWOp(Keyword):
-    """What an atomic read-modify-write does."""
+    """The operation of an atomic read-modify-write."""
 
     AND = 1
     OR = 2
@@ -72,7 +72,7 @@ class RMWOp(Keyword):
 
 
 class DescriptorReduceKind(Keyword):
-    """What a reducing store through a descriptor does."""
+    """The operation of a reducing store through a descriptor."""
 
     ADD = 1
     MIN = 2
@@ -107,7 +107,7 @@ class PropagateNan(Keyword):
 
 
 class InputPrecision(Keyword):
-    """How a dot of f32 operands uses the tensor cores: rounded once, split into several products, or not at all."""
+    """The use of tensor cores by a dot of f32 operands: rounded once, split into several MMAs, or not at all."""
 
     TF32 = 0
     TF32x3 = 1

@@ -320,7 +320,7 @@ def verify_gather(source: tuple[int, ...], indices: tuple[int, ...], axis: int) 
 
 @irdl_op_definition
 class HistogramOp(TritonOp):
-    """How often each integer from 0 on occurs in `src`; where `mask` is false, an element does not count.
+    """Count how often each integer from 0 on occurs in `src`; where `mask` is false, an element does not count.
 
     Example: `%1 = tt.histogram %0, %mask : tensor<64xi32> -> tensor<16xi32>`
     """

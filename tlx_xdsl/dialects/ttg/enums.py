@@ -6,7 +6,7 @@ from tlx_xdsl.dialects.base import Keyword
 
 
 class SharedKind(Keyword):
-    """How shared memory is accessed: by instructions, by an asynchronous engine, or as an mbarrier."""
+    """Kinds of access to shared memory: by instructions, by an asynchronous engine, or as an mbarrier."""
 
     Generic = 0
     Async = 1

@@ -93,7 +93,7 @@ class InlineAsmOp(TritonOp):
     assembly_format = "$asm_string attr-dict ($args^)? `:` functional-type($args, $result)"
 
     def verify_(self) -> None:
-        """What touches a buffer, or has no result, is not pure."""
+        """Assembly that touches a buffer, or has no result, is not pure."""
         if not self.pure.value.data:
             return
         if any(isinstance(value.type, MemDescType) for value in self.args):
@@ -213,7 +213,7 @@ class BarrierOp(TritonOp):
 
 @irdl_op_definition
 class LocalBarrierOp(TritonOp):
-    """What Triton 3.6 has in the place of `ttg.barrier local`."""
+    """The operation of Triton 3.6 that `ttg.barrier local` replaces."""
 
     name = "ttg.local_barrier"
     EFFECTS: ClassVar = ORDERED

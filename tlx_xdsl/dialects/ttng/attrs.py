@@ -27,7 +27,7 @@ from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScal
 from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout, key_of
 
 _SPLIT_KEYS = {"CTASplitM": (1, 0), "CTASplitN": (0, 1)}
-"""How Triton 3.6 and 3.7 write the CGA layout of tensor memory, and the basis that splits along that dimension."""
+"""The CGA layout of tensor memory as Triton 3.6 and 3.7 write it, and the basis that splits along that dimension."""
 
 
 class _TensorMemoryLayoutAttr(LayoutAttr):

@@ -6,7 +6,7 @@ from tlx_xdsl.dialects.base import Keyword
 
 
 class CacheEvictionPriority(Keyword):
-    """How soon a cache line may be evicted (PTX ISA, "Cache Eviction Priority Hints")."""
+    """The eviction priority of a cache line (PTX ISA, "Cache Eviction Priority Hints")."""
 
     NONE = 0
     EVICT_NORMAL = 1
@@ -17,7 +17,7 @@ class CacheEvictionPriority(Keyword):
 
 
 class TMEMWaitKind(Keyword):
-    """Which accesses to tensor memory a wait is for."""
+    """The accesses to tensor memory that a wait is for."""
 
     LOAD = 0
     STORE = 1
@@ -31,7 +31,7 @@ class TMEMLoadReduceModifier(Keyword):
 
 
 class PackedArithOpKind(Keyword):
-    """What a packed arithmetic instruction computes."""
+    """The function that a packed arithmetic instruction computes."""
 
     ADD = 0
     SUB = 1

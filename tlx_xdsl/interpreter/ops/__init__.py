@@ -1,4 +1,4 @@
-"""What runs each operation, by topic: every file here registers what it holds when it is imported."""
+"""The implementation of each operation, by topic: every file here registers what it holds when it is imported."""
 
 import importlib
 import pkgutil

@@ -76,12 +76,12 @@ _OF_BITS: dict[type[Operation], Callable[..., Any]] = {
     upstream.MinSIOp: np.bitwise_or,
     upstream.MaxSIOp: np.bitwise_and,
 }
-"""What those do to single bits, which numpy takes for truth values."""
+"""The same operations on single bits, which numpy takes for truth values."""
 
 
 @pure(*_BINARY)
 def integer(op: Operation) -> Run:
-    """What is one numpy function."""
+    """Run the operation as one numpy function."""
     if dtype_of(op.results[0].type).kind == "b":
         return _OF_BITS.get(type(op), _BINARY[type(op)])
     return _BINARY[type(op)]
@@ -276,7 +276,7 @@ _FLOAT: dict[type[Operation], Callable[..., Any]] = {
 
 @pure(*_FLOAT)
 def floating(op: Operation) -> Run:
-    """What is one numpy function."""
+    """Run the operation as one numpy function."""
     return rounded(op, _FLOAT[type(op)])
 
 

@@ -167,7 +167,7 @@ def compare_and_swap(task: Task, op: tt.AtomicCASOp, addresses: Array, compare: 
 
 @action(tt.AtomicLoadOp)
 def load(task: Task, op: tt.AtomicLoadOp, addresses: Array, mask: Array | None = None) -> Any:
-    """What is masked has every bit set."""
+    """Masked elements have every bit set."""
     dtype, order = dtype_of(op.result.type), _Order(op)
     undefined = poison((), dtype)[()]
     is_scalar = as_tensor(op.result.type) is None
@@ -228,7 +228,7 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
 
 @effect(tt.LoadOp)
 def plain_load(op: tt.LoadOp) -> Run:
-    """What is masked and has no other value has every bit set: it is NaN, or -1, so that its use is seen.
+    """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
 
     Raises Fault for an address outside of all arrays, or one that is not a multiple of the element.
     """

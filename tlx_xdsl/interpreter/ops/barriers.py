@@ -229,11 +229,11 @@ def named_barrier_arrive(task: Task, op: tlx.NamedBarrierArriveOp, number: np.in
 
 @effect(ttng.FenceAsyncSharedOp, nvvm.FenceProxyOp)
 def fence_async_shared(_op: Operation) -> Unary:
-    """What the task knows becomes visible to the async proxy."""
+    """Make everything that happens before the fence visible to the async proxy."""
     return lambda task: task.fence()
 
 
 @effect(tlx.FenceOp)
 def fence(_op: tlx.FenceOp) -> Unary:
-    """What the task knows is released by the relaxed arrivals from now on; global memory has no caches here."""
+    """Let later relaxed arrivals release everything that happens before the fence; global memory has no caches here."""
     return lambda task: task.fence_cluster()

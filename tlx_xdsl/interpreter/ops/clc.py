@@ -24,7 +24,7 @@ from tlx_xdsl.numerics.arrays import Array
 FOUND = 1 << 96
 """The bit of a response that brings a cluster."""
 TAKEN = 0.8
-"""How often a request finds a cluster that is left, where chance decides: otherwise all of them are just launched."""
+"""Probability that a request finds a cluster that is left, where chance decides: otherwise all are just launched."""
 BYTES = 16
 """Size of a response."""
 

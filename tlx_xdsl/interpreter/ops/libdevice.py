@@ -210,7 +210,7 @@ def _rounding(name: str, dtype: np.dtype[Any], mode: str) -> Builder:
 
 
 FUNCTIONS = _functions()
-"""What builds each function for the type of its result, by its symbol without `__nv_`."""
+"""The builder of each function for the type of its result, by its symbol without `__nv_`."""
 
 
 @structured(tt.ExternElementwiseOp)

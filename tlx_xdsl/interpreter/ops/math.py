@@ -51,7 +51,7 @@ def _in_double(op: Operation, function: Callable[..., Any]) -> Run:
 
 @pure(*_FUNCTIONS)
 def function(op: Operation) -> Run:
-    """What is one function of numpy, or of ours."""
+    """Run the operation as one function of numpy, or of this package."""
     return _in_double(op, _FUNCTIONS[type(op)])
 
 

@@ -90,7 +90,7 @@ Action: TypeAlias = Callable[[Running], Coroutine]
 Recognise: TypeAlias = Callable[[Statement], "Action | None"]
 
 ACTIONS: dict[str, list[Recognise]] = {}
-"""What recognises the actions, by the first part of their names."""
+"""The functions that recognise actions, by the first part of the names of their statements."""
 
 
 def action_of(statement: Statement) -> Action | None:

@@ -84,7 +84,7 @@ _RELEASES: dict[tuple[str, ...], Releases] = {
     ("release", "cta"): Releases.CTA,
     (): Releases.CTA,
 }
-"""What is released, by `.sem` and `.scope`: if nothing else is said, to the own CTA."""
+"""The accesses that are released, by `.sem` and `.scope`: without either, to the own CTA."""
 
 
 def _remote_arrive(running: Running, releases: Releases) -> Coroutine:

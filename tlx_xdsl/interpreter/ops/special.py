@@ -90,7 +90,7 @@ def thread_id(op: gpu.ThreadIdOp, planner: Planner) -> tuple[Kind, Run]:
 
 
 def register_value(name: str) -> Callable[[Task], int] | None:
-    """What reads a special register, such as `ctaid.x`; None for what differs between threads, or is unknown here."""
+    """Return the reader of a special register, such as `ctaid.x`; None if it differs between threads or is unknown."""
     base, _, axis = name.rpartition(".")
     match name:
         case "clock" | "clock64" | "globaltimer":
@@ -203,7 +203,7 @@ def predicate_stage(op: ttg.PredicateStageOp) -> Run:
 
 @structured(ttg.MaskOp)
 def mask(op: ttg.MaskOp, planner: Planner) -> tuple[Kind, Run]:
-    """Where the condition does not hold, results are anything: all bits set, so that it is seen where it matters."""
+    """Results are undefined where the condition does not hold: all bits set, so that it is seen where it matters."""
     body = planner.body(op.region.block)
     anything: list[Any] = []
     for value in op.result:

@@ -54,7 +54,7 @@ def global_scratch_alloc(task: Task, op: ttg.GlobalScratchAllocOp) -> np.int64:
 
 @dataclass(frozen=True)
 class _Map:
-    """What a descriptor holds, from the fastest dimension to the slowest; strides in bytes, without the fastest."""
+    """The content of a descriptor, from the fastest dimension to the slowest; strides in bytes, without the fastest."""
 
     element_bytes: int
     fill: int
@@ -118,7 +118,7 @@ def make_tensor_descriptor(
 
 @immediate(ttng.TensormapFenceproxyAcquireOp)
 def tensormap_fenceproxy_acquire(task: Task, op: ttng.TensormapFenceproxyAcquireOp, place: np.int64) -> None:
-    """What was written becomes visible to TMA (PTX ISA, "fence.proxy.tensormap")."""
+    """Make what was written visible to TMA (PTX ISA, "fence.proxy.tensormap")."""
     task.global_memory.bytes_at(op, int(place), SIZE, "load")[_FENCED] = 1
 
 

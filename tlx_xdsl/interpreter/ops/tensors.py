@@ -118,7 +118,7 @@ def _check_indices(op: Operation, indices: Array, size: int, axis: int) -> None:
 
 @pure(tt.HistogramOp)
 def histogram(op: tt.HistogramOp) -> Run:
-    """How often each number occurs; those without a bin count nowhere."""
+    """Count how often each number occurs; numbers without a bin count nowhere."""
     bins = shape_of_tensor(op.result.type)[0]
 
     def run(values: Array, mask: Array | None = None) -> Array:

@@ -213,7 +213,7 @@ def make_descriptor(op: tt.MakeTensorDescOp) -> Run:
 
 @immediate(tt.DescriptorLoadOp)
 def descriptor_load(task: Task, op: tt.DescriptorLoadOp, desc: Descriptor, *corner: Any) -> Array:
-    """What is outside of the tensor is 0, or NaN.
+    """Elements outside of the tensor are 0, or NaN.
 
     Raises Fault for a tensor that TMA cannot address.
     """
@@ -224,7 +224,7 @@ def descriptor_load(task: Task, op: tt.DescriptorLoadOp, desc: Descriptor, *corn
 
 @immediate(tt.DescriptorStoreOp)
 def descriptor_store(task: Task, op: tt.DescriptorStoreOp, desc: Descriptor, values: Array, *corner: Any) -> None:
-    """What is outside of the tensor is dropped."""
+    """Elements outside of the tensor are dropped."""
     desc.check(op)
     place = [int(at) for at in corner]
     desc.store(op, task.global_memory, place, np.ascontiguousarray(values).view(desc.dtype))

@@ -127,7 +127,7 @@ class _Walk:
             self.value(f"{source.name}({name}=...)", value)
 
     def value(self, name: str, value: Any, attributes: tuple[str, ...] = ()) -> None:
-        """What a name, followed by what is left of its attributes, stands for."""
+        """Add the value that a name, followed by the rest of its attributes, stands for."""
         if attributes:
             name = ".".join((name, *attributes))
         if (source := source_of(value)) is not None:

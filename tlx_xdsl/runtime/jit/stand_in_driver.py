@@ -20,7 +20,7 @@ from tlx_xdsl.targets import target_named
 
 
 class _StandIn:
-    """What `warmup` asks of Triton's driver."""
+    """The part of Triton's driver that `warmup` uses."""
 
     def __init__(self, capability: int, before: Any):
         self._target = GPUTarget("cuda", capability, WARP_SIZE)

@@ -56,7 +56,7 @@ _SUPPORTED = {
 """The launch options that our way to a binary has; of all others it has Triton's own value only."""
 
 _DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, StopIteration)
-"""What reading a damaged entry of the cache may end with, in Triton's code or in ours."""
+"""The errors that reading a damaged entry of the cache may end with, in Triton's code or in ours."""
 
 
 class CompilationWarning(UserWarning):

@@ -229,7 +229,7 @@ def _is_for_want_of_a_gpu(error: RuntimeError) -> bool:
 
 
 class _KernelName(NamedTuple):
-    """What Triton writes down of a kernel that is an argument of another."""
+    """Triton's record of a kernel that is an argument of another."""
 
     module: str
     fn: Any

@@ -1,4 +1,4 @@
-"""Which layouts operations need their buffers in: tensor cores, TMA, copies to tensor memory.
+"""Layouts that operations require of their buffers: tensor cores, TMA, copies to tensor memory.
 
 Loads and stores by threads, gathers and scatters take any layout, and are not here.
 """
@@ -46,7 +46,7 @@ TRANSPOSABLE_BITS = 16
 
 @dataclass(frozen=True)
 class Need:
-    """What an operation needs of one of its buffers."""
+    """The requirement of an operation on the layout of one of its buffers."""
 
     op: Operation
     buffer: SSAValue
@@ -76,7 +76,7 @@ class Need:
 
 
 def needs_of(op: Operation) -> Iterator[Need]:
-    """What `op` needs of the layouts of its buffers."""
+    """The requirements of `op` on the layouts of its buffers."""
     match op:
         case WarpGroupDotOp():
             yield from _wgmma(op)

@@ -30,7 +30,7 @@ def is_array_view(op: Operation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArrayPlace:
-    """Where the buffers of an array lie."""
+    """The location of the buffers of an array."""
 
     places: IndexMap
     slots: int
@@ -40,12 +40,12 @@ class ArrayPlace:
 
     @property
     def name(self) -> str:
-        """What messages call the array."""
+        """The display name of the array."""
         return name_of(self.origin)
 
     @property
     def formula(self) -> str:
-        """Where buffer i lies, counted in buffers from the start of the region."""
+        """The location of buffer i, counted in buffers from the start of the region."""
         places = self.places
         if places.group_size > 1:
             text = f"i / {places.group_size} * {places.group_stride} + i % {places.group_size}"
@@ -55,7 +55,7 @@ class ArrayPlace:
 
 
 def name_of(value: SSAValue) -> str:
-    """What messages call an array."""
+    """The display name of an array."""
     return value.name_hint or "an array without a name"
 
 
@@ -76,10 +76,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a view of an array has to become."""
+    """The replacement of a view of an array."""
 
     place: ArrayPlace | None
-    """Where the buffers of the view lie; None when they are one after the other from where the view begins."""
+    """The location of the buffers of the view; None when they are one after the other from where the view begins."""
     piece: Piece | None = None
 
 
@@ -87,7 +87,7 @@ DENSE = View(None)
 
 
 def view_through(op: Operation, place: ArrayPlace) -> View:
-    """What `op` becomes when the buffers of its source lie at `place`.
+    """The replacement of `op` when the buffers of its source lie at `place`.
 
     Raises CompilationError when no index can reach what it sees.
     """

@@ -87,7 +87,7 @@ def coalesced_layout(pointers: SSAValue, info: AxisInfo, num_warps: int) -> Dist
 
 
 class _Meeting:
-    """Which values meet element by element, and so are best computed in one layout."""
+    """Classes of values that meet element by element, and so are best computed in one layout."""
 
     def __init__(
         self, func: tt.FuncOp, accumulators: Mapping[SSAValue, NvidiaMmaLayout], warps: Mapping[Operation, int]

@@ -100,7 +100,7 @@ class _Found:
 
     @property
     def properties(self) -> dict[str, bool]:
-        """What the module has, by the names of attributes that say so."""
+        """The features of the module, by the names of the attributes that record them."""
         return {
             "tlx.has_tlx_ops": self.has_tlx_ops,
             "tlx.has_explicit_local_mem_access": self.has_local_memory,

@@ -17,7 +17,7 @@ from tlx_xdsl.transforms.tritongpu.conversion.converter import Converter, handle
 
 @handles(scf.ForOp, WhileOp, scf.WhileOp, scf.IfOp, ttg.WarpSpecializeOp)
 def structured(converter: Converter, op: Operation) -> None:
-    """What one operand defines, a loop's argument and its result, has one layout; what is forwarded there gets it."""
+    """Values that one operand defines, a loop's argument and result, have one layout; forwarded values get it."""
     ends = [block.last_op for region in op.regions for block in region.blocks if block.last_op is not None]
     for source in (op, *(end for end in ends if not end.successors and not end.regions)):
         for first, *others in forwarded(source).values():
@@ -31,7 +31,7 @@ def structured(converter: Converter, op: Operation) -> None:
 
 @handles(scf.YieldOp, scf.ConditionOp, ttg.WarpYieldOp, cf.BranchOp, cf.ConditionalBranchOp)
 def forward(converter: Converter, op: Operation) -> None:
-    """What is forwarded has the layout of what it defines."""
+    """Forwarded values have the layout of the values that they define."""
     for number, (first, *_) in forwarded(op).items():
         if (type_ := as_tensor(first.type)) is not None:
             converter.require(op, number, type_.encoding)
