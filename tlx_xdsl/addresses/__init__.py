@@ -1,4 +1,4 @@
-"""Where each program touches memory: from program ids to addresses (docs/program-addresses.md)."""
+"""The memory that each program touches: from program ids to addresses (docs/program-addresses.md)."""
 
 from tlx_xdsl.addresses.analysis import analyse_program_addresses
 from tlx_xdsl.addresses.model import (

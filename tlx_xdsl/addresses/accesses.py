@@ -77,7 +77,7 @@ def _pointers(op: Operation, states: States, value: SSAValue) -> _Touched:
 
 
 def coordinates_of(op: Any) -> Sequence[SSAValue]:
-    """Where in the tensor of its descriptor the block of an operation begins; of a gather the rows and a column."""
+    """Coordinates of an operation's block in the tensor of its descriptor; of a gather the rows and a column."""
     if hasattr(op, "x_offsets"):
         return op.x_offsets, op.y_offset
     return op.indices if hasattr(op, "indices") else op.coord
@@ -158,7 +158,7 @@ def _touched(known: Arithmetic, op: Operation, access: OperandAccess, states: St
 def access_of(
     known: Arithmetic, visit: Visit, function: tt.FuncOp, names: dict[SSAValue, str], aligned: Alignments
 ) -> Access:
-    """What is known about an access."""
+    """The facts that are known about an access."""
     touched = _touched(known, visit.op, visit.access, dict(zip(visit.op.operands, visit.operands, strict=True)))
     reason = touched.reason
     if touched.base is None:

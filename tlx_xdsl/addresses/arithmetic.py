@@ -106,7 +106,7 @@ class Arithmetic:
         return self.symbol(symbol, bits)
 
     def state_of_unknown(self, value: SSAValue, causes: Causes) -> State:
-        """Whatever `value` is, it only depends on `causes`."""
+        """The state of a `value` of which nothing is known but that it only depends on `causes`."""
         if bits_of(value) is not None:
             return self.unknown(value, causes)
         if is_pointer(value):
@@ -220,7 +220,7 @@ def _is_always_within(form: Polynomial, interval: Interval, bounds: Bounds) -> b
 
 
 def causes_of_form(form: Polynomial) -> Causes:
-    """What the value of a polynomial may depend on."""
+    """Everything that the value of a polynomial may depend on."""
     total = NOTHING
     for symbol in form.all_symbols:
         match symbol:
@@ -236,7 +236,7 @@ def causes_of_form(form: Polynomial) -> Causes:
 
 
 def causes_of(states: Iterable[State]) -> Causes:
-    """What values may depend on."""
+    """Everything that the values of `states` may depend on."""
     total = NOTHING
     for state in states:
         match state:

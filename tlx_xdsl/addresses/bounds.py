@@ -31,7 +31,7 @@ class Bounds:
     def __init__(self, facts: LaunchFacts):
         self.facts = facts
         self.known: dict[Symbol, Interval] = {}
-        """What is known beyond what kind of symbol it is."""
+        """Ranges that are known beyond those that follow from the kind of symbol."""
         self._calls: dict[Symbol, Interval] = {}
 
     def tighten(self, symbol: Symbol, interval: Interval) -> None:

@@ -37,11 +37,11 @@ class Loop:
     op: Operation
     counter: Counter
     trips: Polynomial | None
-    """How many iterations there are."""
+    """The number of iterations."""
     runs: bool
     """True if there is one for certain."""
     carried: tuple[State, ...]
-    """What the carried values are in an iteration."""
+    """The carried values in an iteration."""
     steps: tuple[Polynomial | None, ...]
     """By how much each carried value grows (a pointer: in bytes); None where unevenly."""
     conditions: Conditions
@@ -53,7 +53,7 @@ class Carried:
     def __init__(self, walk: Walk, loop: Operation, targets: Sequence[SSAValue]):
         self.symbols: dict[SSAValue, Unknown] = {}
         self.states: dict[SSAValue, State] = {}
-        """What the values are, in terms of the symbols."""
+        """The carried values, in terms of the symbols."""
         self._loop = loop
         self._targets = list(targets)
         for target in targets:
@@ -86,7 +86,7 @@ class Carried:
         return not any(is_inside(self._loop, symbol) for symbol in form.all_symbols)
 
     def causes(self, firsts: Sequence[State], nexts: Sequence[State]) -> list[Causes]:
-        """What each carried value may depend on, in any iteration."""
+        """Everything that each carried value may depend on, in any iteration."""
         found = [causes_of([first]) for first in firsts]
         own: dict[Symbol, int] = {
             symbol: number for number, target in enumerate(self._targets) if (symbol := self.symbols.get(target))
@@ -125,7 +125,7 @@ def is_inside(scope: Operation, symbol: Symbol) -> bool:
 
 
 def slice_state(walk: Walk, body: Block, states: dict[SSAValue, State], value: SSAValue) -> State:
-    """What a value is that the operations of `body` make of those in `states`, which takes up what lies in between.
+    """The state of a value that operations of `body` compute from `states`, to which the states in between are added.
 
     Each operation that leads to it is looked at once, without recursion.
     """

@@ -1,4 +1,4 @@
-"""How an offset depends on the program's ids."""
+"""The dependence of an offset on the program's ids."""
 
 from __future__ import annotations
 

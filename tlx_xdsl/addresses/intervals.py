@@ -22,7 +22,7 @@ class Interval:
 
     @staticmethod
     def signed(bits: int) -> Interval:
-        """What a signed integer can be; one bit holds 0 or 1."""
+        """The range of a signed integer; one bit holds 0 or 1."""
         return Interval(0, 1) if bits == 1 else Interval(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
     @property

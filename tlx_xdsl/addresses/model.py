@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Classification(Enum):
-    """How the addresses of an access depend on the program's ids."""
+    """The dependence of an access's addresses on the program's ids."""
 
     PID_INDEPENDENT = "PID_INDEPENDENT"
     """Not at all: every program touches the same block."""
@@ -51,7 +51,7 @@ class Classification(Enum):
 
 
 class AccessKind(Enum):
-    """What an access does."""
+    """The kind of an access."""
 
     LOAD = "load"
     STORE = "store"
@@ -106,7 +106,7 @@ class LoopTerm:
     stride: Polynomial | None
     """Bytes from one iteration to the next; 0 where the access does not move, None where it moves unevenly."""
     trips: Polynomial | None
-    """How many iterations there are; None where that is not known."""
+    """The number of iterations; None if it is not known."""
     range: Interval
     """Of the counter, in the iterations that happen."""
 
@@ -130,7 +130,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Guard:
-    """What holds for each element that is touched: `left` `predicate` `right`, as whole numbers."""
+    """A condition that holds for each element that is touched: `left` `predicate` `right`, as whole numbers."""
 
     left: Polynomial
     predicate: str
@@ -219,7 +219,7 @@ class DescriptorFacts:
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """What is known of a launch. Whatever is left out may be anything that its type can hold."""
+    """Known facts about a launch. All that is left out may be anything that its type can hold."""
 
     grid: tuple[int, int, int] | None = None
     arguments: Mapping[str, int | DescriptorFacts] = field(default_factory=dict[str, int | DescriptorFacts])
@@ -236,7 +236,7 @@ class ProgramAddresses:
     ranges: Mapping[Symbol, Interval]
     """The ranges of the symbols in the polynomials."""
     states: Mapping[SSAValue, State]
-    """What is known about each value; of a function that is called several times, in the last call."""
+    """The state of each value; of a function that is called several times, in the last call."""
 
     @cached_property
     def _by_op(self) -> dict[Operation, tuple[Access, ...]]:

@@ -173,7 +173,7 @@ class PolynomialDomain(Arithmetic, Domain[State]):
         return self.choose(op.result, condition, left, right)
 
     def choose(self, result: SSAValue, condition: State, left: State, right: State) -> State | None:
-        """What is `left` where `condition` is 1, and else `right`: `right + condition * (left - right)`."""
+        """Choose `left` if `condition` is 1, and else `right`: `right + condition * (left - right)`."""
         if left == right and not isinstance(left, Other):
             return left
         if not isinstance(condition, Integer) or not condition.exact:

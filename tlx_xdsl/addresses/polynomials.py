@@ -42,7 +42,7 @@ class Call:
 
     @cached_property
     def depth(self) -> int:
-        """How many calls are inside each other."""
+        """The nesting depth of calls."""
         return 1 + max((argument.depth for argument in self.arguments), default=0)
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ class Polynomial:
 
     @cached_property
     def depth(self) -> int:
-        """How many calls are inside each other."""
+        """The nesting depth of calls."""
         return max((symbol.depth for symbol in self.symbols if isinstance(symbol, Call)), default=0)
 
     def depends_on(self, symbol: Symbol) -> bool:
@@ -184,7 +184,7 @@ class Polynomial:
         return symbol in self.all_symbols
 
     def coefficient(self, symbol: Symbol) -> Polynomial | None:
-        """What is multiplied with `symbol`, where the polynomial is `that * symbol + rest` and `rest` is free of it.
+        """The factor of `symbol`, if the polynomial is `factor * symbol + rest` and both are free of it.
 
         None where the symbol stands in a call, or is multiplied by itself.
         """

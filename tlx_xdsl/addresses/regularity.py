@@ -1,4 +1,4 @@
-"""How regular a block is: contiguity, divisibility and constancy along each dimension, from its exact offsets.
+"""The regularity of a block: contiguity, divisibility and constancy along each dimension, from its exact offsets.
 
 `analysis/axis_info.py` has the same three numbers for layouts, from transfer functions that take indices as not
 negative. Facts must hold without that, so that the numbers here come from the polynomial of the offset.
@@ -29,7 +29,7 @@ MOST_ELEMENTS = 1 << 16
 
 
 class Alignments:
-    """What is assumed to divide the arguments of a kernel (`tt.divisibility`; of a pointer in bytes)."""
+    """Assumed divisors of the arguments of a kernel (`tt.divisibility`; of a pointer in bytes)."""
 
     def __init__(self, function: tt.FuncOp):
         self._known: dict[SSAValue, int] = {}

@@ -23,7 +23,7 @@ NAMES = 12
 
 
 def value_text(result: ProgramAddresses, value: SSAValue, names: Mapping[SSAValue, str]) -> str | None:
-    """What is known about an integer or a pointer; None for one that does not depend on the program's ids.
+    """Known facts about an integer or a pointer; None for one that does not depend on the program's ids.
 
     `names` are those of the kernels' arguments.
     """

@@ -1,4 +1,4 @@
-"""What the polynomials of numbers are made of: program ids, arguments, positions, counters, and what is not known."""
+"""Symbols of polynomials: program ids, arguments, positions, counters, and values that are not known."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Counter:
-    """How many iterations of a loop are over: 0 in the first one."""
+    """The number of iterations of a loop that are over: 0 in the first one."""
 
     loop: Operation
     name: str
@@ -87,12 +87,12 @@ class Counter:
 
 
 class Causes(Flag):
-    """What a value may depend on."""
+    """Causes that a value may depend on."""
 
     PID = auto()
     """It may differ between programs by their ids."""
     MEMORY = auto()
-    """What memory holds, so that nothing is known of it."""
+    """Contents of memory, of which nothing is known."""
     LANES = auto()
     """It may differ between the elements of a tensor."""
 

@@ -1,4 +1,4 @@
-"""What the analysis knows about one value of a kernel."""
+"""Facts that the analysis knows about one value of a kernel."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Integer:
     """An integer, or a tensor of integers. One bit counts as 0 or 1."""
 
     form: Polynomial
-    """What it is modulo 2^bits; in the positions of its tensor (`Lane`)."""
+    """Its value modulo 2^bits; in the positions of its tensor (`Lane`)."""
     range: Interval
-    """What it is as a signed number."""
+    """Its range as a signed number."""
     exact: bool
     """True if it is `form` as a signed number, without wrap-around."""
     bits: int

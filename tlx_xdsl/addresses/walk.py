@@ -53,14 +53,14 @@ class Visit:
 
 @dataclass
 class Walk:
-    """What is known so far."""
+    """The facts that are known so far."""
 
     known: PolynomialDomain
     functions: dict[str, tt.FuncOp]
     states: dict[SSAValue, State] = field(default_factory=dict[SSAValue, State])
     visits: list[Visit] = field(default_factory=list[Visit])
     assumptions: list[Guard] = field(default_factory=list[Guard])
-    """What the kernel assumes, on every path through it."""
+    """Conditions that the kernel assumes, on every path through it."""
     _numbers: int = 0
     _calls: tuple[tt.CallOp, ...] = ()
     _loops: tuple[Loop, ...] = ()
@@ -72,13 +72,13 @@ class Walk:
         return self._numbers
 
     def state(self, value: SSAValue) -> State:
-        """What is known about a value; nothing before it was visited."""
+        """Return the known state of a value; nothing is known before it was visited."""
         if (state := self.states.get(value)) is None:
             state = self.states[value] = self.known.state_of_unknown(value, ANYTHING)
         return state
 
     def operands(self, op: Operation) -> list[State]:
-        """What is known about the operands."""
+        """The states of the operands."""
         return [self.state(operand) for operand in op.operands]
 
     def visit_region(self, region: Region) -> None:
@@ -93,7 +93,7 @@ class Walk:
                 self.visit_block(block)
 
     def _meet(self, block: Block, number: int, ways: Sequence[tuple[int, Sequence[SSAValue]]]) -> None:
-        """What the arguments of a block are where all ways to it have been seen, and agree; else nothing is known."""
+        """Set the states of a block's arguments: known where all ways to it have been seen, and agree; else unknown."""
         is_seen = bool(ways) and all(source < number for source, _ in ways)
         for index, argument in enumerate(block.args):
             states = [self.state(values[index]) for _, values in ways] if is_seen else []
@@ -133,13 +133,13 @@ class Walk:
                 self.compute(op)
 
     def compute(self, op: Operation) -> None:
-        """What a plain operation gives."""
+        """Compute the results of a plain operation."""
         operands = self.operands(op)
         for result in op.results:
             self.states[result] = self.computed(op, result, operands)
 
     def computed(self, op: Operation, result: SSAValue, operands: Sequence[State]) -> State:
-        """What is known about a result."""
+        """The state of a result."""
         state = transfer(self.known, op, operands)
         if state is not None:
             return state

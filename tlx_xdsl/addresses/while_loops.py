@@ -1,4 +1,4 @@
-"""What is known inside of `scf.while`, such as the loop of a persistent kernel over its tiles.
+"""Facts inside of `scf.while`, such as the loop of a persistent kernel over its tiles.
 
 What it carries grows as in `scf.for`. That it does not wrap around follows from the loop's own condition: where an
 iteration only begins with `value < bound`, no value is above `bound + step - 1`.

@@ -1,4 +1,4 @@
-"""How regular the values of a tensor are along each axis: what a vector access, or a coalesced one, rests on.
+"""The regularity of a tensor's values along each axis, on which vector and coalesced accesses rest.
 
 Three numbers per axis, all powers of two, about aligned groups of elements along it (positions k*c to k*c + c - 1):
 
@@ -37,7 +37,7 @@ _HINTS = {"tt.contiguity": "contiguity", "tt.divisibility": "divisibility", "tt.
 
 
 def axis_infos(func: tt.FuncOp) -> dict[SSAValue, AxisInfo]:
-    """What is known about each integer, pointer and mask in `func`; of other values nothing is."""
+    """The facts about each integer, pointer and mask in `func`; other values have none."""
     analysis = _Analysis(func)
     while analysis.sweep():
         pass
@@ -97,7 +97,7 @@ class _Analysis:
             self.infos[value] = unknown(value)
 
     def _info(self, value: SSAValue) -> AxisInfo:
-        """What is known about `value`; nothing before it was visited."""
+        """The facts about `value`; none before it was visited."""
         return self.infos.get(value) or unknown(value)
 
     def _arrive(self, edge: Edge) -> None:

@@ -1,4 +1,4 @@
-"""Who works with a buffer: the operations that reach it through views, captures and control flow, by task."""
+"""Uses of a buffer: the operations that reach it through views, captures and control flow, by task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.text.diagnostics import source_location
 
 KERNEL = "kernel"
-"""What code outside of every task is called."""
+"""The name of code outside of every task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Where one task works with a buffer."""
+    """The lines at which one task uses a buffer."""
 
     task: str
     file: str

@@ -57,12 +57,12 @@ def check_dots_in_flight(function: Operation, report: Callable[[EarlyUse], None]
 
 @dataclass(frozen=True)
 class _State:
-    """What holds at a point of the function."""
+    """The facts that hold at a point of the function."""
 
     issued: int
     """The least number of dots issued."""
     arrived: tuple[Flight | None, ...] = ()
-    """What is in flight of the successor inputs with which the block began."""
+    """Dots in flight among the successor inputs with which the block began."""
 
 
 class _Walk(ForwardWalk[_State]):

@@ -1,4 +1,4 @@
-"""What the loads and stores of a module cost in global memory."""
+"""Costs of the loads and stores of a module in global memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GlobalMemoryAccess:
     cost: GlobalAccess
 
     def __str__(self) -> str:
-        """What happens, with its cost."""
+        """The access with its cost."""
         return f"{'load' if isinstance(self.op, tt.LoadOp) else 'store'}: {self.cost}"
 
 

@@ -1,4 +1,4 @@
-"""What layouts cost in a module: who accesses each buffer how, and which conversions there are."""
+"""Costs of the layouts of a module: the accesses to each buffer, and the conversions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BufferAccess:
         return None if place is None else place.line
 
     def __str__(self) -> str:
-        """What happens, with its cost."""
+        """The access with its cost."""
         if self.cost is not None:
             return f"{self.does}: {self.cost}"
         return self.does if self.width_bits is None else f"{self.does}: {self.width_bits} bits per copy"
@@ -126,7 +126,7 @@ class FunctionBuffers:
             view = viewed[0]
 
     def accesses(self, buffer: SSAValue) -> tuple[BufferAccess, ...]:
-        """Who reads and writes `buffer`, also through its views, in program order."""
+        """The reads and writes of `buffer`, also through its views, in program order."""
         found: list[BufferAccess] = []
         if isinstance(buffer.owner, ttg.LocalAllocOp) and buffer.owner.src is not None:
             found.append(_by_threads(buffer.owner, buffer, buffer.owner.src, store=True))
@@ -144,7 +144,7 @@ def buffers(module: ModuleOp) -> list[Buffer]:
 
 
 def _accesses_of(op: Operation, operands: set[int]) -> Iterator[BufferAccess]:
-    """What `op` does to those of its operands that are the buffer."""
+    """The accesses by `op` to the buffer, which is its operands numbered `operands`."""
     mine = {op.operands[index] for index in operands}
     match op:
         case ttg.LocalLoadOp():
@@ -233,7 +233,7 @@ def _bits(value: SSAValue) -> int:
 
 
 def loops_around(op: Operation) -> int:
-    """How many loops `op` stands in."""
+    """The number of loops around `op`."""
     loops = 0
     current = op.parent_op()
     while current is not None:

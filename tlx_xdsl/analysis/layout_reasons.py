@@ -127,7 +127,7 @@ class LayoutReasons:
                 yield self._carriage(value), other
 
     def _carriage(self, value: SSAValue) -> str:
-        """What carries `value`, or brings it."""
+        """The operation that carries or produces `value`, in words."""
         forwarding = self._classes.forwarded_by(value)
         if forwarding is None:
             owner = value.owner
@@ -186,7 +186,7 @@ def hints_of(module: ModuleOp) -> dict[Attribute, SourceLocation]:
 
 
 def _wanted_by(op: Operation, value: SSAValue) -> str | None:
-    """Which instruction wants `value`, an operand of `op`, in a layout of its own."""
+    """The instruction that wants `value`, an operand of `op`, in a layout of its own."""
     match op:
         case ttng.WarpGroupDotOp() if op.a is value:
             return f"operand A of the dot{_line(op)}: wgmma takes it so from registers"
@@ -248,7 +248,7 @@ def _elements(type_: MemDescType) -> str:
 
 
 def _by_words(accesses: tuple[BufferAccess, ...]) -> list[str]:
-    """What accesses a buffer, each kind once, with its lines."""
+    """The accesses to a buffer, each kind once, with its lines."""
     lines: dict[str, list[int]] = {}
     for access in accesses:
         found = lines.setdefault(access.does, [])

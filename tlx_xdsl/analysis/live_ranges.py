@@ -86,7 +86,7 @@ def _live_range(
 
 
 def _users(buffers: Iterable[SSAValue]) -> list[Operation]:
-    """What uses the buffers, views of them, or tokens of operations on them."""
+    """The operations that use the buffers, views of them, or tokens of operations on them."""
     pending = list(buffers)
     seen: dict[Operation, None] = {}
     for value in pending:

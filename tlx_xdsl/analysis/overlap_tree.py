@@ -1,4 +1,4 @@
-"""Where the buffers of a shared region lie: plain arithmetic on an overlap tree.
+"""Offsets of the buffers of a shared region: plain arithmetic on an overlap tree.
 
 Lengths are in one unit throughout: bytes in shared memory, columns of 32 bits in tensor memory, where a buffer has
 all rows of its columns to itself. A leaf is an array of `count` buffers of length `unit`. Groups say how their members
@@ -36,13 +36,13 @@ class Leaf:
     index: int
     """Identifies the leaf: no two leaves of a tree share it."""
     name: str
-    """What error messages call it."""
+    """The name in error messages."""
     count: int
     """Buffers in the array."""
     unit: int
     """Length of one buffer."""
     alignment: int
-    """What a view of the buffers needs the address to be a multiple of."""
+    """The required alignment of the address for a view of the buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Placement:
     total: int
     """Length of the region."""
     alignment: int
-    """What the region's address must be a multiple of."""
+    """The required alignment of the region's address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +212,12 @@ def place_without_tree(
 
 
 def common_alignment(leaves: Iterable[Leaf]) -> int:
-    """What the address of a region with `leaves` must be a multiple of."""
+    """The required alignment of the address of a region with `leaves`."""
     return lcm(*(leaf.alignment for leaf in leaves))
 
 
 def index_map(leaf: Leaf, slot: Slot) -> IndexMap:
-    """How buffer indices of `leaf` become indices of unit-sized slots from the start of the region.
+    """The map from buffer indices of `leaf` to indices of unit-sized slots from the start of the region.
 
     Raises OverlapError when `slot` is not on a multiple of the unit.
     """
@@ -278,7 +278,7 @@ class _Size:
 
     @property
     def length(self) -> int:
-        """What fits: a column of tensor memory is there or it isn't."""
+        """The greatest length that fits, in whole units: a column of tensor memory is there or it isn't."""
         return self.given // self.bytes_per_unit
 
     def in_bytes(self, length: int) -> int:

@@ -46,7 +46,7 @@ Buffers: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True)
 class _State:
-    """What is known before an operation."""
+    """The facts that hold before an operation."""
 
     task: int = 0
     """The number of the task; 0 is the default task, others are shared by operations that follow each other."""
@@ -58,7 +58,7 @@ class _State:
     """True if the task has had a fence since its last acquire."""
 
     def join(self, other: _State) -> _State:
-        """What holds when either may."""
+        """Join two states, either of which may hold."""
         fenced = self.fenced and other.fenced
         return _State(self.task, self.written | other.written, self.remote | other.remote, fenced)
 

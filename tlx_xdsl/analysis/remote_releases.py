@@ -1,4 +1,4 @@
-"""What the arrivals at other CTAs' mbarriers have to release: as little as the kernel's accesses to memory allow.
+"""Releases by arrivals at other CTAs' mbarriers: as little as the kernel's accesses to memory allow.
 
 An arrival signals completion to other threads. Nothing has to be released of an asynchronous operation that was waited
 for: its reads have returned and its writes are in memory, so that nothing that comes later in time can change
@@ -41,7 +41,7 @@ _LOOPS = (scf.ForOp, scf.WhileOp)
 
 @dataclass(frozen=True)
 class RemoteReleases:
-    """What a function's arrivals at other CTAs' mbarriers release, and who must then look again."""
+    """Releases by a function's arrivals at other CTAs' mbarriers, and the waits that must acquire from other CTAs."""
 
     releases: Releases
     acquires: Sequence[ttng.WaitBarrierOp] = ()
@@ -50,7 +50,7 @@ class RemoteReleases:
 
 
 def remote_releases(func: tt.FuncOp) -> RemoteReleases:
-    """What the arrivals of a function must release, as its operations in the terms of TLX say it.
+    """The releases that the arrivals of a function require, from its operations in the terms of TLX.
 
     The function is one of a module with such arrivals.
     """
@@ -151,12 +151,12 @@ class _Signals:
 
 @dataclass(frozen=True)
 class _Buffers:
-    """Who reaches which array of buffers in shared memory."""
+    """The operations that reach each array of buffers in shared memory."""
 
     shared_out: dict[Operation, bool]
     """By what allocates it: whether other CTAs access it, or several tasks."""
     arrays: dict[Operation, list[Operation]]
-    """What an operation uses of them."""
+    """The arrays that an operation uses."""
 
     @classmethod
     def of(cls, ops: Sequence[Operation], classes: ValueClasses) -> _Buffers:

@@ -38,7 +38,7 @@ class Excess:
     notes: tuple[str, ...]
     """The top contributors, largest first."""
     resource: str
-    """What there is too little of, in words."""
+    """The resource that is exceeded, in words."""
     required: int
     """Bytes or columns that must exist at the same time."""
     limit: int
@@ -46,7 +46,7 @@ class Excess:
 
 
 def excesses(map_: StorageMap) -> list[Excess]:
-    """What a kernel wants more of than its target has."""
+    """The resources that a kernel requires more of than its target has."""
     return [_excess(map_, memory) for memory in get_args(Memory) if map_.used(memory) > map_.limit(memory)]
 
 

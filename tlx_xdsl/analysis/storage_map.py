@@ -21,7 +21,7 @@ from tlx_xdsl.targets import target_of
 
 Memory: TypeAlias = Literal["smem", "tmem"]
 UNITS: Mapping[Memory, str] = {"smem": "B", "tmem": "columns"}
-"""What sizes and places are counted in."""
+"""Units of sizes and offsets."""
 NAMES: Mapping[Memory, str] = {"smem": "shared memory", "tmem": "tensor memory"}
 STOCK_ALIGNMENT = 16
 """Bytes that stock Triton aligns every allocation in shared memory to, at least (measured with 3.6 to 3.9)."""
@@ -61,7 +61,7 @@ class Array:
     unit: int
     """Size of one buffer."""
     alignment: int
-    """What its address must be a multiple of."""
+    """The required alignment of its address."""
     group_size: int
     """Buffers that stand in one group of the region."""
     buffers: tuple[Span, ...]
@@ -77,7 +77,7 @@ class Region:
     place: SourceLocation | None
     op: Operation
     start: int
-    """Where it begins when all regions of its memory are laid in program order."""
+    """The offset at which it begins when all regions of its memory are laid out in program order."""
     size: int
     alignment: int
     groups: int
@@ -85,7 +85,7 @@ class Region:
     stride: int
     arrays: tuple[Array, ...]
     trees: tuple[Group, ...]
-    """Which arrays overlap, by their number; several when what they relate never lives at the same time."""
+    """Trees of arrays that overlap, by number; several when the arrays they relate are never live at the same time."""
     captured_by: frozenset[int]
     """Numbers of the `ttg.warp_specialize` of the function whose partitions are given the region."""
 
@@ -96,7 +96,7 @@ class Region:
 
     @property
     def padding(self) -> tuple[Span, ...]:
-        """What no buffer takes."""
+        """Bytes or columns that no buffer takes."""
         gaps: list[Span] = []
         end = 0
         for span in (*sorted(self._spans(), key=lambda span: span.start), Span(self.size, self.size)):
@@ -120,7 +120,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class StorageMap:
-    """Who has which memory in one kernel."""
+    """The regions of memory in one kernel."""
 
     kernel: str
     place: SourceLocation | None
@@ -149,7 +149,7 @@ class StorageMap:
 
 
 def next_start(memory: Memory, end: int, alignment: int) -> int:
-    """Where a region begins that lies after byte or column `end`."""
+    """The start of a region that lies after byte or column `end`."""
     step = max(STOCK_ALIGNMENT, alignment) if memory == "smem" else alignment
     return -(-end // step) * step
 

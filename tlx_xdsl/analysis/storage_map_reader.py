@@ -197,7 +197,7 @@ def _type_text(type_: MemDescType, count: int) -> str:
 
 
 def _views(allocation: LocalAllocOp | TMEMAllocOp) -> list[Operation]:
-    """What lowering has made of the arrays of a shared region; nothing for an allocation that is its own array."""
+    """Operations that lowering makes of the arrays of a shared region; none for an allocation that is its own array."""
     if memdesc_type(allocation.result.type).element_type not in (i8, i32):
         return []
     users = [use.operation for use in allocation.result.uses]

@@ -37,7 +37,7 @@ COLUMN_BYTES = 4
 
 @dataclass
 class StorageRegion:
-    """What one `tlx.storage_alias_spec` stands for.
+    """The region that one `tlx.storage_alias_spec` declares.
 
     Lengths are bytes in shared memory and columns in tensor memory.
     """
@@ -72,7 +72,7 @@ class StorageRegion:
 
     @property
     def alignment(self) -> int:
-        """What the region's address must be a multiple of."""
+        """The required alignment of the region's address."""
         return common_alignment(self._leaves())
 
     def place(self, *, strict: bool) -> Placement:
@@ -102,7 +102,7 @@ class StorageRegion:
         return Placement(slots, max(part.total for part in parts), self.alignment)
 
     def index_map(self, number: int) -> IndexMap:
-        """Where the buffers of allocation `number` lie, by what stands on the operation.
+        """The map from the buffers of allocation `number` to slots of the region, by the operation's attributes.
 
         Raises CompilationError when they do not lie on whole buffers, or not in the region.
         """

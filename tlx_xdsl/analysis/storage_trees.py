@@ -27,11 +27,11 @@ class Overlap:
     root: ReuseGroupOp | None
     """Its root; None where the IR hides it."""
     set_by: SetBufferOverlapOp | None
-    """What ties it to the region; None when the group alone does."""
+    """The operation that ties it to the region; None when the group alone does."""
 
     @property
     def op(self) -> Operation:
-        """Where errors point."""
+        """The operation that errors point to."""
         op = self.set_by or self.root
         assert op is not None
         return op
@@ -65,7 +65,7 @@ def _size_and_alignment(op: StorageAliasLocalAllocOp, type_: MemDescType) -> tup
 
 
 def members_of(root: ReuseGroupOp) -> Iterator[Operation | None]:
-    """What defines the members of a tree that are no groups; None for block arguments."""
+    """Operations that define the members of a tree that are no groups; None for block arguments."""
     for element in root.elements:
         owner = element.owner
         if isinstance(owner, ReuseGroupOp):

@@ -102,7 +102,7 @@ class ValueClasses:
                 self.join(*values)
 
     def _join_returns(self, returns: Sequence[Operation], kind: type[Attribute]) -> None:
-        """What is returned has one type, by which callers know it."""
+        """Join the values that are returned: they have one type, by which callers know it."""
         self.forwarding.update(returns)
         for values in zip(*(end.operands for end in returns), strict=True):
             if isinstance(values[0].type, kind):

@@ -1,4 +1,4 @@
-"""Which program of a grid touches which bytes: collisions between programs, accesses out of bounds, and holes.
+"""The bytes that each program of a grid touches: collisions between programs, accesses out of bounds, and holes.
 
 The addresses of all programs are computed (`walk.py`), for a grid and the values of arguments. What is said
 here is what happens: *disjoint* only when all addresses are known and no byte is written by two programs, *collides*
@@ -36,7 +36,7 @@ _MOST_RUNS = 1 << 25
 
 @dataclass(eq=False)
 class Touched:
-    """What an operation touches of one array, in all programs."""
+    """The bytes of one array that an operation touches, in all programs."""
 
     op: Operation
     kind: Kind
@@ -45,7 +45,7 @@ class Touched:
     """Bytes."""
     runs: Runs
     maybe: Runs
-    """What is touched at most, in addition: a mask or a way through the kernel is not known."""
+    """Bytes that may be touched in addition: a mask or a way through the kernel is not known."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Leaving:
     op: Operation
     array: str
     programs: int
-    """How many programs do so."""
+    """The number of programs that do so."""
     program: int
     """The first of them."""
     index: int
@@ -102,7 +102,7 @@ class Hole:
 
 
 class Coverage:
-    """What the programs of a launch touch; `limit` bounds the operations that are run for all of them together.
+    """The bytes that a launch touches; `limit` bounds the operations that are run for all programs together.
 
     Raises TooLong where a kernel does not end, or is too irregular to be followed.
     """
@@ -119,7 +119,7 @@ class Coverage:
     # --- questions -----------------------------------------------------------------------------------------------
 
     def of(self, array: str, *kinds: Kind) -> list[Touched]:
-        """What touches an array, in these ways."""
+        """The accesses of these kinds to an array."""
         return [each for each in self.touched if each.array == array and each.kind in kinds]
 
     def writings(self) -> list[Writing]:

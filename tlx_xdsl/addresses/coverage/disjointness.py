@@ -21,7 +21,7 @@ AXES = "xyz"
 
 @dataclass(frozen=True)
 class Proof:
-    """What holds for the stores to one array, whatever the launch, as long as `conditions` hold."""
+    """A verdict on the stores to one array, which holds in every launch that meets `conditions`."""
 
     array: str
     verdict: Literal["disjoint", "collides", "not known"]
@@ -30,7 +30,7 @@ class Proof:
 
 
 def proofs(module: ModuleOp, accesses: Iterable[Access]) -> list[Proof]:
-    """What can be said of each array that a kernel of `module` stores to, other than atomically.
+    """The proofs for each array that a kernel of `module` stores to, other than atomically.
 
     `accesses` are all of the kernel's.
     """
@@ -46,7 +46,7 @@ def proofs(module: ModuleOp, accesses: Iterable[Access]) -> list[Proof]:
 
 
 def proof(array: str, stores: Sequence[Access]) -> Proof:
-    """What can be said of the stores to an array, of which no others exist."""
+    """The proof for an array, of which `stores` are all stores."""
     affine = (Classification.PID_AFFINE, Classification.PID_MULTI_AXIS)
     if all(each.classification is Classification.PID_INDEPENDENT for each in stores):
         return _independent(array, stores)
@@ -64,7 +64,7 @@ def proof(array: str, stores: Sequence[Access]) -> Proof:
 
 
 def _independent(array: str, stores: Sequence[Access]) -> Proof:
-    """Where nothing of the address depends on the program, all programs write the same, if they write."""
+    """The proof if no address depends on the program: all programs write the same bytes, if they write."""
     for each in stores:
         if not each.masked and not each.conditional and not each.kind.is_atomic:
             return Proof(array, "collides", ("there is more than one program", *map(str, each.conditions)))
@@ -85,7 +85,7 @@ def _extent(stores: Sequence[Access]) -> int | None:
 
 
 def _own(access: Access) -> tuple[Polynomial, int, int] | None:
-    """What is the same for all programs and elements of an access, and the bytes that it adds to that."""
+    """The offset that all programs and elements of an access share, and the start and end of bytes added to it."""
     if access.offset is None or access.lane_range is None:
         return None
     low = access.constant_offset + access.lane_range.low

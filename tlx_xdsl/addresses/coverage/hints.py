@@ -1,4 +1,4 @@
-"""What an access's addresses suggest: how wide its vectors may be, what keeps it from coalescing, what to prefetch."""
+"""Hints from the addresses of an access: the widest vectors, the obstacles to coalescing, the data to prefetch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VECTOR = 16
 """Bytes that one thread loads or stores by one instruction, at most (PTX ISA, "ld", `.v4.b32`)."""
 
 _BY_THREADS = (AccessKind.LOAD, AccessKind.STORE, AccessKind.ASYNC_COPY)
-"""What threads do element by element: TMA and bulk copies have no vectors."""
+"""Accesses that threads make element by element: TMA and bulk copies have no vectors."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def vector_bytes(access: Access) -> int | None:
 
 
 def coalescing_hint(access: Access) -> str | None:
-    """What keeps the accesses of neighbouring threads apart, or their vectors narrow; None where nothing does."""
+    """The reason why neighbouring threads' accesses lie apart, or their vectors are narrow; None if there is none."""
     if access.kind not in _BY_THREADS or not access.is_known or not access.dimensions:
         return None
     if not access.is_coalesced:

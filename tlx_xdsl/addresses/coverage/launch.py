@@ -1,4 +1,4 @@
-"""What a kernel is launched with: its grid, and the values of its arguments as all programs have them."""
+"""The launch of a kernel: its grid, and the values of its arguments as all programs have them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Grid: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Launch:
-    """What a kernel is launched with, as far as it is known."""
+    """The launch of a kernel, as far as it is known."""
 
     grid: Grid
     numbers: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -30,7 +30,7 @@ class Launch:
 
     @property
     def programs(self) -> int:
-        """How many programs the grid has."""
+        """The number of programs in the grid."""
         return prod(self.grid)
 
     def place(self, number: int) -> Grid:

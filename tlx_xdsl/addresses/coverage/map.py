@@ -39,10 +39,10 @@ class CoverageMap:
     height: int
     width: int
     rows: Integers
-    """Where the rows of cells begin, and where the last one ends."""
+    """The first row of each row of cells, and the end of the last one."""
     columns: Integers
     counts: Integers
-    """How many programs touch the sample of each cell."""
+    """The number of programs that touch the sample of each cell."""
     first: Integers
     """The first of them; -1 for none."""
     last: Integers
@@ -126,7 +126,7 @@ def _stacked(boxes: Boxes) -> Boxes:
 
 
 def _cuts(low: Integers, high: Integers, length: int) -> tuple[Integers, bool]:
-    """Where cells begin and end along an axis, and whether every border of a block is among that."""
+    """The borders of cells along an axis, and True if every border of a block is among them."""
     borders = np.unique(np.concatenate((low, high, [0, length])))
     if len(borders) <= FINEST + 1:
         return borders, True

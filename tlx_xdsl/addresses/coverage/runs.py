@@ -1,4 +1,4 @@
-"""What programs touch, as runs of bytes, and queries: which programs overlap, which leave a buffer."""
+"""Runs of bytes that programs touch, and queries: the programs that overlap, those that leave a buffer."""
 
 from __future__ import annotations
 

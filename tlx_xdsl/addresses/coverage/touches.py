@@ -36,7 +36,7 @@ Kind: TypeAlias = Literal["load", "store", "atomic"]
 
 
 def access_kind(op: Operation) -> Kind | None:
-    """How an operation accesses global memory; None where it does not, or nothing is known of it."""
+    """The kind of an operation's access to global memory; None if it has none, or nothing is known of it."""
     if (access := global_access(op)) is None:
         return None
     return "load" if MemoryKind.WRITE not in access.kind else "atomic" if MemoryKind.ATOMIC in access.kind else "store"
@@ -48,7 +48,7 @@ FARTHEST = 1 << 56
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """What all programs touch that get to an access, once: in a loop there is one for each iteration."""
+    """The elements that all programs at an access touch at once: in a loop there is one touch for each iteration."""
 
     op: Operation
     kind: Kind
@@ -78,7 +78,7 @@ class UnknownAccess:
 def touch_of(
     op: Operation, value: Callable[[SSAValue], Value], active: Booleans, *, sure: bool
 ) -> Touch | UnknownAccess:
-    """What the access `op` touches in the programs `active`; without `sure` they may not get there.
+    """The touch of the access `op` in the programs `active`; without `sure` they may not get there.
 
     `value` says what is known about an operand.
     """
@@ -134,7 +134,7 @@ _PTX_SPACE = re.compile(r"\.(global|shared|local|param)\b")
 
 
 def written_by_ptx(op: Operation) -> UnknownAccess | None:
-    """What an operation with PTX in it may write to global memory, of which nothing is followed.
+    """The write to global memory that PTX in an operation may make, which is not followed; None if there is none.
 
     A copy names where it goes to before where it comes from; other instructions without a space may go anywhere.
     """

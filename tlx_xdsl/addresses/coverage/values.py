@@ -74,7 +74,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Unknown:
-    """What is not followed, with the reason, which completes "the address is not known: "."""
+    """A value that is not followed, with the reason, which completes "the address is not known: "."""
 
     reason: str
     base: SSAValue | None = None
@@ -118,7 +118,7 @@ def fitted(parts: Sequence[Integers], bits: int) -> Number | Unknown:
 
 
 def wrapped(array: Integers, bits: int) -> Integers:
-    """What `bits` bits hold of each number, as a signed integer."""
+    """Wrap each number to a signed integer of `bits` bits."""
     if bits >= 64:
         return array
     half = 1 << (bits - 1)

@@ -42,7 +42,7 @@ class Programs:
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """The number of programs."""
         return len(self.ids[0])
 
 

@@ -120,7 +120,7 @@ class Walk:
         return list(_joined(returned).values) if returned else []
 
     def _ways(self, end: Operation | None, here: _Way) -> list[tuple[Block | None, _Way]]:
-        """Where a block goes, and which programs take which way."""
+        """The successors of a block, and the programs that branch to each."""
         if end is None:
             return []
         if not end.successors:
@@ -139,7 +139,7 @@ class Walk:
         ]
 
     def _masks(self, condition: SSAValue, active: Booleans, sure: bool) -> tuple[tuple[Booleans, ...], bool]:
-        """Which programs go on where a condition is true, and where it is not; and whether that is certain."""
+        """The programs for which a condition is true, and those for which it is false; and True if that is certain."""
         known = self._numbers(condition)
         return ((active, active), False) if known is None else (_split(active, known), sure)
 
@@ -184,7 +184,7 @@ class Walk:
         self._bind(op.results, [result or Unknown(f"it comes from '{op.name}'{_at(op)}")] * len(op.results))
 
     def _partly(self, op: Operation, operands: Sequence[Value], unknown: Unknown) -> Value:
-        """What is known of a result although an operand is not: the array of a pointer, half of a conjunction."""
+        """The known part of a result with an operand that is not: the array of a pointer, half of a conjunction."""
         known = next((value for value in operands if not isinstance(value, Unknown)), None)
         if isinstance(op, AndIOp) and isinstance(known, Truth):
             return Truth(known.factors, exact=False)
@@ -287,14 +287,14 @@ def _split(active: Booleans, condition: Any) -> tuple[Booleans, Booleans]:
 
 
 def _carried(going: Booleans, active: Booleans, new: Sequence[Value], old: Sequence[Value]) -> list[Value]:
-    """What programs carry round a loop: those that go on what is new."""
+    """The values that a loop carries: new ones in programs that go on, else old ones."""
     if bool((going == active).all()):
         return list(new)
     return [merged(going, after, before) for after, before in zip(new, old, strict=True)]
 
 
 def _joined(ways: Sequence[_Way]) -> _Way:
-    """What arrives where ways meet."""
+    """Joins the programs and values of all ways into a block."""
     result = ways[0]
     for way in ways[1:]:
         if np.any(result.active & way.active):

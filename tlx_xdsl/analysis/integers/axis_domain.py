@@ -27,7 +27,7 @@ class AxisInfo:
     """The number that all elements are, if that is known."""
 
     def meet(self, other: AxisInfo) -> AxisInfo:
-        """What holds for both."""
+        """The facts that hold for both."""
         contiguity = _each(gcd, self.contiguity, other.contiguity)
         return AxisInfo(
             contiguity,
@@ -37,14 +37,14 @@ class AxisInfo:
         )
 
     def first(self, axis: int, group: int, unit: int = 1) -> int:
-        """What divides the first value of each `group` elements along `axis`, which differ by `unit`."""
+        """A divisor of the first value of each `group` elements along `axis`, which differ by `unit`."""
         if group >= self.contiguity[axis]:
             return self.divisibility[axis]
         # The group begins inside of a contiguous one.
         return gcd(self.divisibility[axis], group * unit)
 
     def each(self, unit: int = 1) -> Ints:
-        """What divides each value along each axis."""
+        """A divisor of every value, along each axis."""
         return tuple(self.first(axis, 1, unit) for axis in range(len(self.contiguity)))
 
 
@@ -120,7 +120,7 @@ class AxisDomain(Domain[AxisInfo]):
         return _sum(pointer, offset, unit=pointee_bytes(op.ptr))
 
     def binary(self, op: Operation, function: str, left: AxisInfo, right: AxisInfo, *, signed: bool) -> AxisInfo:
-        """Where `right` is one number, shifts are products and quotients."""
+        """Compute a binary function; if `right` is one number, shifts are products and quotients."""
         by = right.value
         power = 1 << by if by is not None and 0 <= by < 62 else None
         match function:

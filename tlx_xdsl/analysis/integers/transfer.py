@@ -84,7 +84,7 @@ Transfer: TypeAlias = Callable[[Domain[Any], Any, Sequence[Any]], Any]
 
 
 def transfer(domain: Domain[V], op: Operation, operands: Sequence[V]) -> V | None:
-    """What `domain` knows about the result of `op`; None for what it, or the table, knows nothing about."""
+    """The state in `domain` of the result of `op`; None if the domain, or the table, knows nothing about it."""
     function = TRANSFER.get(type(op))
     return None if function is None else function(domain, op, operands)
 
