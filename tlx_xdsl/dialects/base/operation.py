@@ -136,8 +136,9 @@ def dialect_of(name: str, members: Mapping[str, object]) -> Dialect:
     """The dialect `name`: those of a package's `members` whose names are in it, operations and attributes."""
     classes = [each for _, each in sorted(members.items()) if isinstance(each, type)]
     own = [each for each in classes if str(getattr(each, "name", "")).startswith(f"{name}.")]
-    operations = [each for each in own if issubclass(each, Operation)]
-    return Dialect(name, operations, [each for each in own if issubclass(each, Attribute)])
+    # `issubclass` of an abstract base class asks all of its subclasses before it says no.
+    operations = [each for each in own if Operation in each.__mro__]
+    return Dialect(name, operations, [each for each in own if Attribute in each.__mro__])
 
 
 class TritonOp(IRDLOperation):
