@@ -176,10 +176,9 @@ class _Analysis(ForwardWalk[_State]):
 
 
 def _is_shared_array(op: Operation) -> bool:
-    if type(op) is not ttg.LocalAllocOp and type(op) is not tlx.StorageAliasLocalAllocOp:
-        return False
-    assert isinstance(op, ttg.LocalAllocOp | tlx.StorageAliasLocalAllocOp)
-    return isinstance(memdesc_type(op.result.type).memory_space, SharedMemorySpaceAttr)
+    return isinstance(op, ttg.LocalAllocOp | tlx.StorageAliasLocalAllocOp) and isinstance(
+        memdesc_type(op.result.type).memory_space, SharedMemorySpaceAttr
+    )
 
 
 def _is_async(access: OperandAccess) -> bool:
