@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import Parser as XDSLParser, ParserState, Position
+from xdsl.parser import AttrParser, Parser as XDSLParser, ParserState, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
@@ -33,8 +33,14 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, parse_error
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
 
+_T = TypeVar("_T")
+
 _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
 
+
+_ARROW = re.compile(r"->\s*$")
+_SPACE = 200
+"""Characters before a token that are searched for an arrow."""
 
 _NUMBERS = re.compile(r"(_\d+)+$")
 
@@ -79,9 +85,44 @@ class Parser(XDSLParser):
         """Return whether nothing is left but comments and spaces."""
         return self._current_token.kind == MLIRTokenKind.EOF
 
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """The module; text of aliases alone is an empty one, as in MLIR."""
+        while self._current_token.kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
+            self._parse_alias_def()
+        return ModuleOp([]) if self.is_at_end() else super().parse_module(allow_implicit_module)
+
+    def parse_comma_separated_list(
+        self, delimiter: AttrParser.Delimiter, parse: Callable[[], _T], context_msg: str = ""
+    ) -> list[_T]:
+        """A list; as in MLIR a single type after an arrow needs no parentheses: `scf.if %c -> i32 {`."""
+        if (
+            delimiter is self.Delimiter.PAREN
+            and self._current_token.kind != MLIRTokenKind.L_PAREN
+            and _ARROW.search(self.lexer.input.content, max(0, self.pos - _SPACE), self.pos)
+        ):
+            return [parse()]
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
+
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
         self._define(("!" if is_type else "#") + attr_or_dialect_name)
-        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        position = self.pos
+        try:
+            return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        except VerifyException as error:
+            # Constructors of attributes and types check their parameters as they are parsed.
+            self.raise_error(str(error), position, position)
+
+    def _parse_external_resources(self) -> None:
+        """Skip what a tool has written for itself, such as the pipeline of a reproducer."""
+        self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_resource)
+
+    def _parse_external_resource(self) -> None:
+        self.parse_identifier_or_str_literal()
+        self.parse_punctuation(":")
+        if self._current_token.kind == MLIRTokenKind.L_BRACE:
+            self._parse_external_resources()
+        elif self.parse_optional_boolean() is None:
+            self.parse_str_literal()
 
     def _define(self, alias: str) -> None:
         """Parse the definition of `alias` unless that was done, or there is none."""
@@ -113,8 +154,8 @@ class Parser(XDSLParser):
         """
         super()._register_ssa_definition(name, values, span)
         for value in values:
-            if value.name_hint is not None and (stem := _NUMBERS.sub("", value.name_hint)) != value.name_hint:
-                value.name_hint = stem or None
+            if value.name_hint is not None:
+                value.name_hint = _NUMBERS.sub("", value.name_hint) or None
 
     def parse_operation(self) -> Operation:
         """An operation; one without a location gets its place in the text, as in MLIR."""
@@ -245,7 +286,7 @@ def parse_module(
     """
     parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
     try:
-        return ModuleOp([]) if parser.is_at_end() else parser.parse_module()
+        return parser.parse_module()
     except ParseError as error:
         if error.msg == _NO_OPERATION:
             error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"

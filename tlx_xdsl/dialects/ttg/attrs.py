@@ -41,6 +41,7 @@ class NvidiaMmaEncodingAttr(LayoutAttr):
 
     name = "ttg.nvidia_mma"
     layout_class = encodings.NvidiaMmaLayout
+    PARSED_DEFAULTS: ClassVar = {"versionMinor": 0}
 
 
 @irdl_attr_definition
@@ -65,6 +66,7 @@ class NvmmaSharedEncodingAttr(LayoutAttr):
 
     name = "ttg.nvmma_shared"
     layout_class = encodings.NvmmaSharedLayout
+    PARSED_DEFAULTS: ClassVar = {"transposed": False}
 
 
 @irdl_attr_definition
@@ -106,6 +108,10 @@ class PaddedSharedEncodingAttr(LayoutAttr):
             found = parse_entries(parser, cls.name, ("order", "shape", "offset", "block"))
         match found:
             case {"order": tuple() as order, "shape": tuple() as shape} if len(found) == 2:
+                if len(order) != len(shape):
+                    parser.raise_error(
+                        f"'{cls.name}' has an order of {len(order)} dimensions and a shape of {len(shape)}", position
+                    )
                 offset, block = row_major_bases(order, shape), ()
             case {"offset": tuple() as offset, "block": tuple() as block} if len(found) == 2:
                 pass
