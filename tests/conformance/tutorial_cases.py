@@ -67,7 +67,9 @@ def one_config(tuner: Any, **wanted: Any) -> None:
     """Leave a tuner one configuration: the first that has the wanted parameters; with others than it has by `_name`."""
     changes = {name[1:]: value for name, value in wanted.items() if name.startswith("_")}
     needs = {name: value for name, value in wanted.items() if not name.startswith("_")}
-    first = next(each for each in tuner.configs if needs.items() <= {**each.kwargs, "num_warps": each.num_warps}.items())
+    first = next(
+        each for each in tuner.configs if needs.items() <= {**each.kwargs, "num_warps": each.num_warps}.items()
+    )
     first.kwargs.update(changes)
     tuner.configs = [first]
 
@@ -75,7 +77,9 @@ def one_config(tuner: Any, **wanted: Any) -> None:
 # Matrix products -----------------------------------------------------------------------------------------------------
 
 
-def gemm(file: str, shape: tuple[int, int, int], config: Mapping[str, Any] | None, dtype: torch.dtype) -> Callable[[Load], None]:
+def gemm(
+    file: str, shape: tuple[int, int, int], config: Mapping[str, Any] | None, dtype: torch.dtype
+) -> Callable[[Load], None]:
     """A tutorial whose `matmul(a, b, config=)` is a product of two matrices."""
 
     def run(load: Load) -> None:
@@ -171,7 +175,9 @@ def grouped_gemm(name: str) -> Callable[[Load], None]:
         sizes = ((256, 128, 128), (128, 256, 192))
         group_a = [torch.rand((m, k), device="cuda", dtype=torch.float16) for m, _, k in sizes]
         group_b = [torch.rand((k, n), device="cuda", dtype=torch.float16) for _, n, k in sizes]
-        kernel = {"tlx": "grouped_matmul_tlx_kernel", "tma": "grouped_matmul_tma_kernel"}.get(name, "grouped_matmul_kernel")
+        kernel = {"tlx": "grouped_matmul_tlx_kernel", "tma": "grouped_matmul_tma_kernel"}.get(
+            name, "grouped_matmul_kernel"
+        )
         one_config(getattr(module, kernel))
         if name == "tma":
             products = module.group_gemm_tma_fn(group_a, [b.T.contiguous() for b in group_b])
@@ -198,7 +204,10 @@ def scaled_mm(mode: str, rows: int, columns: int = 128, **options: Any) -> Calla
         if mode == "blockwise":
             scale_a = torch.rand(m, k // 128, device="cuda").t().contiguous().t()
             scale_b = torch.rand(n // 128, k // 128, device="cuda")
-            wide_a, wide_b = scale_a.repeat_interleave(128, 1), scale_b.repeat_interleave(128, 0).repeat_interleave(128, 1)
+            wide_a, wide_b = (
+                scale_a.repeat_interleave(128, 1),
+                scale_b.repeat_interleave(128, 0).repeat_interleave(128, 1),
+            )
         else:
             scale_a, scale_b = (torch.rand(size if mode == "rowwise" else 1, device="cuda") for size in (m, n))
             wide_a, wide_b = scale_a.reshape(-1, 1), scale_b.reshape(-1, 1)
@@ -238,9 +247,7 @@ def mxfp8(tensor: torch.Tensor) -> Any:
     """A matrix in e4m3 with swizzled scales, quantized by torchao."""
     from torchao.prototype.mx_formats.mx_tensor import MXTensor, ScaleCalculationMode  # pyright: ignore
 
-    return MXTensor.to_mx(
-        tensor, torch.float8_e4m3fn, scaling_mode=ScaleCalculationMode.RCEIL, is_swizzled_scales=True
-    )
+    return MXTensor.to_mx(tensor, torch.float8_e4m3fn, scaling_mode=ScaleCalculationMode.RCEIL, is_swizzled_scales=True)
 
 
 def mxfp8_gemm(shape: tuple[int, int, int], config: Mapping[str, Any]) -> Callable[[Load], None]:
@@ -290,17 +297,40 @@ def layer_norm(file: str, function: str, shape: tuple[int, int], **options: Any)
         weight, bias = (torch.randn(shape[1], device="cuda", dtype=torch.float16) for _ in range(2))
         result = getattr(module, function)(x, weight, bias, 1e-5, **options)
         result = result[0] if isinstance(result, tuple) else result
-        check(result, torch.nn.functional.layer_norm(x.float(), (shape[1],), weight.float(), bias.float(), 1e-5), 1e-2, 1e-2)
+        check(
+            result,
+            torch.nn.functional.layer_norm(x.float(), (shape[1],), weight.float(), bias.float(), 1e-5),
+            1e-2,
+            1e-2,
+        )
 
     return run
 
 
 for _count in (1, 2, 4):
-    add(f"layer_norm_{_count}cta", layer_norm("testing/multi_cta_layer_norm", "multi_cta_layernorm", (2, 16384), NUM_CTAS=_count), HOPPER, BLACKWELL)
+    add(
+        f"layer_norm_{_count}cta",
+        layer_norm("testing/multi_cta_layer_norm", "multi_cta_layernorm", (2, 16384), NUM_CTAS=_count),
+        HOPPER,
+        BLACKWELL,
+    )
 for _count in (2, 4):
-    add(f"layer_norm_2d_{_count}cta", layer_norm("testing/multi_cta_layer_norm", "multi_cta_layernorm_2d", (4, 16384), NUM_CTAS=_count), HOPPER, BLACKWELL)
-add("blackwell_multi_cta_layernorm", layer_norm("blackwell-multi-cta-layernorm_test", "multi_cta_layernorm", (4, 16384)), BLACKWELL)
-add("blackwell_multi_cta_layernorm_ws", layer_norm("blackwell_multi_cta_layernorm_ws_test", "multi_cta_layernorm_ws", (4, 16384)), BLACKWELL)
+    add(
+        f"layer_norm_2d_{_count}cta",
+        layer_norm("testing/multi_cta_layer_norm", "multi_cta_layernorm_2d", (4, 16384), NUM_CTAS=_count),
+        HOPPER,
+        BLACKWELL,
+    )
+add(
+    "blackwell_multi_cta_layernorm",
+    layer_norm("blackwell-multi-cta-layernorm_test", "multi_cta_layernorm", (4, 16384)),
+    BLACKWELL,
+)
+add(
+    "blackwell_multi_cta_layernorm_ws",
+    layer_norm("blackwell_multi_cta_layernorm_ws_test", "multi_cta_layernorm_ws", (4, 16384)),
+    BLACKWELL,
+)
 
 
 # Attention -----------------------------------------------------------------------------------------------------------
@@ -367,8 +397,16 @@ add("blackwell_fa_pipelined_persistent_2cta",
     attention(_PERSISTENT, 512, 128, False, _FA_FULL | {"NUM_BUFFERS_KV": 5, "NUM_CTAS": 2}), BLACKWELL)  # fmt: skip
 for _causal in (False, True):
     _kind = "_causal" if _causal else ""
-    add(f"blackwell_fa_backward{_kind}", attention_backward(_PERSISTENT, 256, 128, _causal, "configs_bwd_1cta"), BLACKWELL)
-    add(f"blackwell_fa_backward_2cta{_kind}", attention_backward(_PERSISTENT, 256, 128, _causal, "configs_bwd_2cta"), BLACKWELL)
+    add(
+        f"blackwell_fa_backward{_kind}",
+        attention_backward(_PERSISTENT, 256, 128, _causal, "configs_bwd_1cta"),
+        BLACKWELL,
+    )
+    add(
+        f"blackwell_fa_backward_2cta{_kind}",
+        attention_backward(_PERSISTENT, 256, 128, _causal, "configs_bwd_2cta"),
+        BLACKWELL,
+    )
 
 _HOPPER_FA = {"BLOCK_M": 128, "BLOCK_N": 128, "NUM_BUFFERS": 2, "NUM_MMA_WARPS": 8, "NUM_MMA_GROUPS": 2}
 for _name in ("fa_ws", "fa_ws_pipelined", "fa_ws_pipelined_pingpong"):

@@ -117,7 +117,8 @@ def cross_attention(variant: str) -> Callable[[Load], None]:
         zero = torch.zeros(1, dtype=torch.int64)
         offsets, offsets_q = (torch.cat([zero, each.cumsum(0)]) for each in (lengths, targets))
         q, k, v = (
-            torch.empty(int(each[-1]), 2, dim, dtype=torch.bfloat16).uniform_(-1, 1) for each in (offsets_q, offsets, offsets)
+            torch.empty(int(each[-1]), 2, dim, dtype=torch.bfloat16).uniform_(-1, 1)
+            for each in (offsets_q, offsets, offsets)
         )
         alpha, scale = dim**-0.5, torch.tensor(1.0 / 232)
         result = module.hstu_cross_mha(
@@ -252,4 +253,8 @@ def plain_attention(file: str, backward: bool) -> Callable[[Load], None]:
 
 for _where in ("auto", "device"):
     add(f"blackwell_plain_attention_{_where}", plain_attention(f"fused_attention_ws_{_where}_tma", True), BLACKWELL)
-    add(f"blackwell_plain_attention_{_where}_dp", plain_attention(f"fused_attention_ws_{_where}_tma_dp", False), BLACKWELL)
+    add(
+        f"blackwell_plain_attention_{_where}_dp",
+        plain_attention(f"fused_attention_ws_{_where}_tma_dp", False),
+        BLACKWELL,
+    )
