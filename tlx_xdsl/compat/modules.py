@@ -35,6 +35,7 @@ _TOPICS = (
 MODULES = {
     TLX: _OUR_TLX,
     **{f"{TLX}.{topic}": _OUR_TLX for topic in _TOPICS},
+    f"{TLX}.mxfp8_utils": "tlx_xdsl.language.extra.mxfp8_utils",
     "triton.language.extra.subtile_ops": "tlx_xdsl.language.extra.subtile_ops",
     "triton.language.extra.cuda.inline_ptx_lib": "tlx_xdsl.language.extra.cuda.inline_ptx_lib",
 }
