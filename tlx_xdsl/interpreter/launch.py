@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter import scheduler
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import deadlock
@@ -43,7 +44,7 @@ def clusters(launch: Launch) -> Iterator[tuple[int, int, int]]:
     """
     for axis, (programs, blocks) in zip("xyz", zip(launch.grid, launch.cluster, strict=True), strict=True):
         if programs < 0 or blocks < 1 or programs % blocks:
-            raise ValueError(f"the grid has {programs} programs along {axis}, no multiple of the cluster's {blocks}")
+            raise InputError(f"the grid has {programs} programs along {axis}, no multiple of the cluster's {blocks}")
     x, y, z = (range(0, size, part) for size, part in zip(launch.grid, launch.cluster, strict=True))
     return ((i, j, k) for k in z for j in y for i in x)
 

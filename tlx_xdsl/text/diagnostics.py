@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -89,6 +90,29 @@ def parse_error(error: ParseError) -> CompilationError:
     lines = text.split("\n")
     line = lines[at.line - 1 - error.span.line_offset]
     return CompilationError(error.msg.strip(), SourceLocation(at.file, at.line, at.col), source_line=line)
+
+
+def with_place(error: CompilationError, cause: Exception) -> CompilationError:
+    """`error`, at the operation or value that was worked on when `cause` was raised, unless it has a place already.
+
+    That is the one which the innermost function with any has at hand.
+    """
+    if error.location is None and (shown := _worked_on(cause)) is not None:
+        error.location = source_location(shown)
+        error.source_line = source_line(error.location)
+        error.notes = (*error.notes, *call_chain(shown))
+    return error
+
+
+def _worked_on(error: Exception) -> Attribute | None:
+    """The location of the operation or value that was worked on when an exception was raised."""
+    for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]):
+        for value in frame.f_locals.values():
+            if isinstance(value, Operation | SSAValue):
+                location = _in_users_code(value.location if isinstance(value, Operation) else location_of(value))
+                if source_location(location) is not None:
+                    return location
+    return None
 
 
 # --- diagnostics that do not end the compilation --------------------------------------------------------------------

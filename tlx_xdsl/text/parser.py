@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+import traceback
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
+from pathlib import Path
 from typing import Any, NoReturn
 
+import xdsl
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -29,8 +33,9 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
 from tlx_xdsl.text.diagnostics import error_at, parse_error
+from tlx_xdsl.text.expansion import Expansion
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
 
 _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
@@ -50,6 +55,9 @@ class _Lexer(MLIRLexer):
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
+
+_MOST_ELEMENTS = 1 << 24
+"""Elements of a dense literal; Triton's tensors have at most 1 << 20."""
 
 _NO_OPERATION = "Could not parse entire input!"
 """The messages of xDSL for a token that begins no operation, or for none."""
@@ -72,6 +80,9 @@ class Parser(XDSLParser):
         """The position of the name of each operation that is being read, outermost first."""
         self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(input)}
         self._seen: set[str] = set()
+        self._open: list[str] = []
+        """The aliases whose definitions are being read, outermost first."""
+        self._expansion = Expansion(len(input))
         self._hex_elements: list[int | None] = []
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
@@ -80,17 +91,25 @@ class Parser(XDSLParser):
         return self._current_token.kind == MLIRTokenKind.EOF
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
-        self._define(("!" if is_type else "#") + attr_or_dialect_name)
-        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        alias = ("!" if is_type else "#") + attr_or_dialect_name
+        self._define(alias)
+        attribute = super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        if alias in self._definitions and not self._expansion.add(attribute):
+            self.raise_error(f"the aliases of this text stand for more than {self._expansion.limit:,} attributes")
+        return attribute
 
     def _define(self, alias: str) -> None:
         """Parse the definition of `alias` unless that was done, or there is none."""
+        if alias in self._open:
+            self.raise_error(f"the alias '{alias}' is part of its own definition")
         start = self._definitions.get(alias)
         if start is None or alias in self.attribute_aliases:
             return
         resume_at = self.pos
         self._resume_from(start)
+        self._open.append(alias)
         self.attribute_aliases[alias] = self.parse_attribute()
+        self._open.pop()
         self._resume_from(resume_at)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
@@ -126,9 +145,15 @@ class Parser(XDSLParser):
             op.location = self._location_at(position)
         return op
 
-    def error_here(self, message: str) -> CompilationError:
+    def placed(self, module: ModuleOp) -> ModuleOp:
+        """`module`, at the beginning of the text where the text has none and xDSL has put one around it."""
+        if isinstance(module.location, UnknownLoc) and module.location is not _EXPLICITLY_UNKNOWN:
+            module.location = self._location_at(0)
+        return module
+
+    def error_here(self, message: str, notes: Sequence[str] = ()) -> CompilationError:
         """The error `message` at the token that is about to be read."""
-        return error_at(self._location_at(self.pos), message)
+        return error_at(self._location_at(self.pos), message, notes)
 
     def _location_at(self, position: Position) -> FileLineColLoc:
         line = bisect_right(self._line_starts, position)
@@ -192,6 +217,14 @@ class Parser(XDSLParser):
         finally:
             self._hex_elements = outer
 
+    def _parse_dense_literal_type(self) -> Any:
+        """The type of a dense literal, of no more elements than memory can hold: xDSL repeats the one of a splat."""
+        position = self.pos
+        type_ = super()._parse_dense_literal_type()
+        if (count := prod(type_.get_shape())) > _MOST_ELEMENTS:
+            self.raise_error(f"a dense literal has at most {_MOST_ELEMENTS:,} elements, found {count:,}", position)
+        return type_
+
     def _parse_tensor_literal_element(self) -> Any:
         element = super()._parse_tensor_literal_element()
         text = element.span.text
@@ -206,7 +239,9 @@ class Parser(XDSLParser):
         self._seen.add(name)
         # A forward use may have defined it; the definition is still read, so that its text is checked once.
         self.attribute_aliases.pop(name, None)
+        self._open.append(name)
         super()._parse_alias_def()
+        self._open.pop()
 
 
 def _move_captures_inside(op: Operation) -> None:
@@ -245,12 +280,31 @@ def parse_module(
     """
     parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
     try:
-        return ModuleOp([]) if parser.is_at_end() else parser.parse_module()
+        return parser.placed(ModuleOp([]) if parser.is_at_end() else parser.parse_module())
     except ParseError as error:
         if error.msg == _NO_OPERATION:
             error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
-    except VerifyException as error:
+    except (VerifyException, InputError, InputTypeError) as error:
         # Constructors of attributes and types check their parameters as they are parsed.
         raise parser.error_here(str(error)) from error
+    except CompilationError:
+        raise
+    except Exception as error:
+        raise parser.error_here(*_what_failed(error)) from error
+
+
+def _what_failed(error: Exception) -> tuple[str, tuple[str, ...]]:
+    """The message and notes for an exception of Python while text was read.
+
+    xDSL's parser lets some of them pass for text that it does not expect, such as an array of an odd element type.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, RecursionError | MemoryError) or not frames or _XDSL not in frames[-1].filename:
+        internal = internal_error(error)
+        return internal.message, internal.notes
+    return f"xDSL can't read this: {type(error).__name__}: {' '.join(str(error).split())}", ()
+
+
+_XDSL = str(Path(xdsl.__file__).parent)

@@ -11,6 +11,7 @@ from xdsl.irdl import IRDLOperation
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.builder import Operand
 from tlx_xdsl.frontend.calls import Call, lowers
@@ -131,7 +132,7 @@ def _local_trans(call: Call) -> Value:
     source = memdesc_type(buffer.ssa.type)
     try:
         layout = transposed_buffer_layout(_shared_layout(source), order)
-    except ValueError as error:
+    except InputError as error:
         call.fail("dims", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
@@ -153,7 +154,7 @@ def _local_reshape(call: Call) -> Value:
         call.fail("src", "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
     try:
         layout = reshaped_buffer_layout(_shared_layout(source), source.shape, source.element_bits, shape)
-    except ValueError as error:
+    except InputError as error:
         call.fail("src", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescReshapeOp)
