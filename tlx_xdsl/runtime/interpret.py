@@ -24,11 +24,12 @@ from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
-from tlx_xdsl.interpreter.workers import First, run_launch
+from tlx_xdsl.interpreter.workers import run_launch
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module
 from tlx_xdsl.runtime.host_values import flattened, signature_of, specialized
@@ -73,6 +74,9 @@ class Interpretation:
         }
         return run_page(rows, self.warnings)
 
+
+MOST_ALONG_AN_AXIS = (1 << 31) - 1
+"""Programs along an axis (CUDA C++ Programming Guide, "Technical Specifications", the x axis)."""
 
 _OPTIONS = {field.name for field in fields(Options)}
 
@@ -242,6 +246,8 @@ def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
     sizes = list(cast(Sequence[Any], found)) if isinstance(found, tuple | list) else [found]
     if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
         raise InputError(f"the grid must be one to three numbers of programs, found {found!r}")
+    if max(sizes) > MOST_ALONG_AN_AXIS:
+        raise InputError(f"a grid has at most {MOST_ALONG_AN_AXIS:,} programs along an axis")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     return x, y, z
 
@@ -264,7 +270,7 @@ def _run(
         warnings.extend(found)
         try:
             launch = _prepared(module, function, grid, values, names, options)
-            firsts = list(clusters(launch))
+            firsts = clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
             result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs)
@@ -305,7 +311,7 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    settings = Settings(options.schedule, options.seed, options.max_turns)
+    settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, options.jobs)
     trace = Trace(launch.plan.function.sym_name.data)

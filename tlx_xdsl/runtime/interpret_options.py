@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlx_xdsl.errors import InputError
+from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
@@ -50,6 +51,10 @@ class Options:
     """Processes; by default all cores for a grid that is worth it."""
     max_turns: int = MAX_TURNS
     """Turns of a cluster after which it counts as one that never ends."""
+    max_operations: int = MAX_OPERATIONS
+    """Operations in loops after which a cluster counts as one that never ends."""
+    max_seconds: float = MAX_SECONDS
+    """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
     trace: str | Path | None = None
     """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
 

@@ -54,6 +54,13 @@ def location_of(value: SSAValue) -> LocationAttr:
     return value.location if isinstance(value, BlockArgument) else value.owner.location  # pyright: ignore
 
 
+def _place_of(value: SSAValue) -> LocationAttr:
+    """Where `value` comes from; of an argument without a place, where the operation around its block does."""
+    location = location_of(value)
+    parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    return location if parent is None or source_location(location) is not None else parent.location
+
+
 def _in_users_code(location: Attribute) -> Attribute:
     """`location`, or the call that led there from the user's code when it lies in a function of our language."""
     while isinstance(location, CallSiteLoc):
@@ -76,7 +83,7 @@ def error_at(
     if isinstance(location, Operation):
         location = location.location
     elif isinstance(location, SSAValue):
-        location = location_of(location)
+        location = _place_of(location)
     shown = _in_users_code(location)
     place = source_location(shown)
     return CompilationError(message, place, source_line=source_line(place), notes=(*notes, *call_chain(shown)))
@@ -109,7 +116,7 @@ def _worked_on(error: Exception) -> Attribute | None:
     for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]):
         for value in frame.f_locals.values():
             if isinstance(value, Operation | SSAValue):
-                location = _in_users_code(value.location if isinstance(value, Operation) else location_of(value))
+                location = _in_users_code(value.location if isinstance(value, Operation) else _place_of(value))
                 if source_location(location) is not None:
                     return location
     return None

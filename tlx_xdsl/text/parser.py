@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     FusedLoc,
     IntAttr,
+    IntegerType,
     ModuleOp,
     NoneAttr,
     StringAttr,
@@ -58,6 +59,9 @@ class _Lexer(MLIRLexer):
 
 _MOST_ELEMENTS = 1 << 24
 """Elements of a dense literal; Triton's tensors have at most 1 << 20."""
+
+_MOST_BITS = (1 << 24) - 1
+"""Bits of an integer type (MLIR's `IntegerType::kMaxWidth`)."""
 
 _NO_OPERATION = "Could not parse entire input!"
 """The messages of xDSL for a token that begins no operation, or for none."""
@@ -216,6 +220,14 @@ class Parser(XDSLParser):
             return _with_bit_patterns(attribute, self._hex_elements)
         finally:
             self._hex_elements = outer
+
+    def _parse_optional_integer_or_float_type(self) -> Any:
+        """A number type; an integer has at most as many bits as in MLIR."""
+        position = self.pos
+        type_ = super()._parse_optional_integer_or_float_type()
+        if isinstance(type_, IntegerType) and type_.width.data > _MOST_BITS:
+            self.raise_error(f"an integer has at most {_MOST_BITS:,} bits", position)
+        return type_
 
     def _parse_dense_literal_type(self) -> Any:
         """The type of a dense literal, of no more elements than memory can hold: xDSL repeats the one of a splat."""
