@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from tlx_xdsl.errors import InputError
+
 
 class Feature(Enum):
     """Instructions that some GPUs have and others lack.
@@ -159,7 +161,7 @@ def target_named(name: str) -> Target:
         (target for target in TARGETS if match is not None and target.name in (name, match[1], f"{name}a")), None
     )
     if found is None:
-        raise ValueError(f"unknown target '{name}': the targets are {', '.join(target.name for target in TARGETS)}")
+        raise InputError(f"unknown target '{name}': the targets are {', '.join(target.name for target in TARGETS)}")
     return found
 
 

@@ -60,7 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("suite", type=Path, metavar="SUITE_ROOT", help="a checkout of Meta's Triton")
     parser.add_argument("--target", default="sm_90a", help="GPU to assume without one (sm_90a)")
     parser.add_argument("--gpu", action="store_true", help="run on the GPU; nothing is faked")
-    parser.add_argument("--per-function", type=int, default=4, metavar="N", help="cases of a function, evenly spaced (4)")
+    parser.add_argument(
+        "--per-function", type=int, default=4, metavar="N", help="cases of a function, evenly spaced (4)"
+    )
     parser.add_argument("--all", action="store_true", help="all cases")
     parser.add_argument("--text-asserts-yes", action="store_true", help="leave out what reads the text of IR or PTX")
     parser.add_argument("--timeout", type=int, default=120, metavar="S", help="seconds for a test (120)")

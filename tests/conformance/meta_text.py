@@ -26,9 +26,9 @@ def _names_of_text(function: ast.AST) -> set[str]:
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and _reads(node.value, names):
                 names |= {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value and _reads(node.value, names):
-                names |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
-            elif isinstance(node, ast.For | ast.comprehension) and _reads(node.iter, names):
+            elif (isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value and _reads(node.value, names)) or (
+                isinstance(node, ast.For | ast.comprehension) and _reads(node.iter, names)
+            ):
                 names |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
     return names
 

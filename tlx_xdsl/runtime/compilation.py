@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
@@ -113,7 +113,7 @@ def compile_text(
     convert what is not plain Triton; ValueError for a target, a Triton version or a conversion that is not known.
     """
     if conversion not in CONVERSIONS:
-        raise ValueError(f"conversion: expected one of {', '.join(CONVERSIONS)}, found '{conversion}'")
+        raise InputError(f"conversion: expected one of {', '.join(CONVERSIONS)}, found '{conversion}'")
     profile = None if triton_version is None else profile_for(triton_version)
     if profile is not None:
         _check_version(target_named(specialization.target), profile)
@@ -142,7 +142,7 @@ def compile_text(
     )
     ttgir = text_for_triton(module, profile, plain=plain)
     clock.lap("print")
-    return CompiledText(specialization.symbol or source.name, ttir, ttgir, clock.times)
+    return CompiledText(specialization.symbol or source.symbol, ttir, ttgir, clock.times)
 
 
 def _check_version(target: Target, profile: Profile) -> None:

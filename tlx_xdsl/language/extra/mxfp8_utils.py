@@ -104,7 +104,9 @@ def _to_mxfp8_32x32_block(data_input: Any, VEC_SIZE: constexpr, dtype: constexpr
     count: constexpr = data_input.shape[1] // VEC_SIZE
     squares = reshape(max(abs(groups), axis=2), (rows // VEC_SIZE, VEC_SIZE, count))
     amax = expand_dims(max(squares, axis=1), 1)
-    scales, data = _quantize(groups, reshape(broadcast_to(amax, (rows // VEC_SIZE, VEC_SIZE, count)), (rows, count)), dtype)
+    scales, data = _quantize(
+        groups, reshape(broadcast_to(amax, (rows // VEC_SIZE, VEC_SIZE, count)), (rows, count)), dtype
+    )
     return data, scales
 
 
