@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.runtime.interpret_options import TTGIR
@@ -127,8 +127,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
             named[parameter.name] = _constant_one(named[parameter.name])
     try:
         result = kernel.interpret(grid, options=options, **named)
-    except OverBudgetError as error:
-        # What autotuners skip.
+    except CompilationError as error:
         raise with_triton_face(error) from error
     for each in result.warnings:
         place = each.location
@@ -148,7 +147,12 @@ def _is_specialized(parameter: Any) -> bool:
 
 
 def _constant_one(value: Any) -> Any:
-    """An integer that is 1 as a constant: Triton compiles kernels for that, and strides are 1 by it."""
+    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
+    if isinstance(value, tuple):
+        given = cast("tuple[Any, ...]", value)
+        cls: Any = type(given)
+        items = map(_constant_one, given)
+        return cls(*items) if hasattr(cls, "_fields") else tuple(items)
     return constexpr(1) if type(value) is int and value == 1 else value
 
 

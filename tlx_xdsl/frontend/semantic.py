@@ -32,6 +32,7 @@ from tlx_xdsl.frontend.shapes import (
     common_shape as common_shape,
     expand_dims as expand_dims,
     splat as splat,
+    unsplat as unsplat,
 )
 from tlx_xdsl.frontend.types import SemanticError as SemanticError, ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
@@ -105,7 +106,7 @@ def _with_number(number: bool | int | float, other: dtype, *, division: bool) ->
                 f"cannot combine an unsigned {other} with the negative number {number}: cast one of them"
             )
         if not other.get_int_min_value() <= number <= other.get_int_max_value():
-            raise SemanticError(f"{number} is outside the range of {other}")
+            raise SemanticError(f"{number} is out of range for {other}")
     return promoted(other, other, division=division)
 
 
@@ -177,7 +178,8 @@ def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propaga
         signed = shifted.dtype if isinstance(shifted, Tensor) and isinstance(shifted.dtype, dtype) else element
     op = _arithmetic_op(symbol, element, signed.is_int_signed(), propagate_nan)
     if op is None:
-        raise SemanticError(f"'{symbol}' does not exist for {element}")
+        types = " and ".join(str(each.dtype) for each in (lhs, rhs) if isinstance(each, Tensor))
+        raise SemanticError(f"invalid operands of type {types} for '{symbol}'")
     return builder.tensor(op, element, left.shape, left, right)
 
 

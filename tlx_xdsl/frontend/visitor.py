@@ -122,6 +122,10 @@ class Visitor:
         """Local names and what they hold at this point of the walk."""
         self.gone: dict[str, str] = {}
         """Why names that were assigned somewhere do not exist here."""
+        self.declared: frozenset[str] = frozenset()
+        """Names that `name: tl.constexpr` has declared, and that were not assigned since."""
+        self.unused: ast.AST | None = None
+        """The expression that is a statement of its own: nothing uses its value."""
         self.branches = 0
         """Number of `if`s with blocks of their own around the insertion point."""
         self.returns = Returns("kernel", 0)

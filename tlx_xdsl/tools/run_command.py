@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
             _run_text(args, path, function or None)
         else:
             _run_kernel(args)
-    except TypeError as error:
+    except (TypeError, OverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
 

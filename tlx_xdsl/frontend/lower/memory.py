@@ -21,7 +21,13 @@ from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
 
-LOAD_MODIFIERS = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
+LOAD_MODIFIERS = {
+    "": CacheModifier.NONE,
+    ".ca": CacheModifier.CA,
+    ".cg": CacheModifier.CG,
+    ".cs": CacheModifier.CS,
+    ".cv": CacheModifier.CV,
+}
 _STORE_MODIFIERS = {
     "": CacheModifier.NONE,
     ".wb": CacheModifier.WB,

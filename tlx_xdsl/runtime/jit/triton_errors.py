@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from triton.compiler.errors import CompilationError as StockCompilationError
@@ -19,6 +20,9 @@ from tlx_xdsl.errors import CompilationError, OverBudgetError
 class TritonCompilationError(CompilationError, StockCompilationError):
     """A fault in a kernel, found while Triton's runtime compiles it."""
 
+    kind: type[CompilationError] = CompilationError
+    """The class of the error without Triton's face, an instance of which this is, too."""
+
     def __init__(self, error: CompilationError):
         CompilationError.__init__(self, error.message, error.location, source_line=error.source_line, notes=error.notes)
         self.src = None
@@ -29,7 +33,7 @@ class TritonCompilationError(CompilationError, StockCompilationError):
     __str__ = CompilationError.__str__
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (TritonCompilationError, _plain(self))
+        return _rebuilt_as, (self.kind, _plain(self))
 
 
 class DoesNotFitError(OverBudgetError, OutOfResources):
@@ -66,4 +70,16 @@ def with_triton_face(error: CompilationError) -> CompilationError:
     """The same error as one that Triton's users can catch as theirs."""
     if isinstance(error, OverBudgetError):
         return DoesNotFitError(error)
-    return TritonCompilationError(error)
+    return _with_face_of(CompilationError if isinstance(error, BackendError) else type(error))(error)
+
+
+@functools.cache
+def _with_face_of(kind: type[CompilationError]) -> type[TritonCompilationError]:
+    """The class of errors of a kind that are Triton's, too: what a run finds remains a `Fault`."""
+    if kind is CompilationError:
+        return TritonCompilationError
+    return type(kind.__name__, (TritonCompilationError, kind), {"kind": kind})
+
+
+def _rebuilt_as(kind: type[CompilationError], state: dict[str, object]) -> CompilationError:
+    return _rebuilt(_with_face_of(kind), state)
