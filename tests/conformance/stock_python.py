@@ -86,7 +86,8 @@ class Suite:
         """The command line of a child that collects some files, named from `tests`."""
         return [
             sys.executable, "-m", "pytest", "-q", "--no-header", "--disable-warnings",
-            "--continue-on-collection-errors", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.conformance.stock_plugin", "-c", os.devnull,
+            "--continue-on-collection-errors", "-p", "no:cacheprovider",
+            "-p", "no:xdist", "-p", "tests.conformance.stock_plugin", "-c", os.devnull,
             "--rootdir", str(self.tests), "--device", device, *more, *files,
         ]  # fmt: skip
 

@@ -23,7 +23,7 @@ from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.runtime.interpret_options import TTGIR
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS
-from tlx_xdsl.runtime.jit.triton_errors import with_triton_face
+from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.targets import Target, target_named
 
@@ -126,9 +126,10 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
         if parameter.name in named and _is_specialized(parameter):
             named[parameter.name] = _constant_one(named[parameter.name])
     try:
+        kernel.check_parameters()
         result = kernel.interpret(grid, options=options, **named)
     except CompilationError as error:
-        raise with_triton_face(error) from error
+        raise with_interpreter_face(error) from error
     for each in result.warnings:
         place = each.location
         warnings.warn_explicit(

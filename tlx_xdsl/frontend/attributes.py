@@ -31,7 +31,7 @@ from tlx_xdsl.frontend.values import (
     Value,
 )
 from tlx_xdsl.frontend.visitor import CallSite, Visitor
-from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
+from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 
 DESCRIPTOR_BYTES = 128
@@ -157,6 +157,8 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         if node.attr == "value":
             # What `tl.constexpr` objects call their content.
             return value
+        if node.attr == "type":
+            return Constexpr(constexpr_type(owner))
         suggestion = did_you_mean(node.attr, dir(owner))
         raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}") from None
     try:
@@ -257,7 +259,7 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if not value.shape and not all(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
         way = ": read with tl.load(pointer + index)" if isinstance(value.dtype, pointer_type) else ""
-        raise visitor.error(node, f"{value.describe()} can't be indexed{way}")
+        raise visitor.error(node, f"unsupported tensor index: {value.describe()} can't be indexed{way}")
     kinds = [_index_kind(visitor, part) for part in parts]
     kept = kinds.count(":")
     if kept > len(value.shape):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import cf, scf
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Region
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend import semantic
@@ -25,7 +25,6 @@ from tlx_xdsl.frontend.carry import (
 from tlx_xdsl.frontend.functions import refuse_early_return
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, parts, rebuild
 from tlx_xdsl.frontend.visitor import Visitor
-from tlx_xdsl.text.diagnostics import report_warning
 
 
 def contains_return(statements: Sequence[ast.stmt]) -> bool:
@@ -67,9 +66,7 @@ def _only_element(visitor: Visitor, node: ast.expr, test: Tensor) -> Tensor:
     """The number in a block of one element, which Triton takes for a condition, with a warning."""
     scalar: Tensor = visitor.semantic(node, semantic.unsplat, test)
     way = f"write ({ast.unparse(node)}).item()"
-    op = scalar.ssa.owner
-    assert isinstance(op, Operation)
-    report_warning(op, f"the condition of this branch is {test.describe()}, not a scalar: {way}")
+    visitor.warn(scalar, f"the condition of this branch is {test.describe()}, not a scalar: {way}")
     return scalar
 
 
@@ -158,8 +155,8 @@ def _mismatch(visitor: Visitor, node: ast.If) -> Callable[[str], TypeMismatch]:
     def of_name(name: str) -> TypeMismatch:
         return lambda one, other: visitor.error(
             node,
-            f"'{name}' is {one.describe()} on one side of this 'if' and {other.describe()} on the other: "
-            "it needs one type",
+            f"Mismatched type for {name}: it is {one.describe()} on one side of this 'if' and {other.describe()} on "
+            "the other",
         )
 
     return of_name
@@ -197,7 +194,8 @@ def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:
     def mismatch(one: Value, other: Value) -> CompilationError:
         return visitor.error(
             node,
-            f"a conditional expression needs one type, found {one.describe()} and {other.describe()}",
+            "Ternary expression with dynamic condition has inconsistent type: "
+            f"found {one.describe()} and {other.describe()}",
         )
 
     like = merged(visitor, node, values, mismatch)

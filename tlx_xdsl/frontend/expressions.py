@@ -81,7 +81,6 @@ def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
         return Constexpr(value)
     if visitor.source.is_library:
         return Constexpr(value)
-    whose = "of the function around" if node.id in visitor.source.fn.__code__.co_freevars else "global"
     raise visitor.error(
         node,
         f"Cannot access global variable '{node.id}': a kernel sees constexprs only, make it "

@@ -89,7 +89,7 @@ def promoted(lhs: dtype, rhs: dtype, *, division: bool = False) -> dtype:
             raise SemanticError(f"cannot combine {lhs} with {rhs}: cast the 8-bit float first")
         return lhs if lhs == rhs else float16
     if division and lhs.is_int_signed() != rhs.is_int_signed():
-        raise SemanticError(f"cannot divide {lhs} by {rhs}: their signedness differs, cast one of them")
+        raise SemanticError(f"Cannot use /, // or % with {lhs} and {rhs} because they have different signedness")
     if lhs.primitive_bitwidth == rhs.primitive_bitwidth:
         return lhs if lhs.is_int_unsigned() else rhs
     return max(lhs, rhs, key=lambda ty: ty.primitive_bitwidth)
@@ -190,6 +190,8 @@ def _check_operands(symbol: str, *operands: Value) -> None:
 
 
 def _arithmetic_op(symbol: str, element: dtype, signed: bool, nan: bool) -> type[IRDLOperation] | None:
+    if element.is_fp8e4b15():
+        return None
     if element.is_floating():
         return NAN_OPS[symbol] if nan and symbol in NAN_OPS else FLOAT_OPS.get(symbol)
     if symbol in SIGNED_OPS:
@@ -233,6 +235,8 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
         symbol, lhs, rhs = MIRRORED[symbol], rhs, lhs
     left, right, element = _unify(builder, lhs, rhs)
     assert isinstance(element, dtype)
+    if element.is_fp8e4b15():
+        raise SemanticError(f"{element} does not compare: convert it to fp16 first")
     signed, unsigned, floating = COMPARISONS[symbol]
     if element.is_floating():
         op: Operation = arith.CmpfOp(floating, left.ssa, right.ssa)

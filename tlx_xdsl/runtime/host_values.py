@@ -24,6 +24,8 @@ _NUMPY: dict[str, Any] = {
     "fp64": np.float64,
     "fp8e4nv": ml_dtypes.float8_e4m3fn,
     "fp8e5": ml_dtypes.float8_e5m2,
+    # No library has this format: bytes.
+    "fp8e4b15": np.uint8,
 }
 """The numpy type of each element type, by Triton's short name."""
 

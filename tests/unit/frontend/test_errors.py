@@ -59,7 +59,7 @@ FAULTS = [
     ("x = tl.arange(0, 2 ** 40)", "'end' must be a constexpr integer of at least 1 that fits in 32 bits", 22),
     ("x = later\n    later = n", "'later' has no value here: it is assigned later, in line 11", 9),
     ("if n is None:\n        x = n\n    y = x", "'x' has no value here: line 11 is not compiled", 9),
-    ("x = n if n > 0 else 1.5", "a conditional expression needs one type, found a runtime value of type int32 and", 9),
+    ("x = n if n > 0 else 1.5", "has inconsistent type: found a runtime value of type int32 and", 9),
     ("for i in (1, 2):\n        pass", "found the constexpr (1, 2): index it in a tl.static_range(len(...))", 14),
     ("for i in tl.static_range(10 ** 12):\n        pass", "repeats the body at most 16384 times", 14),
     ("for i in tl.range(None):\n        pass", "'arg1' must be an integer, found None", 23),

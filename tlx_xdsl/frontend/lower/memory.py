@@ -145,7 +145,7 @@ def to_shape_of_pointer(call: Call, parameter: str, pointer: Tensor, value: Tens
 def must_be_writable(call: Call, pointer: Tensor) -> None:
     """Raise the error that `pointer` is to constant memory, if it is."""
     if isinstance(pointer.dtype, pointer_type) and pointer.dtype.is_const():
-        call.fail("pointer", f"cannot write through {pointer.describe()}, which is constant")
+        call.fail("pointer", f"Cannot store to a constant pointer, found {pointer.describe()}")
 
 
 # --- operations -----------------------------------------------------------------------------------------------------
