@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from xdsl.utils.exceptions import DiagnosticException, ParseError, PassFailedException
 
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation, internal_error
+from tlx_xdsl.errors import (
+    CompilationError,
+    InputError,
+    InputOverflowError,
+    InputTypeError,
+    SourceLocation,
+    internal_error,
+)
 from tlx_xdsl.text.diagnostics import parse_error, with_place
 
 
@@ -24,7 +31,7 @@ def as_compilation_error(error: Exception) -> CompilationError:
             # The message comes last, after a dump of the operation.
             lines = str(error).strip().splitlines()
             found = CompilationError(lines[-1] if lines else type(error).__name__)
-        case InputError() | InputTypeError() | OSError():
+        case InputError() | InputTypeError() | InputOverflowError() | OSError():
             found = CompilationError(" ".join(str(error).split()) or type(error).__name__)
         case _:
             found = internal_error(error)
