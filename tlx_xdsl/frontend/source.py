@@ -13,6 +13,7 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
+from tlx_xdsl.text.names import ascii_name
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class KernelSource:
     def name(self) -> str:
         """The function's name."""
         return self.fn.__name__
+
+    @property
+    def symbol(self) -> str:
+        """The name of the kernel in text and binaries."""
+        return ascii_name(self.name)
 
     @property
     def is_library(self) -> bool:
@@ -146,11 +152,6 @@ class KernelSource:
     def visible_names(self) -> set[str]:
         """Names that the function sees outside of itself."""
         return set(self.fn.__globals__) | set(self.fn.__code__.co_freevars)
-
-    def is_constexpr_global(self, name: str) -> bool:
-        """Say whether the module declares `name: tl.constexpr = ...`."""
-        annotations = self.fn.__globals__.get("__annotations__", {})
-        return says_constexpr(annotations.get(name))
 
     def location(self, node: ast.AST) -> SourceLocation:
         """The location of `node`; columns count characters from 1."""

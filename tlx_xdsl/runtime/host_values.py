@@ -10,7 +10,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.errors import InputOverflowError, InputTypeError
+from tlx_xdsl.frontend.arguments import Fixed, Signature
+from tlx_xdsl.frontend.values import shown
+from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 _NUMPY: dict[str, Any] = {
@@ -22,6 +25,8 @@ _NUMPY: dict[str, Any] = {
     "fp64": np.float64,
     "fp8e4nv": ml_dtypes.float8_e4m3fn,
     "fp8e5": ml_dtypes.float8_e5m2,
+    # No library has this format: bytes.
+    "fp8e4b15": np.uint8,
 }
 """The numpy type of each element type, by Triton's short name."""
 
@@ -37,12 +42,20 @@ def is_descriptor(value: object) -> bool:
     return hasattr(value, "block_shape")
 
 
+def is_constant(value: object) -> bool:
+    """Return whether a value that is passed to a kernel is a part of it: None, a constexpr, a type or a function."""
+    return value is None or isinstance(value, constexpr | dtype) or callable(value)
+
+
 def signature_of(name: str, value: Any) -> Signature:
     """The type, in Triton's spelling, of the argument `name` that has this value.
 
-    An int is an i32 where that holds it, a float is an fp32, an array a pointer to its elements.
-    Raises TypeError for a value that no argument can have.
+    An int is an i32 where that holds it, a float is an fp32, an array a pointer to its elements. What a tuple holds
+    beside values is fixed. Raises TypeError for a value that no argument can have, OverflowError for an integer that
+    has more than 64 bits.
     """
+    if is_constant(value):
+        return Fixed(value)
     if isinstance(value, tuple):
         items = [signature_of(f"{name}[{at}]", item) for at, item in enumerate(cast(tuple[Any, ...], value))]
         return _like(cast(tuple[Any, ...], value), items)
@@ -58,7 +71,7 @@ def signature_of(name: str, value: Any) -> Signature:
     if isinstance(value, np.generic):
         return _element(name, value)
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' must be an array, a TensorDescriptor, a number or a tuple of them, found {type(value).__name__}"
         )
     return f"*{_element(name, value)}"
@@ -91,13 +104,14 @@ def _integer(name: str, value: int) -> str:
         return "i32"
     if -(1 << 63) <= value < 1 << 64:
         return "i64" if value < 1 << 63 else "u64"
-    raise TypeError(f"'{name}' is {value}, which no integer of 64 bits can hold")
+    # As Python's own conversions to C integers, and so Triton's launches, raise it.
+    raise InputOverflowError(f"'{name}' is {shown(value)}, which no integer of 64 bits can hold")
 
 
 def _element(name: str, value: Any) -> str:
     short = dtype_name(value.dtype)
     if short is None:
-        raise TypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
+        raise InputTypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
     return short
 
 
@@ -111,7 +125,9 @@ def flattened(name: str, value: Any) -> list[tuple[str, Any]]:
     """The arguments of the function that a value is passed as: each item of a tuple is one of its own."""
     if isinstance(value, tuple):
         items = enumerate(cast(tuple[Any, ...], value))
-        return [argument for at, item in items for argument in flattened(f"{name}[{at}]", item)]
+        return [
+            argument for at, item in items if not is_constant(item) for argument in flattened(f"{name}[{at}]", item)
+        ]
     return [(name, on_host(name, value))]
 
 
@@ -145,12 +161,12 @@ def _array(name: str, tensor: Any) -> NDArray[Any]:
     """The memory of a tensor that answers like torch's; numpy's own conversion knows no bf16."""
     device = getattr(tensor, "device", None)
     if getattr(device, "type", "cpu") != "cpu":
-        raise TypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
+        raise InputTypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
     if not callable(getattr(tensor, "data_ptr", None)):
         return np.asarray(tensor)
     dtype, size = numpy_dtype(tensor.dtype), element_size(tensor)
     if dtype is None:
-        raise TypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
+        raise InputTypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
     interface: dict[str, Any] = {
         "version": 3,
         "data": (int(tensor.data_ptr()), False),
