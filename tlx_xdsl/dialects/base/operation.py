@@ -28,6 +28,13 @@ from tlx_xdsl.layouts.validity import holders_of
 OpT = TypeVar("OpT", bound=Operation)
 
 
+def outermost(op: Operation) -> Operation:
+    """The operation around all others, such as the module."""
+    while (parent := op.parent_op()) is not None:
+        op = parent
+    return op
+
+
 class ClusterType(TypeAttribute):
     """Base of the types of what may be spread over the CTAs of a cluster."""
 
@@ -48,9 +55,7 @@ class Holders(NamedTuple):
 
 def holders_around(op: Operation) -> Holders:
     """Return what runs `op`."""
-    root = op
-    while (parent := root.parent_op()) is not None:
-        root = parent
+    root = outermost(op)
     threads = module_integer(root, "ttg.threads-per-warp")
     return Holders(32 if threads is None else threads, num_warps_of(op), module_integer(root, "ttg.num-ctas"))
 
@@ -92,9 +97,7 @@ def module_integer(module: Operation, name: str) -> int | None:
 
 def num_ctas_of(op: Operation) -> int | None:
     """Thread blocks of a cluster that tensors span; None where nothing says so."""
-    while (parent := op.parent_op()) is not None:
-        op = parent
-    return module_integer(op, "ttg.num-ctas")
+    return module_integer(outermost(op), "ttg.num-ctas")
 
 
 @lru_cache(maxsize=4096)
