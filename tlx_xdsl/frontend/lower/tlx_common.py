@@ -138,7 +138,7 @@ def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: tuple[in
         layout = reshaped_buffer_layout(layout, source.shape, source.element_bits, shape)
     except InputError as error:
         call.fail(parameter, str(error))
-    result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
+    result = source.with_shape(shape, like(source.encoding, layout_attr(layout)))
     return replace(buffer, ssa=call.emit(ttg.MemDescReshapeOp, buffer, results=[result]).results[0], shape=shape)
 
 
