@@ -46,8 +46,8 @@ def _shape_fault(shape: tuple[int, ...], alloc_shape: tuple[int, ...]) -> str | 
     """The error in the shape of a buffer, or None."""
     if not shape:
         return "a buffer needs at least one dimension"
-    if shape[0] < 1 or any(size < 1 or size & (size - 1) for size in shape[1:]):
-        return f"every dimension of a buffer but the first must be a power of two, found {list(shape)}"
+    if min(shape) < 1:
+        return f"every dimension of a buffer has at least one element, found {list(shape)}"
     if len(alloc_shape) < len(shape):
         return f"the allocation shape {list(alloc_shape)} has fewer dimensions than the view {list(shape)}"
     if any(part > whole for part, whole in zip(shape, alloc_shape[len(alloc_shape) - len(shape) :], strict=True)):
