@@ -82,6 +82,9 @@ class Profile:
     calls_beside_tasks: bool
     """Calls that are not inlined can be lowered in a kernel with tasks (not in 3.8)."""
 
+    sums_bfloat16: bool
+    """`tl.sum`, `cumsum` and `cumprod` of bf16 are computed in bf16 (from 3.9 on), not in f32."""
+
     allocates_for_pairs: bool
     """`ttng.two-ctas` is heeded where tensors do not span CTAs (from 3.8 on); older versions set it anew."""
 
@@ -126,6 +129,7 @@ def _profile(version: Version) -> Profile:
         views_fill_allocations=version == (3, 8),
         selects_buffers=version >= (3, 8),
         calls_beside_tasks=version != (3, 8),
+        sums_bfloat16=version >= (3, 9),
         allocates_for_pairs=version >= (3, 8),
     )
 
