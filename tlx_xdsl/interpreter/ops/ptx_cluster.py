@@ -244,7 +244,13 @@ def _product(running: Running) -> Coroutine:
     form = running.number(3)
     m, n = (form >> 24 & 31) * 16, (form >> 17 & 63) * 8
     dtype = np.dtype(ml_dtypes.bfloat16 if form >> 7 & 7 else np.float16)
-    a = _operand(running, running.number(1, "b64"), m // 2, dtype, k_major=not form >> 15 & 1)
+    first = str(running.statement.operands[1])
+    if first.startswith("["):
+        a = running.others.get(first.strip("[ ]"))
+        if not isinstance(a, View):
+            raise UnknownInstruction(f"the interpreter can't read the operands of the PTX '{running.statement.text}'")
+    else:
+        a = _operand(running, running.number(1, "b64"), m // 2, dtype, k_major=not form >> 15 & 1)
     b = _operand(running, running.number(2, "b64"), n // 2, dtype, k_major=not form >> 16 & 1)
     added = running.value(str(running.statement.operands[4]), "pred")
     if target.shape != (m // 2, n):
