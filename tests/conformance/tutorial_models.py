@@ -9,7 +9,16 @@ from typing import Any
 import torch
 
 from tests.conformance.tutorial_cases import (
-    BLACKWELL, HOPPER, Load, add, check, check_angle, heads, mxfp8, one_config, seeded,
+    BLACKWELL,
+    HOPPER,
+    Load,
+    add,
+    check,
+    check_angle,
+    heads,
+    mxfp8,
+    one_config,
+    seeded,
 )  # fmt: skip
 
 # Attention in MXFP8 --------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def _compile(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> C
     blocks = [entry]
     with builder.function(blocks):
         result = compile_body(inner, "function")
-    symbol = f"{source.name}__{len(unit.compiled)}"
+    symbol = f"{source.symbol}__{len(unit.compiled)}"
     func = tt.FuncOp(
         symbol,
         FunctionType.from_lists([a.type for a in entry.args], [part.type for part in parts(result)]),

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at
@@ -98,7 +99,7 @@ def make_policy(name: str, seed: int) -> Policy:
         case "adversarial":
             return Adversarial(seed)
         case _:
-            raise ValueError(f"unknown schedule '{name}', expected one of {', '.join(POLICIES)}")
+            raise InputError(f"unknown schedule '{name}', expected one of {', '.join(POLICIES)}")
 
 
 SPINS = 256

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
@@ -58,7 +59,7 @@ def signature_of(name: str, value: Any) -> Signature:
     if isinstance(value, np.generic):
         return _element(name, value)
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' must be an array, a TensorDescriptor, a number or a tuple of them, found {type(value).__name__}"
         )
     return f"*{_element(name, value)}"
@@ -91,13 +92,13 @@ def _integer(name: str, value: int) -> str:
         return "i32"
     if -(1 << 63) <= value < 1 << 64:
         return "i64" if value < 1 << 63 else "u64"
-    raise TypeError(f"'{name}' is {value}, which no integer of 64 bits can hold")
+    raise InputTypeError(f"'{name}' is {value}, which no integer of 64 bits can hold")
 
 
 def _element(name: str, value: Any) -> str:
     short = dtype_name(value.dtype)
     if short is None:
-        raise TypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
+        raise InputTypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
     return short
 
 
@@ -145,12 +146,12 @@ def _array(name: str, tensor: Any) -> NDArray[Any]:
     """The memory of a tensor that answers like torch's; numpy's own conversion knows no bf16."""
     device = getattr(tensor, "device", None)
     if getattr(device, "type", "cpu") != "cpu":
-        raise TypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
+        raise InputTypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
     if not callable(getattr(tensor, "data_ptr", None)):
         return np.asarray(tensor)
     dtype, size = numpy_dtype(tensor.dtype), element_size(tensor)
     if dtype is None:
-        raise TypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
+        raise InputTypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
     interface: dict[str, Any] = {
         "version": 3,
         "data": (int(tensor.data_ptr()), False),

@@ -35,7 +35,9 @@ def through_four_dimensions(x_ptr, y_ptr, ADD: tl.constexpr, ROWS: tl.constexpr)
 def test_a_buffer_of_two_dimensions_through_a_descriptor_of_four(add, schedule):
     x = np.arange(2 * 3 * 64 * 64, dtype=np.float32).reshape(2, 3, 64, 64) % 251
     x, y = x.astype(np.float16), np.ones((2, 3, 64, 64), np.float16)
-    result = tlx_xdsl.interpret(through_four_dimensions, 1, x, y, add, 32, target="sm_90a", schedule=schedule, stage="ttgir")
+    result = tlx_xdsl.interpret(
+        through_four_dimensions, 1, x, y, add, 32, target="sm_90a", schedule=schedule, stage="ttgir"
+    )
     assert not result.warnings
     expected = np.ones_like(y)
     expected[0, 1, :32] = 2 * x[1, 2, 32:] + (1 if add else 0)
@@ -44,5 +46,7 @@ def test_a_buffer_of_two_dimensions_through_a_descriptor_of_four(add, schedule):
 
 def test_other_dimensions_must_agree():
     x = np.zeros((2, 3, 64, 64), np.float16)
-    with pytest.raises(CompilationError, match=r"must match .* fp16\[1, 1, 64, 64\], found a buffer of type fp16\[32, 64"):
+    with pytest.raises(
+        CompilationError, match=r"must match .* fp16\[1, 1, 64, 64\], found a buffer of type fp16\[32, 64"
+    ):
         tlx_xdsl.interpret(through_four_dimensions, 1, x, x, False, 64, target="sm_90a")

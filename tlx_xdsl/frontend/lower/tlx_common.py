@@ -14,6 +14,7 @@ from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call
@@ -135,7 +136,7 @@ def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: tuple[in
     assert isinstance(layout, SharedLayout)
     try:
         layout = reshaped_buffer_layout(layout, source.shape, source.element_bits, shape)
-    except ValueError as error:
+    except InputError as error:
         call.fail(parameter, str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     return replace(buffer, ssa=call.emit(ttg.MemDescReshapeOp, buffer, results=[result]).results[0], shape=shape)

@@ -11,6 +11,7 @@ from xdsl.irdl import IRDLOperation
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.builder import Operand
 from tlx_xdsl.frontend.calls import Call, lowers
@@ -132,7 +133,7 @@ def _local_trans(call: Call) -> Value:
     source = memdesc_type(buffer.ssa.type)
     try:
         layout = transposed_buffer_layout(_shared_layout(source), order)
-    except ValueError as error:
+    except InputError as error:
         call.fail("dims", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
