@@ -220,6 +220,8 @@ def tensor_core(statement: Statement) -> Action | None:
             return _product
         case ("commit", "cta_group::2", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64"):
             return _commit
+        case ("commit", "cta_group::2", "mbarrier::arrive::one", "shared::cluster", "b64"):
+            return _commit_here
         case _:
             return None
 
@@ -231,6 +233,12 @@ def _commit(running: Running) -> Coroutine:
     if (mask := running.number(1, "b16")) != pair:
         raise fault_at(running.op, f"the mask {mask:#x} is not that of the pair, {pair:#x}")
     commit(running.task, running.op, barrier_view(running, 0), pair=True)
+
+
+def _commit_here(running: Running) -> Coroutine:
+    yield None
+    running.once()
+    commit(running.task, running.op, barrier_view(running, 0), pair=False)
 
 
 def _product(running: Running) -> Coroutine:

@@ -53,5 +53,8 @@ def _view_lines(op: TMEMCopyOp) -> None:
         layout = layout_attr(scale_blocks_layout(target.shape))
     except InputError as error:
         raise error_at(op, str(error)) from error
-    view = MemDescReinterpretOp(operands=[op.src], result_types=[source.with_shape(target.shape).with_encoding(layout)])
+    type_ = MemDescType.get(
+        target.shape, source.element_type, layout, source.memory_space, mutable=source.is_mutable
+    )  # fmt: skip
+    view = MemDescReinterpretOp(operands=[op.src], result_types=[type_])
     op.operands[0] = insert_before(op, view).result

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, BoolAttr, Float16Type, Float32Type, IntegerAttr, ModuleOp, i1, i32
+from xdsl.dialects.builtin import BFloat16Type, BoolAttr, Float16Type, Float32Type, IntegerAttr, ModuleOp, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -35,11 +35,13 @@ from tlx_xdsl.dialects.arith import CmpiOp
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
+from tlx_xdsl.dialects.ttg import LocalAllocOp, SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout
 from tlx_xdsl.layouts.matrix_descriptors import K, Operand, instruction_descriptor, operand_of
+from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.nvidia.integers import Integers
@@ -57,6 +59,7 @@ _COMMIT = (
     ".reg .b16 m; cvt.u16.u32 m, {1}; "
     "@p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [{0}], m;"
 )
+_COMMIT_HERE = "@p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [{0}];"
 
 
 class LowerTwoCTAMMAPass(Pass):
@@ -96,8 +99,6 @@ def _lower(op: ttng.TCGen5MMAOp) -> None:
         _refuse(op, "64 or 128 rows of an f32 accumulator in each CTA")
     if a.element_type != b.element_type or not isinstance(a.element_type, Float16Type | BFloat16Type):
         _refuse(op, "operands of f16 or bf16")
-    if op.is_async is None:
-        _refuse(op, "mBarriers or force_async=True")
     in_tensor_memory = isinstance(a.memory_space, TensorMemorySpaceAttr)
     left = None if in_tensor_memory else _operand(op, op.a, 1)
     right = _operand(op, op.b, 0)
@@ -109,6 +110,7 @@ def _lower(op: ttng.TCGen5MMAOp) -> None:
     firsts = _parts(op, len(right.steps)) if left is None else _starts(op, op.a, left)
     seconds = _starts(op, op.b, right)
     target, use = tensor_memory_address(op, op.d), integers.unsigned(op.use_d)
+    end = _own_barrier(op) if op.is_async is None else None
     wait_for_region(op)
     first = "[{0}]" if left is None else "a"
     described = "" if left is None else f"mov.b32 h, {left.high}; mov.b64 a, {{{{{{0}}, h}}}}; "
@@ -122,7 +124,20 @@ def _lower(op: ttng.TCGen5MMAOp) -> None:
         run_in_one_thread(op, code, [*halves, added, target], predicate=issues)
     for barrier, wanted in zip(op.barriers, op.barrier_preds, strict=True):
         _commit(op, barrier, insert_before(op, arith.AndIOp(issues, wanted)).result)
+    if end is not None:
+        run_in_one_thread(op, _COMMIT_HERE, [shared_address(op, end)], predicate=issues)
+        insert_before(op, ttng.WaitBarrierOp(operands=[end, integers.value(0), issues, []]))
+        insert_before(op, ttng.InvalBarrierOp(operands=[end]))
     Rewriter.erase_op(op)
+
+
+def _own_barrier(op: ttng.TCGen5MMAOp) -> SSAValue:
+    """A barrier of this CTA for the end of an MMA that is not asynchronous: the CTA that issues it waits there."""
+    layout = layout_attr(unswizzled_layout(1))
+    type_ = MemDescType.get((1,), i64, layout, SharedMemorySpaceAttr(), mutable=True)
+    barrier = insert_before(op, LocalAllocOp(operands=[None], result_types=[type_])).result
+    insert_before(op, ttng.InitBarrierOp(operands=[barrier], properties={"count": IntegerAttr(1, i32)}))
+    return barrier
 
 
 def _operand(op: ttng.TCGen5MMAOp, value: SSAValue, k_dim: int) -> Operand:
