@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.addresses import Address, TensorMap, bytes_view, decode, mapped, view_at
 from tlx_xdsl.interpreter.faults import fault_at
@@ -262,7 +263,8 @@ def _product(running: Running) -> Coroutine:
         a = _operand(running, running.number(1, "b64"), m // 2, dtype, k_major=not form >> 15 & 1)
     b = _operand(running, running.number(2, "b64"), n // 2, dtype, k_major=not form >> 16 & 1)
     added = running.value(str(running.statement.operands[4]), "pred")
-    if target.shape != (m // 2, n):
+    halved = m == 2 * PAIR_ROWS and target.shape == (m, n // 2)
+    if target.shape != (m // 2, n) and not halved:
         raise fault_at(op, f"a product of {m} x {n} elements, the accumulator in each CTA is {list(target.shape)}")
 
     def compute(a_views: list[View], b_views: list[View], part: int, before: Array | None) -> Array:

@@ -3,10 +3,10 @@
 Upstream Triton makes such MMAs (`two_ctas`) of tensors that span both CTAs. Here the even CTA of a pair issues the
 instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 16 elements of K, and their completion
 arrives at the barriers of both CTAs. Each CTA has 128 or 64 rows of A and of the accumulator, and half of B's columns.
-With 128 rows its part of the accumulator lies in tensor memory as that of an MMA of its own would; with 64 the right
-half of the columns is in lanes 64 to 127 (PTX ISA, "Layout B"), which the layout says by `twoCTAs`. A may be in tensor
-memory, a part of 16 columns for each step. All operations of a kernel have one `.cta_group`; the module attribute
-`ttng.two-ctas` has Triton 3.8 and 3.9 allocate tensor memory accordingly.
+With 128 rows its part of the accumulator lies in tensor memory as that of an MMA of its own would; one of 64 rows is
+a buffer of 128 by now (`tlx-lower-pair-accumulators`). A may be in tensor memory, a part of 16 columns for each step.
+All operations of a kernel have one `.cta_group`; the module attribute `ttng.two-ctas` has Triton 3.8 and 3.9 allocate
+tensor memory accordingly.
 
 Before:
 ```mlir
@@ -95,7 +95,7 @@ def _refuse(op: Operation, needs: str) -> NoReturn:
 
 def _lower(op: ttng.TCGen5MMAOp) -> None:
     a, b, d = (memdesc_type(value.type) for value in (op.a, op.b, op.d))
-    if d.shape[0] not in ROWS or d.element_type != Float32Type():
+    if a.shape[0] not in ROWS or d.shape[0] != 2 * ROWS[0] or d.element_type != Float32Type():
         _refuse(op, "64 or 128 rows of an f32 accumulator in each CTA")
     if a.element_type != b.element_type or not isinstance(a.element_type, Float16Type | BFloat16Type):
         _refuse(op, "operands of f16 or bf16")
@@ -103,7 +103,7 @@ def _lower(op: ttng.TCGen5MMAOp) -> None:
     left = None if in_tensor_memory else _operand(op, op.a, 1)
     right = _operand(op, op.b, 0)
     instruction = instruction_descriptor(
-        2 * d.shape[0], d.shape[1], bf16=isinstance(a.element_type, BFloat16Type), f32_result=True, a=left, b=right
+        2 * a.shape[0], 2 * b.shape[1], bf16=isinstance(a.element_type, BFloat16Type), f32_result=True, a=left, b=right
     )
     issues = insert_before(op, arith.AndIOp(op.pred, _is_even(op))).result
     integers = Integers(op)
@@ -198,12 +198,12 @@ def _commit(op: Operation, barrier: SSAValue, predicate: SSAValue | None) -> Non
 
 
 def _unpair_types(module: ModuleOp) -> None:
-    """Give accumulators of 128 rows the layout of one CTA's own MMA: it is the same."""
+    """Give the accumulators the layout of one CTA's own MMA: it is the same."""
 
     def unpaired(type_: Attribute) -> Attribute:
         if isinstance(type_, MemDescType) and isinstance(type_.memory_space, TensorMemorySpaceAttr):
             layout = layout_of(type_.encoding)
-            if isinstance(layout, TensorMemoryLayout) and layout.two_ctas and layout.block_m == ROWS[1]:
+            if isinstance(layout, TensorMemoryLayout) and layout.two_ctas:
                 return type_.with_encoding(layout_attr(replace(layout, two_ctas=False)))
         return type_
 
