@@ -17,7 +17,7 @@ class _OnTheCpu(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
-        if func is torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+        if func == torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
             return True
         args = tuple(map(_cpu, args))
         return func(*args, **{name: _cpu(value) for name, value in (kwargs or {}).items()})

@@ -68,6 +68,8 @@ def ttgir_pipeline(
         _pass("tlx-storage-alias-lowering"),
         # Upstream Triton has no op for `tlx.local_alias`.
         _pass("tlx-rewrite-local-alias", whole_views=whole_views),
+        # Upstream Triton has no layout for accumulators of 64 rows in each CTA of a pair.
+        _pass("tlx-lower-pair-accumulators"),
         # --- expand what older Triton versions lack ---
         # No version converts between all pairs of float types.
         _pass("expand-float-conversions"),

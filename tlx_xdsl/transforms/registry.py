@@ -33,6 +33,7 @@ _MODULES = {
     "tlx-lower-cluster-barriers": "transforms.nvidia.cluster_barriers",
     "tlx-lower-dynamic-subslices": "transforms.nvidia.dynamic_subslices",
     "tlx-lower-named-barriers": "transforms.nvidia.named_barriers",
+    "tlx-lower-pair-accumulators": "transforms.nvidia.pair_accumulators",
     "tlx-lower-remote-memory": "transforms.nvidia.remote_memory",
     "tlx-lower-scale-arrays": "transforms.layout.lower_scale_arrays",
     "tlx-lower-scale-copies": "transforms.layout.lower_scale_copies",
