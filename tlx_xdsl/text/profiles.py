@@ -80,6 +80,9 @@ class Profile:
     calls_beside_tasks: bool
     """Calls that are not inlined can be lowered in a kernel with tasks (not in 3.8)."""
 
+    dead_accesses: bool
+    """Global accesses may stand where control never gets to (from 3.7 on); 3.6 asserts."""
+
     allocates_for_pairs: bool
     """`ttng.two-ctas` is heeded where tensors do not span CTAs (from 3.8 on); older versions set it anew."""
 
@@ -124,6 +127,7 @@ def _profile(version: Version) -> Profile:
         views_fill_allocations=version == (3, 8),
         selects_buffers=version >= (3, 8),
         calls_beside_tasks=version != (3, 8),
+        dead_accesses=version >= (3, 7),
         allocates_for_pairs=version >= (3, 8),
     )
 

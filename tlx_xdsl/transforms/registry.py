@@ -24,6 +24,7 @@ _MODULES = {
     "tlx-extend-buffer-lifetimes": "transforms.nvidia.buffer_lifetimes",
     "tlx-finalize-user-layouts": "transforms.layout.finalize_user_layouts",
     "tlx-inline-calls-with-tasks": "transforms.nvidia.inline_calls_with_tasks",
+    "tlx-fold-branches": "transforms.fold_branches",
     "tlx-insert-proxy-fences": "transforms.nvidia.proxy_fences",
     "tlx-insert-require-layout": "transforms.layout.insert_require_layout",
     "tlx-keep-memdesc-branches": "transforms.nvidia.memdesc_branches",
