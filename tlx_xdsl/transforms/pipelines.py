@@ -73,8 +73,8 @@ def ttgir_pipeline(
         # --- expand what older Triton versions lack ---
         # 3.6 and 3.7 do not lower `arith.negf`.
         _pass("expand-negf"),
-        # 3.6 gathers from registers only.
-        *(() if native_gathers else (_pass("expand-local-gather"),)),
+        # 3.6 gathers from registers only, and does not scatter.
+        *(() if native_gathers else (_pass("expand-local-gather"), _pass("expand-local-scatter"))),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers where the CTAs of a cluster start and end using each other's memory.
         _pass("tlx-lower-cluster-barriers"),

@@ -13,6 +13,7 @@ _MODULES = {
     _CANONICALIZE: "transforms.canonicalize",
     "convert-triton-to-tritongpu": "transforms.tritongpu.convert",
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
+    "expand-local-scatter": "transforms.nvidia.local_scatters",
     "expand-negf": "transforms.tritongpu.expand_negf",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
