@@ -13,17 +13,17 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import Interpretation
 from tlx_xdsl.runtime.interpret_options import TTGIR
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS
-from tlx_xdsl.runtime.jit.triton_errors import with_triton_face
+from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.targets import Target, target_named
 
@@ -126,10 +126,10 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
         if parameter.name in named and _is_specialized(parameter):
             named[parameter.name] = _constant_one(named[parameter.name])
     try:
+        kernel.check_parameters()
         result = kernel.interpret(grid, options=options, **named)
-    except OverBudgetError as error:
-        # What autotuners skip.
-        raise with_triton_face(error) from error
+    except CompilationError as error:
+        raise with_interpreter_face(error) from error
     for each in result.warnings:
         place = each.location
         warnings.warn_explicit(
@@ -148,7 +148,12 @@ def _is_specialized(parameter: Any) -> bool:
 
 
 def _constant_one(value: Any) -> Any:
-    """An integer that is 1 as a constant: Triton compiles kernels for that, and strides are 1 by it."""
+    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
+    if isinstance(value, tuple):
+        given = cast("tuple[Any, ...]", value)
+        cls: Any = type(given)
+        items = map(_constant_one, given)
+        return cls(*items) if hasattr(cls, "_fields") else tuple(items)
     return constexpr(1) if type(value) is int and value == 1 else value
 
 

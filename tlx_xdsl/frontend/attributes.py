@@ -31,7 +31,7 @@ from tlx_xdsl.frontend.values import (
     Value,
 )
 from tlx_xdsl.frontend.visitor import CallSite, Visitor
-from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
+from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 
 DESCRIPTOR_BYTES = 128
@@ -40,12 +40,20 @@ DESCRIPTOR_BYTES = 128
 
 def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
     """`value.attr`."""
+    if isinstance(value, Constexpr):
+        return _python_attribute(visitor, node, value)
+    found = _runtime_attribute(visitor, node, value)
+    if found is None:
+        suggestion = did_you_mean(node.attr, attribute_names(value))
+        raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}")
+    return found
+
+
+def _runtime_attribute(visitor: Visitor, node: ast.Attribute, value: Value) -> Value | None:
     name = node.attr
     if (type(value), name) in METHODS:
         return Method(value, name)
     match value:
-        case Constexpr():
-            return _python_attribute(visitor, node, value)
         case Tensor():
             found = _tensor_attribute(visitor, node, value)
         case StorageAliasSpec():
@@ -65,9 +73,6 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
             found = value.items.get(name)
         case _:
             found = None
-    if found is None:
-        suggestion = did_you_mean(name, _attribute_names(value))
-        raise visitor.error(node, f"{value.describe()} has no attribute '{name}'{suggestion}")
     return found
 
 
@@ -78,7 +83,8 @@ def _spec_attribute(value: StorageAliasSpec, name: str) -> Value | None:
     return {"storage": Constexpr(storage), "buffer_size_bytes": Constexpr(type_.size_bytes)}.get(name)
 
 
-def _attribute_names(value: Value) -> list[str]:
+def attribute_names(value: Value) -> list[str]:
+    """The names of the attributes and methods of a runtime value."""
     names = [name for cls, name in METHODS if cls is type(value)]
     match value:
         case Tensor():
@@ -91,8 +97,12 @@ def _attribute_names(value: Value) -> list[str]:
             return [*names, "dtype", "shape"]
         case StorageAliasSpec():
             return [*names, "storage", "buffer_size_bytes"]
-        case TupleValue() | Aggregate():
+        case TupleValue():
             return [*names, *value.names]
+        case Aggregate():
+            return [*names, *value.names, *(name for name in dir(value.cls) if not name.startswith("__"))]
+        case NewAggregate():
+            return [*names, *value.items]
         case _:
             return names
 
@@ -147,6 +157,8 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         if node.attr == "value":
             # What `tl.constexpr` objects call their content.
             return value
+        if node.attr == "type":
+            return Constexpr(constexpr_type(owner))
         suggestion = did_you_mean(node.attr, dir(owner))
         raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}") from None
     try:
@@ -247,7 +259,7 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if not value.shape and not all(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
         way = ": read with tl.load(pointer + index)" if isinstance(value.dtype, pointer_type) else ""
-        raise visitor.error(node, f"{value.describe()} can't be indexed{way}")
+        raise visitor.error(node, f"unsupported tensor index: {value.describe()} can't be indexed{way}")
     kinds = [_index_kind(visitor, part) for part in parts]
     kept = kinds.count(":")
     if kept > len(value.shape):
@@ -267,7 +279,7 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
 
 
 def _index_kind(visitor: Visitor, part: ast.expr) -> str:
-    if isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None:
+    if isinstance(part, ast.Slice) and all(_is_none(visitor, each) for each in (part.lower, part.upper, part.step)):
         return ":"
     if isinstance(part, ast.Constant) and part.value is ...:
         return "..."
@@ -275,7 +287,17 @@ def _index_kind(visitor: Visitor, part: ast.expr) -> str:
         index = visitor.expression(part)
         if isinstance(index, Constexpr) and index.value is None:
             return "None"
-    raise visitor.error(part, "a block is indexed by ':', None and '...' only (tl.gather picks elements)")
+    raise visitor.error(
+        part, "unsupported tensor index: a block is indexed by ':', None and '...' only (tl.gather picks elements)"
+    )
+
+
+def _is_none(visitor: Visitor, bound: ast.expr | None) -> bool:
+    """Say whether the bound of a slice is absent, or None."""
+    if bound is None:
+        return True
+    value = visitor.expression(bound)
+    return isinstance(value, Constexpr) and value.value is None
 
 
 # --- methods --------------------------------------------------------------------------------------------------------

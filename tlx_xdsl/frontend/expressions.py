@@ -79,13 +79,13 @@ def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
         or source_of(value) is not None
     ):
         return Constexpr(value)
-    if visitor.source.is_constexpr_global(node.id) or visitor.source.is_library:
+    if visitor.source.is_library:
         return Constexpr(value)
-    if node.id in visitor.source.fn.__code__.co_freevars:
-        way = f"'{node.id}' of the function around is not a constexpr: make it a tl.constexpr(...) there"
-    else:
-        way = f"the global '{node.id}' is not a constexpr: declare it as `{node.id}: tl.constexpr = ...`"
-    raise visitor.error(node, f"{way} or pass it as an argument")
+    raise visitor.error(
+        node,
+        f"Cannot access global variable '{node.id}': a kernel sees constexprs only, make it "
+        f"`{node.id} = tl.constexpr(...)` or pass it as an argument",
+    )
 
 
 def _compile_time(visitor: Visitor, node: ast.AST, value: Any) -> Any:

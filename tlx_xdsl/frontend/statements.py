@@ -9,8 +9,9 @@ from tlx_xdsl import language
 from tlx_xdsl.frontend import branches, functions, loops, tasks
 from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.carry import runtime
+from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.expressions import binary, visit_name
-from tlx_xdsl.frontend.values import Constexpr
+from tlx_xdsl.frontend.values import Constexpr, TupleValue, Value
 from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import constexpr
 
@@ -18,33 +19,62 @@ from tlx_xdsl.language.core import constexpr
 def _expression(visitor: Visitor, node: ast.Expr) -> None:
     """An expression on its own; a string is a docstring or a comment."""
     if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
+        visitor.unused = node.value
         visitor.expression(node.value)
 
 
 def _assign(visitor: Visitor, node: ast.Assign) -> None:
     """`target = value`."""
     value = visitor.expression(node.value)
-    if any(not isinstance(target, ast.Attribute) for target in node.targets):
+    if any(not isinstance(target, ast.Attribute) for target in node.targets) and not visitor.declared:
         # A field of an aggregate takes the value as it is: it may be a constexpr.
         value = runtime(visitor, node.value, value)
     for target in node.targets:
-        visitor.assign(target, value)
+        visitor.assign(target, _as_declared(visitor, node.value, target, value) if visitor.declared else value)
+
+
+def _as_declared(visitor: Visitor, node: ast.expr, target: ast.expr, value: Value) -> Value:
+    """`value` as the assignment to `target` binds it, in which names that are declared constexpr keep a constexpr."""
+    match target:
+        case ast.Name(id=name) if name in visitor.declared:
+            visitor.declared -= {name}
+            return _known(visitor, node, name, value)
+        case ast.Tuple() | ast.List():
+            items = visitor.items_of(value)
+            starred = any(isinstance(element, ast.Starred) for element in target.elts)
+            if items is None or starred or len(items) != len(target.elts):
+                return runtime(visitor, node, value)
+            pairs = zip(target.elts, items, strict=True)
+            return TupleValue(tuple(_as_declared(visitor, node, element, item) for element, item in pairs))
+        case ast.Attribute():
+            return value
+        case _:
+            return runtime(visitor, node, value)
+
+
+def _known(visitor: Visitor, node: ast.expr, name: str, value: Value) -> Value:
+    """The value of a name that is declared constexpr."""
+    if not functions.is_compile_time(value):
+        raise visitor.error(node, f"'{name}' is declared constexpr, found {value.describe()}")
+    return value
 
 
 def _annotated_assign(visitor: Visitor, node: ast.AnnAssign) -> None:
-    """`name: annotation = value`."""
-    if node.value is None or not isinstance(node.target, ast.Name):
-        raise visitor.error(node, "an annotation needs a name and a value")
-    value = visitor.expression(node.value)
+    """`name: annotation = value`, or a declaration for the next assignment to the name."""
+    if not isinstance(node.target, ast.Name):
+        raise visitor.error(node.target, f"an annotation needs a name, found {construct(node.target)}")
+    name = node.target.id
+    value = None if node.value is None else visitor.expression(node.value)
     annotation = visitor.expression(node.annotation)
-    if not (isinstance(annotation, Constexpr) and annotation.value is constexpr):
+    is_constexpr = isinstance(annotation, Constexpr) and annotation.value is constexpr
+    if node.value is None or value is None:
+        visitor.declared = visitor.declared | {name} if is_constexpr else visitor.declared - {name}
+    elif not is_constexpr:
         visitor.assign(node.target, runtime(visitor, node.value, value))
-        return
-    if not functions.is_compile_time(value):
-        raise visitor.error(node.value, f"'{node.target.id}' is declared constexpr, found {value.describe()}")
-    if node.target.id in visitor.names:
-        raise visitor.error(node, f"the constexpr '{node.target.id}' is already defined")
-    visitor.names[node.target.id] = value
+    elif name in visitor.names:
+        raise visitor.error(node, f"the constexpr '{name}' is already defined")
+    else:
+        visitor.names[name] = _known(visitor, node.value, name, value)
 
 
 def _augmented_assign(visitor: Visitor, node: ast.AugAssign) -> None:

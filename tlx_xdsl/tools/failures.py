@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from xdsl.utils.exceptions import DiagnosticException, ParseError, PassFailedException
 
-from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, SourceLocation, internal_error
+from tlx_xdsl.errors import (
+    CompilationError,
+    InputError,
+    InputOverflowError,
+    InputTypeError,
+    SourceLocation,
+    internal_error,
+)
 from tlx_xdsl.text.diagnostics import parse_error, with_place
 
 
@@ -21,7 +28,7 @@ def as_compilation_error(error: Exception) -> CompilationError:
             return parse_error(error)
         case FileNotFoundError() if error.filename is not None:
             return CompilationError("no such file", SourceLocation(str(error.filename), 0))
-        case InputError() | InputTypeError() | OSError():
+        case InputError() | InputTypeError() | InputOverflowError() | OSError():
             return CompilationError(" ".join(str(error).split()) or type(error).__name__)
         case PassFailedException() | DiagnosticException():
             # The message comes last, after a dump of the operation.

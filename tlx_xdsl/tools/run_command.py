@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import CompilationError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
             _run_text(args, path, function or None)
         else:
             _run_kernel(args)
-    except InputTypeError as error:
+    except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
 

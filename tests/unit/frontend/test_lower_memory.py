@@ -58,8 +58,12 @@ def test_loads_and_stores_are_those_of_stock(tmp_path, signature, body):
 FAULTS = [
     ("tl.load(n)", "'pointer' must be a pointer or a block of pointers, found a runtime value of type", "n)"),
     ("tl.store(n, 3)", "'pointer' must be a pointer or a block of pointers, found a runtime value of type", "n, 3"),
-    ("tl.store(k, 1.0)", "cannot write through a runtime value of type const_pointer<fp32>, which is constant", "k, 1"),
-    ("tl.atomic_add(k, 1.0)", "cannot write through a runtime value of type const_pointer<fp32>", "k, 1"),
+    (
+        "tl.store(k, 1.0)",
+        "Cannot store to a constant pointer, found a runtime value of type const_pointer",
+        "k, 1",
+    ),
+    ("tl.atomic_add(k, 1.0)", "Cannot store to a constant pointer", "k, 1"),
     ("tl.load(d)", "use its methods load and store", "d)"),
     ("tl.load(p, cache_modifier='.wt')", "must be one of '', '.ca', '.cg', '.cv', found '.wt'", "'.wt'"),
     ("tl.store(p, 1, cache_modifier='.ca')", "must be one of '', '.wb', '.cg', '.cs', '.wt', found '.ca'", "'.ca'"),

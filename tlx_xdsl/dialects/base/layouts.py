@@ -16,9 +16,11 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.layouts.encodings import Layout, key_of
+from tlx_xdsl.layouts.validity import fault_of
 
 FieldValue: TypeAlias = int | bool | str | tuple[Any, ...] | Layout
 """The value of a layout parameter: an integer, a bool, a keyword, a (nested) list of integers, or another layout."""
@@ -32,11 +34,18 @@ class LayoutAttr(Data[Layout]):
     """The attribute that carries each layout; a class is registered when it is defined."""
     braces: ClassVar[bool] = True
     """True if the parameters stand in braces inside of the angle brackets."""
+    PARSED_DEFAULTS: ClassVar[dict[str, int | bool]] = {}
+    """The values of parameters that may be left out and are always printed."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if hasattr(cls, "layout_class"):
             cls.OF_LAYOUT[cls.layout_class] = cls
+
+    def verify(self) -> None:
+        """The layout is one that stock Triton takes."""
+        if (fault := fault_of(self.data)) is not None:
+            raise VerifyException(f"'{self.name}': {fault}")
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Layout:
@@ -50,6 +59,7 @@ class LayoutAttr(Data[Layout]):
     @classmethod
     def make(cls, parser: AttrParser, found: dict[str, FieldValue]) -> Layout:
         """The layout with the parameters `found`, by their keys in the text."""
+        found = {**cls.PARSED_DEFAULTS, **found}
         for field in fields(cls.layout_class):
             if _required(field) and key_of(field.name) not in found:
                 parser.raise_error(f"'{cls.name}' lacks the parameter '{key_of(field.name)}'")

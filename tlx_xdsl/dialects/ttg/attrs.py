@@ -41,6 +41,7 @@ class NvidiaMmaEncodingAttr(LayoutAttr):
 
     name = "ttg.nvidia_mma"
     layout_class = encodings.NvidiaMmaLayout
+    PARSED_DEFAULTS: ClassVar = {"versionMinor": 0}
 
 
 @irdl_attr_definition
@@ -65,6 +66,7 @@ class NvmmaSharedEncodingAttr(LayoutAttr):
 
     name = "ttg.nvmma_shared"
     layout_class = encodings.NvmmaSharedLayout
+    PARSED_DEFAULTS: ClassVar = {"transposed": False}
 
 
 @irdl_attr_definition
@@ -107,7 +109,8 @@ class PaddedSharedEncodingAttr(LayoutAttr):
         match found:
             case {"order": tuple() as order, "shape": tuple() as shape} if len(found) == 2:
                 if sorted(order) != list(range(len(shape))):
-                    parser.raise_error(f"the order must name each of the {len(shape)} dimensions once", position)
+                    message = f"the order of '{cls.name}' must name each of the {len(shape)} dimensions once"
+                    parser.raise_error(message, position)
                 offset, block = row_major_bases(order, shape), ()
             case {"offset": tuple() as offset, "block": tuple() as block} if len(found) == 2:
                 pass

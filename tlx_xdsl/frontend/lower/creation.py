@@ -99,7 +99,7 @@ def _converted(call: Call, value: Tensor) -> Value:
 def _axis(call: Call) -> int:
     axis = call.integer("axis", minimum=0)
     if axis >= len(AXES):
-        call.fail("axis", f"the grid has axes 0, 1 and 2, found {axis}")
+        call.fail("axis", f"{call.name.removeprefix('tl.')} axis must be 0, 1, or 2 but got {axis}")
     return axis
 
 

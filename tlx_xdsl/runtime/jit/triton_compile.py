@@ -30,10 +30,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 from triton.runtime.cache import CacheManager, get_cache_manager, get_dump_manager
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 from tlx_xdsl.runtime.jit.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -233,20 +234,30 @@ def _compile(
     """The files of a compiled kernel by stage, what Triton's runtime wants to know of it, and milliseconds."""
     from tlx_xdsl.backend import compile_ttgir, start_worker
 
+    src.fn.check_parameters()
     # It imports Triton while the frontend is at work.
     start_worker()
     wanted = specialization_of_source(src, target, options)
-    text = _compile_text(src, wanted)
+    with collected_diagnostics() as said:
+        text = _compile_text(src, wanted)
+    for diagnostic in said:
+        if diagnostic.severity == "warning":
+            _warn(src, diagnostic.message, diagnostic.location)
+        else:
+            report_again(diagnostic)
     chosen = wanted.backend_options(
         enable_fp_fusion=bool(options["enable_fp_fusion"]), num_stages=options["num_stages"]
     )
     result = compile_ttgir(text.ttgir, chosen, source_name=f"{text.name}.ttgir")
     for warning in result.warnings:
-        place = warning.location
-        warnings.warn_explicit(
-            warning.text, CompilationWarning, place.filename if place else src.name, place.line if place else 0
-        )
+        _warn(src, warning.text, warning.location)
     return _files(text, result), _metadata(result, options), {**text.times_ms, **result.times_ms}
+
+
+def _warn(src: ASTSource, message: str, place: SourceLocation | None) -> None:
+    warnings.warn_explicit(
+        message, CompilationWarning, place.filename if place else src.name, place.line if place else 0
+    )
 
 
 def _compile_text(src: ASTSource, wanted: Specialization) -> CompiledText:
