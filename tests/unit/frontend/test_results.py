@@ -38,7 +38,7 @@ def annotated(x):
 
 
 def test_a_result_that_nothing_uses_is_refused():
-    with pytest.raises(CompilationError, match="The result of cube is not being used. It has no side effect.") as error:
+    with pytest.raises(CompilationError, match=r"The result of cube is not being used\. It has no") as error:
         unused.compile({"x": "*fp32"})
     assert error.value.location.line == unused.source.fn.__code__.co_firstlineno + 2
 
