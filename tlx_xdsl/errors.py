@@ -24,6 +24,22 @@ class SourceLocation:
         return f"{self.filename}:{self.line}:{self.column}"
 
 
+class InputError(ValueError):
+    """A value that a caller has given is wrong: its message is for that caller.
+
+    Command lines and passes show the message of this class, of `InputTypeError` and of `InputOverflowError`. Any other
+    ValueError or TypeError is a defect, and is reported as one.
+    """
+
+
+class InputTypeError(TypeError):
+    """A value that a caller has given has the wrong type, or there are too many or too few: see `InputError`."""
+
+
+class InputOverflowError(OverflowError):
+    """A number that a caller has given is too large, as Python's own conversions to C integers report it."""
+
+
 class CompilationError(Exception):
     """A compile-time error in the user's input.
 

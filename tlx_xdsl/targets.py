@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from tlx_xdsl.errors import InputError
+
 
 class Feature(Enum):
     """Instructions that some GPUs have and others lack.
@@ -44,12 +46,12 @@ class Feature(Enum):
     )
     TCGEN05 = "tcgen05", "sm_100a", ((100, 119),), "tcgen05"
     TENSOR_MEMORY = "tensor memory", "sm_100a", ((100, 119),), "tensor memory"
-    TCGEN05_INT8 = "tcgen05 on int8", "sm_100a, not sm_103a", ((100, 100),), "tcgen05.mma"
-    TCGEN05_LOAD_REDUCE = "tcgen05.ld.red", "sm_103a", ((103, 103),), "tcgen05.ld"
+    TCGEN05_INT8 = "tcgen05 on int8", "sm_100a or sm_110a, not sm_103a", ((100, 100), (110, 110)), "tcgen05.mma"
+    TCGEN05_LOAD_REDUCE = "tcgen05.ld.red", "sm_103a", ((103, 119),), "tcgen05.ld"
     TMA_GATHER = "TMA gather", "sm_100a or later", (100,), "cp.async.bulk.tensor"
     TMA_SCATTER = "TMA scatter", "sm_100a", ((100, 119),), "cp.async.bulk.tensor"
     CTA_PAIRS = "CTA pairs", "sm_100a", ((100, 119),), "cp.async.bulk.tensor"
-    STOCHASTIC_ROUNDING = "stochastic rounding", "sm_100a", ((100, 103),), "cvt"
+    STOCHASTIC_ROUNDING = "stochastic rounding", "sm_100a", ((100, 107),), "cvt"
 
     def __init__(
         self, display_name: str, where: str, capabilities: tuple[int | tuple[int, int], ...], section: str
@@ -58,21 +60,25 @@ class Feature(Enum):
         """Its name in messages."""
         self.where = where
         """The targets that have it, in words."""
-        (self._capabilities,) = capabilities
+        self._capabilities = capabilities
         self.section = section
         """The section of the PTX ISA whose "Target ISA Notes" say which GPUs have it."""
 
     def on(self, capability: int) -> bool:
         """True if GPUs of a compute capability (90 for sm_90a) have it."""
-        match self._capabilities:
-            case (low, high):
-                return low <= capability <= high
-            case low:
-                return capability >= low
+        return any(_covers(each, capability) for each in self._capabilities)
 
     def __str__(self) -> str:
         """Name and targets: `wgmma (sm_90a)`."""
         return f"{self.display_name} ({self.where})"
+
+
+def _covers(capabilities: int | tuple[int, int], capability: int) -> bool:
+    """True if the range, or all from a number on, holds `capability`."""
+    if isinstance(capabilities, int):
+        return capability >= capabilities
+    low, high = capabilities
+    return low <= capability <= high
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,9 @@ class Target:
     always compiles for."""
     shared_bytes: int
     """Shared memory that one CTA may opt into (CUDA C++ Programming Guide, "Technical Specifications per Compute
-    Capability", "Maximum amount of shared memory per thread block")."""
+    Capability", "Maximum amount of shared memory per thread block"; for sm_107a the limit that ptxas 13.4 names)."""
+    first_triton: tuple[int, int] = (3, 6)
+    """The first version of stock Triton whose ptxas knows it."""
 
     @property
     def capability(self) -> int:
@@ -133,6 +141,8 @@ TARGETS = (
     Target("sm_90a", 227 * _KIB),
     Target("sm_100a", 227 * _KIB),
     Target("sm_103a", 227 * _KIB),
+    Target("sm_107a", 227 * _KIB, first_triton=(3, 9)),
+    Target("sm_110a", 227 * _KIB, first_triton=(3, 7)),
     Target("sm_120a", 99 * _KIB),
     Target("sm_121a", 99 * _KIB),
 )
@@ -151,7 +161,7 @@ def target_named(name: str) -> Target:
         (target for target in TARGETS if match is not None and target.name in (name, match[1], f"{name}a")), None
     )
     if found is None:
-        raise ValueError(f"unknown target '{name}': the targets are {', '.join(target.name for target in TARGETS)}")
+        raise InputError(f"unknown target '{name}': the targets are {', '.join(target.name for target in TARGETS)}")
     return found
 
 
@@ -161,6 +171,11 @@ def target_of(capability: int) -> Target:
     Raises ValueError, which lists the targets, for another capability.
     """
     return target_named(f"sm_{capability}")
+
+
+def targets_of(triton: tuple[int, int]) -> tuple[Target, ...]:
+    """The targets that a version of stock Triton, such as (3, 6), compiles for."""
+    return tuple(target for target in TARGETS if target.first_triton <= triton)
 
 
 def refusal(what: str, alternatives: Sequence[Feature], target: Target) -> str:

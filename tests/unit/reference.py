@@ -39,6 +39,7 @@ MODULES = (
     "tlx_xdsl.language.extra",
     "tlx_xdsl.language.extra.cuda",
     "tlx_xdsl.language.extra.libdevice",
+    "tlx_xdsl.language.extra.mxfp8_utils",
     "tlx_xdsl.language.extra.subtile_ops",
     "tlx_xdsl.language.math",
     "tlx_xdsl.language.target_info",

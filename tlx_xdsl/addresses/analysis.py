@@ -19,6 +19,7 @@ from tlx_xdsl.addresses.values import Descriptor, Other, Pointer, State
 from tlx_xdsl.addresses.walk import Walk
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import TensorDescType
 
 
@@ -71,6 +72,9 @@ class _Kernel:
         return walk
 
     def _argument(self, argument: SSAValue, name: str) -> State:
+        if as_tensor(argument.type) is not None:
+            # No launch gives these: each element is one of its own.
+            return self.known.state_of_unknown(argument, ANYTHING)
         if is_pointer(argument):
             return Pointer(argument, Polynomial({}))
         if isinstance(argument.type, TensorDescType):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from xdsl.dialects.builtin import IntegerType
-
 from tlx_xdsl.addresses.intervals import Interval, range_of
 from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
 from tlx_xdsl.addresses.polynomials import (
@@ -20,6 +16,7 @@ from tlx_xdsl.addresses.polynomials import (
     Symbol,
     Unknown,
 )
+from tlx_xdsl.analysis.integers.transfer import bits_of
 
 MOST_PROGRAMS = ((1 << 31) - 1, 65535, 65535)
 """The largest grid along each axis (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -60,7 +57,9 @@ class Bounds:
                 return Interval(1, MOST_PROGRAMS[axis]) if grid is None else Interval.point(grid[axis])
             case Argument(value, name):
                 given = self.facts.arguments.get(name)
-                whole = Interval.signed(bits := cast(IntegerType, value.type).width.data)
+                bits = bits_of(value)
+                assert bits is not None, "an argument that is a symbol is an integer"
+                whole = Interval.signed(bits)
                 if isinstance(given, int):
                     # As an unsigned number, it may be given as more than a signed one can be.
                     return Interval.point((given - whole.low) % (1 << bits) + whole.low)

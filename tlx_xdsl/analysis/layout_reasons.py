@@ -26,7 +26,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor, shape_of_tensor, tensor_ty
 from tlx_xdsl.dialects.tlx import RequireLayoutOp, StorageAliasLocalAllocOp
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
-from tlx_xdsl.errors import SourceLocation
+from tlx_xdsl.errors import InputError, SourceLocation
 from tlx_xdsl.layouts.distributed import default_blocked_layout
 from tlx_xdsl.layouts.encodings import BlockedLayout, Layout, SharedLayout
 from tlx_xdsl.layouts.shared import default_shared_layout
@@ -64,7 +64,7 @@ class LayoutReasons:
         if isinstance(value.type, MemDescType):
             return self._of_buffer(value)
         if layout_of_value(value) is None:
-            raise ValueError(f"has no layout, it is of type {value.type}")
+            raise InputError(f"has no layout, it is of type {value.type}")
         return self._of_tensor(value)
 
     # --- tensors -------------------------------------------------------------------------------------------------

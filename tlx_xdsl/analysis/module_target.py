@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.targets import Target, target_of
 from tlx_xdsl.text.diagnostics import error_at
 
@@ -25,5 +26,5 @@ def module_target(module: ModuleOp) -> Target | None:
         raise error_at(module, f'expected a target such as "cuda:90" in \'{TARGET}\', found "{text}"')
     try:
         return target_of(int(capability))
-    except ValueError as error:
+    except InputError as error:
         raise error_at(module, str(error)) from error

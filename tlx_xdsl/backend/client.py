@@ -14,6 +14,7 @@ from tlx_xdsl.backend.options import BackendOptions, UpTo
 from tlx_xdsl.backend.protocol import Request
 from tlx_xdsl.backend.result import BackendResult
 from tlx_xdsl.backend.worker_process import WorkerProcess, converse
+from tlx_xdsl.errors import InputError
 
 _MOST_BY_DEFAULT = 8
 """A worker holds about 300 MB, and ptxas more than one core's caches: beyond this, more of them gain little."""
@@ -53,7 +54,7 @@ class WorkerClient:
         Raises ValueError for less than one.
         """
         if workers < 1:
-            raise ValueError(f"workers: expected at least 1, got {workers}")
+            raise InputError(f"workers: expected at least 1, got {workers}")
         with self._lock:
             self._limit = workers
             surplus = self._idle[: max(0, len(self._idle) + len(self._busy) - workers)]

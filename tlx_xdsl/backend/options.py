@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.targets import target_named
 
 UpTo: TypeAlias = Literal["ttgir", "llir", "ptx", "cubin"]
@@ -49,13 +50,13 @@ class BackendOptions:
         """Refuse what stock Triton would only stumble over later."""
         target_named(self.target)
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
-            raise ValueError(f"num_warps: expected a power of two, got {self.num_warps}")
+            raise InputError(f"num_warps: expected a power of two, got {self.num_warps}")
         if self.num_ctas < 1:
-            raise ValueError(f"num_ctas: expected a positive integer, got {self.num_ctas}")
+            raise InputError(f"num_ctas: expected a positive integer, got {self.num_ctas}")
         if self.num_stages < 0:
-            raise ValueError(f"num_stages: expected 0 or more, got {self.num_stages}")
+            raise InputError(f"num_stages: expected 0 or more, got {self.num_stages}")
         if self.maxnreg is not None and not 1 <= self.maxnreg <= _MOST_REGISTERS:
-            raise ValueError(f"maxnreg: expected 1 to {_MOST_REGISTERS}, got {self.maxnreg}")
+            raise InputError(f"maxnreg: expected 1 to {_MOST_REGISTERS}, got {self.maxnreg}")
 
     @property
     def capability(self) -> int:

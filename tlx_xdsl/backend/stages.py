@@ -214,7 +214,7 @@ def _rename_debug_file(llir: str, request: Request) -> str:
 
     Besides being of more use, this makes the binary a function of text and options alone.
     """
-    path, source = request.input_path, PurePath(request.source_name)
+    path, source = request.input_path, PurePath(request.source_name.replace('"', "'"))
     directory = "" if source.parent == PurePath(".") else str(source.parent)
     return llir.replace(
         f'filename: "{path.name}", directory: "{path.parent}"',

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlx_xdsl.compat import NEEDS_TRITON, install, uninstall
-from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         except ModuleNotFoundError as error:
             raise CompilationError(str(error), notes=(NEEDS_TRITON,)) from error
-        except ValueError as error:
+        except InputError as error:
             raise CompilationError(str(error)) from error
         _run(script, parsed.arguments)
     except CompilationError as error:

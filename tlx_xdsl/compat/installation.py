@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, Literal, get_args
 
 from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.targets import target_named
 
 Mode = Literal["launch", "interpret", "compile"]
@@ -24,7 +25,7 @@ class Installation:
 
     def __init__(self, mode: Mode | Literal["read"], target: str):
         if mode not in (*get_args(Mode), "read"):
-            raise ValueError(f"unknown mode '{mode}', expected one of {', '.join(get_args(Mode))}")
+            raise InputError(f"unknown mode '{mode}', expected one of {', '.join(get_args(Mode))}")
         target_named(target)
         self.mode = mode
         self.target = target

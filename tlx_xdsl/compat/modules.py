@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +36,7 @@ _TOPICS = (
 MODULES = {
     TLX: _OUR_TLX,
     **{f"{TLX}.{topic}": _OUR_TLX for topic in _TOPICS},
+    f"{TLX}.mxfp8_utils": "tlx_xdsl.language.extra.mxfp8_utils",
     "triton.language.extra.subtile_ops": "tlx_xdsl.language.extra.subtile_ops",
     "triton.language.extra.cuda.inline_ptx_lib": "tlx_xdsl.language.extra.cuda.inline_ptx_lib",
 }
@@ -54,7 +56,7 @@ def is_ours(value: Any) -> bool:
 
 
 def _is_name_of_ours(name: str) -> bool:
-    return name == _OURS or name.startswith(_OURS + ".") or name in MODULES or name.startswith(TLX + ".")
+    return name == _OURS or name.startswith(_OURS + ".") or name in MODULES
 
 
 class Finder(MetaPathFinder, Loader):
@@ -72,7 +74,11 @@ class Finder(MetaPathFinder, Loader):
         """The specification of one of the modules above; None for any other."""
         if fullname not in MODULES:
             return None
-        return ModuleSpec(fullname, self, origin=MODULES[fullname], is_package=fullname == TLX)
+        spec = ModuleSpec(fullname, self, origin=MODULES[fullname], is_package=fullname == TLX)
+        if spec.submodule_search_locations is not None:
+            # What lies in the package's own place, such as a copy of Meta's tutorials, is found there.
+            spec.submodule_search_locations += [str(Path(each) / "tlx") for each in path or ()]
+        return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """An empty module with the docstring of ours."""

@@ -45,6 +45,20 @@ def compiling(stock_compile: Callable[..., Any]) -> Callable[..., Any]:
     return compile
 
 
+def lenient_autotune(stock_autotune: Callable[..., Any]) -> Callable[..., Any]:
+    """`triton.autotune` that leaves names out of `key` that are no parameters, as Meta's Triton and 3.8 do silently."""
+
+    @functools.wraps(stock_autotune)
+    def autotune(configs: Any, key: Any, *positional: Any, **options: Any) -> Callable[[Any], Any]:
+        def decorate(fn: Any) -> Any:
+            known = [name for name in key if name in fn.arg_names]
+            return stock_autotune(configs, known, *positional, **options)(fn)
+
+        return decorate
+
+    return autotune
+
+
 def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     """Each name that is replaced: what has it, the name, and what it stands for from now on.
 
@@ -67,6 +81,10 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     compile_any = compiling(compiler.compile)
     yield from ((owner, "compile", compile_any) for owner in (triton, triton.compiler, compiler))
     yield from ((owner, "Config", Config) for owner in (triton, triton.runtime, autotuner))
+    tune = lenient_autotune(autotuner.autotune)
+    yield from ((owner, "autotune", tune) for owner in (triton, triton.runtime, autotuner))
+    utilities = import_module("triton._utils")
+    yield utilities, "type_canonicalisation_dict", {"float8_e8m0fnu": "u8", **utilities.type_canonicalisation_dict}
     if not hasattr(GPUTarget, "is_cuda_backend"):
         # Meta's Triton has this method, by which scripts see where they are.
         yield GPUTarget, "is_cuda_backend", _is_cuda_backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.decompile.elementwise import as_unsigned, peeled
 from tlx_xdsl.decompile.function import Function, given, handles, prop
@@ -35,7 +35,9 @@ from tlx_xdsl.dialects.tt.types import TensorDescType
 def cache_hints(op: Operation) -> dict[str, str]:
     """The arguments that say how an access uses the caches."""
     hints: dict[str, str] = {}
-    policy: CachePolicyAttr | None = prop(op, "cachePolicy")
+    policy: Attribute | None = prop(op, "cachePolicy")
+    if policy is not None and not isinstance(policy, CachePolicyAttr):
+        raise NotExpressible(f"the cache policy {policy}")
     if policy is not None and policy.cache_modifier is not CacheModifier.NONE:
         hints["cache_modifier"] = f'".{policy.cache_modifier.keyword}"'
     if policy is not None and policy.eviction_policy is not EvictionPolicy.NORMAL:

@@ -72,9 +72,9 @@ class _CompareOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parse what `print` writes."""
+        """Parse what `print` writes, and the predicate in quotes, as MLIR once wrote it."""
         position = parser.pos
-        predicate = parser.parse_identifier("comparison")
+        predicate = parser.parse_identifier_or_str_literal()
         if predicate not in cls.PREDICATES:
             parser.raise_error(f"expected one of {', '.join(cls.PREDICATES)}, found '{predicate}'", position)
         parser.parse_punctuation(",")

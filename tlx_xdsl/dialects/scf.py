@@ -1,9 +1,10 @@
-"""MLIR's `scf` with `scf.while` in all its forms, which xDSL 0.74 cannot read without arguments or write with
-locations. What builds a loop must take `WhileOp` from here.
+"""MLIR's `scf` with what xDSL 0.74 reads or writes in part: `scf.while` without arguments or with locations, and
+`scf.execute_region` without results. What builds one must take it from here.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Self
 
 from xdsl.dialects import scf as upstream
@@ -68,8 +69,27 @@ class WhileOp(upstream.WhileOp):
         return op
 
 
+class ExecuteRegionOp(upstream.ExecuteRegionOp):
+    """Run a region once; xDSL leaves out its terminator where it yields nothing, and then can't read that.
+
+    Example: `%1 = scf.execute_region -> i32 { ... scf.yield %0 : i32 }`
+    """
+
+    def print(self, printer: Printer) -> None:
+        """Print ` -> i32 {...}`, with every terminator."""
+        if self.outs:
+            printer.print_string(" -> ")
+            with printer.in_parens() if len(self.outs) > 1 else nullcontext():
+                printer.print_list(self.outs.types, printer.print_attribute)
+        printer.print_string(" ")
+        printer.print_region(self.region, print_entry_block_args=False)
+        printer.print_op_attributes(self.attributes)
+
+
+_OURS = (ExecuteRegionOp, WhileOp)
+
 Scf = Dialect(
     "scf",
-    [op for op in upstream.Scf.operations if op.name != WhileOp.name] + [WhileOp],
+    [*(op for op in upstream.Scf.operations if op.name not in {ours.name for ours in _OURS}), *_OURS],
     list(upstream.Scf.attributes),
 )

@@ -53,7 +53,7 @@ def build_module(
     """
     try:
         unit = Unit(capability, debug, num_warps, num_ctas, clustered or num_ctas > 1)
-        return _build(source, signature, constexprs, unit, symbol or source.name)
+        return _build(source, signature, constexprs, unit, symbol or source.symbol)
     except CompilationError:
         raise
     except Exception as error:

@@ -1,6 +1,7 @@
 """Objects of other libraries in a kernel: Triton's own language, taken for ours by qualified name.
 
-Triton is not imported here: what it made is recognised by the names of its classes and modules.
+Triton is not imported here: what it made is recognised by the names of its classes and modules. A module is of its
+language when we have its counterpart; what others put below `triton.language`, tutorials for example, is theirs.
 """
 
 from __future__ import annotations
@@ -58,13 +59,16 @@ def ours(value: Any) -> Any:
         case _:
             pass
     home = _home(value)
-    if not home.startswith(_LANGUAGE):
+    if not _is_within(home, _LANGUAGE):
         return value
     name = getattr(value, "__name__", "")
     if hasattr(value, "__triton_aggregate__") and home != f"{_LANGUAGE}.core":
         return value
-    for module in (_our_name(home), "tlx_xdsl.language", "tlx_xdsl.language.core"):
-        found = getattr(_imported(module), name, None)
+    counterpart = _imported(_our_name(home))
+    if counterpart is None and not getattr(value, "__triton_builtin__", False):
+        return value
+    for module in (counterpart, _imported("tlx_xdsl.language"), _imported("tlx_xdsl.language.core")):
+        found = getattr(module, name, None)
         if found is not None:
             return found
     raise NotInOurLanguage(f"tlx_xdsl does not have {home}.{name}")
@@ -93,9 +97,13 @@ def _home(value: Any) -> str:
 
 def _our_name(module: str) -> str:
     for theirs in sorted(_MODULES, key=len, reverse=True):
-        if module == theirs or module.startswith(theirs + "."):
+        if _is_within(module, theirs):
             return _MODULES[theirs] + module[len(theirs) :]
     return module
+
+
+def _is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
 
 
 def _imported(name: str) -> ModuleType | None:
@@ -106,7 +114,7 @@ def _imported(name: str) -> ModuleType | None:
 
 
 def _our_module(module: ModuleType) -> ModuleType:
-    if not module.__name__.startswith(_LANGUAGE):
+    if not _is_within(module.__name__, _LANGUAGE):
         return module
     return _imported(_our_name(module.__name__)) or module
 

@@ -35,6 +35,31 @@ def call_jitted(site: CallSite, source: KernelSource) -> Value:
     """
     _refuse_recursion(site, source)
     bound = _bind(site, source)
+    wrong = _runtime_constexprs(source, bound)
+    if not wrong:
+        return _call_with(site, source, bound)
+    # An annotation makes no constexpr of a runtime value, as in Triton: an error only where the body needs one.
+    try:
+        return _call_with(site, source, bound)
+    except CompilationError as error:
+        name = wrong[0]
+        place = bound_arguments(site, source.name, source.signature).arguments[name][0]
+        raise site.visitor.error(
+            place, f"the parameter '{name}' of '{source.name}' is a constexpr, found {bound[name].describe()}"
+        ) from error
+
+
+def _runtime_constexprs(source: KernelSource, bound: dict[str, Value]) -> list[str]:
+    """The parameters annotated as constexprs whose values are known at run time only."""
+    return [
+        parameter.name
+        for parameter in source.parameters
+        if parameter.is_constexpr and not parameter.is_variadic and not is_compile_time(bound[parameter.name])
+    ]
+
+
+def _call_with(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> Value:
+    """Call a function whose parameters have these values."""
     if source.noinline:
         return _call(site, source, bound)
     builder = site.visitor.builder
@@ -70,13 +95,7 @@ def _bind(site: CallSite, source: KernelSource) -> dict[str, Value]:
         elif parameter.is_variadic:
             values[parameter.name] = TupleValue(tuple(value for _, value in bound.arguments[parameter.name]))
         else:
-            place, value = bound.arguments[parameter.name]
-            if parameter.is_constexpr and not is_compile_time(value):
-                raise site.visitor.error(
-                    place,
-                    f"the parameter '{parameter.name}' of '{source.name}' is a constexpr, found {value.describe()}",
-                )
-            values[parameter.name] = value
+            _, values[parameter.name] = bound.arguments[parameter.name]
     return values
 
 
@@ -122,7 +141,7 @@ def _compile(site: CallSite, source: KernelSource, bound: dict[str, Value]) -> C
     blocks = [entry]
     with builder.function(blocks):
         result = compile_body(inner, "function")
-    symbol = f"{source.name}__{len(unit.compiled)}"
+    symbol = f"{source.symbol}__{len(unit.compiled)}"
     func = tt.FuncOp(
         symbol,
         FunctionType.from_lists([a.type for a in entry.args], [part.type for part in parts(result)]),

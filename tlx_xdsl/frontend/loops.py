@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from tlx_xdsl.dialects.llvm import loop_annotation_without_licm
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend import cluster_loops, semantic
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.calls import Call, bind
 from tlx_xdsl.frontend.carry import (
@@ -94,6 +94,8 @@ class _Range:
     step: Value
     unrolled: bool
     attributes: dict[str, Attribute]
+    of_cluster: bool = False
+    """True for the work of all CTAs of the cluster together."""
 
 
 def visit_for(visitor: Visitor, node: ast.For) -> None:
@@ -144,7 +146,9 @@ def _range(visitor: Visitor, node: ast.For) -> _Range | None:
         2: lambda: (values[0], values[1], Constexpr(1)),
         3: lambda: (values[0], values[1], values[2]),
     }[len(values)]()
-    return _Range(start, stop, step, name == "tl.static_range", _options(call) if name == "tl.range" and call else {})
+    if name != "tl.range" or call is None:
+        return _Range(start, stop, step, name == "tl.static_range", {})
+    return _Range(start, stop, step, False, _options(call), bool(call.python("multi_cta", "a constexpr bool")))
 
 
 def _options(call: Call) -> dict[str, Attribute]:
@@ -222,9 +226,21 @@ def _emit_for(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None
     _leave(visitor, node, outer)
     visitor.gone[target] = f"it counts the loop in line {node.lineno}, which may never run"
     builder.location = location
-    loop = scf.ForOp(start.ssa, stop.ssa, step.ssa, values, Region(block))
+    region = Region(block)
+    divided = run.of_cluster and cluster_loops.stores(visitor, node, region.walk())
+    if divided and names:
+        raise visitor.error(
+            node.iter,
+            f"a loop of all CTAs of the cluster (multi_cta) that stores can't carry values, found '{names[0]}'",
+        )
+    if divided:
+        cluster_loops.barrier(builder)
+        start, stop = cluster_loops.share(builder, start, stop, step)
+    loop = scf.ForOp(start.ssa, stop.ssa, step.ssa, values, region)
     loop.attributes.update(run.attributes)
     builder.insert(loop)
+    if divided:
+        cluster_loops.barrier(builder)
     bind_names(visitor, names, initial, loop.res)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.language.core import LIBRARY_MARK, constexpr
+from tlx_xdsl.text.names import ascii_name
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class KernelSource:
     def name(self) -> str:
         """The function's name."""
         return self.fn.__name__
+
+    @property
+    def symbol(self) -> str:
+        """The name of the kernel in text and binaries."""
+        return ascii_name(self.name)
 
     @property
     def is_library(self) -> bool:

@@ -21,6 +21,7 @@ from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.tt.enums import PtrAddrSpace
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.language.core import ALL_DTYPES, dtype, pointer_type
 
 
@@ -116,13 +117,13 @@ def split_tuple(text: str) -> tuple[str, ...] | None:
     for position, character in enumerate(text):
         depth += {"(": 1, "[": 1, "<": 1, ")": -1, "]": -1, ">": -1}.get(character, 0)
         if not depth and position < len(text) - 1:
-            raise ValueError(f"expected one tuple, found '{text}'")
+            raise InputError(f"expected one tuple, found '{text}'")
         if depth == 1 and character == ",":
             items.append("")
         elif 0 < position < len(text) - 1:
             items[-1] += character
     if depth:
-        raise ValueError(f"the parentheses of '{text}' do not match")
+        raise InputError(f"the parentheses of '{text}' do not match")
     return tuple(item for item in items if item.strip())
 
 
@@ -135,14 +136,14 @@ def parse_argument_type(text: str) -> ArgumentType:
     divisibility = 1
     if suffix:
         if not suffix.isdigit() or not int(suffix):
-            raise ValueError(f"expected a divisibility such as ':16' after the type, found ':{suffix}'")
+            raise InputError(f"expected a divisibility such as ':16' after the type, found ':{suffix}'")
         divisibility = int(suffix)
     if (match := _DESCRIPTOR.fullmatch(spelled)) is not None:
         block = tuple(int(size) for size in match[2].split(",") if size.strip())
         if not 1 <= len(block) <= 5 or any(size < 1 or size & (size - 1) for size in block):
-            raise ValueError(f"expected a descriptor block of 1 to 5 powers of two, found '{spelled}'")
+            raise InputError(f"expected a descriptor block of 1 to 5 powers of two, found '{spelled}'")
         if prod(block) == 1:
-            raise ValueError(f"a descriptor block needs more than one element, found '{spelled}'")
+            raise InputError(f"a descriptor block needs more than one element, found '{spelled}'")
         return ArgumentType(_element(match[1], text), block)
     if spelled.startswith("*"):
         # `*k` is a pointer to memory that the kernel does not write.
@@ -155,11 +156,11 @@ def parse_argument_type(text: str) -> ArgumentType:
 def _element(name: str, text: str) -> dtype:
     name = _ALSO.get(name, name)
     if name not in _BY_NAME:
-        raise ValueError(
+        raise InputError(
             f"unknown type '{text}': expected a pointer such as '*fp16', one of {', '.join(_BY_NAME)}, "
             "or a descriptor such as 'tensordesc<fp16[128, 64]>'"
         )
     found = _BY_NAME[name]
     if found.is_floating() and not found.is_fp8e4b15() and found.name not in _FLOATS:
-        raise ValueError(_not_here(found))
+        raise InputError(_not_here(found))
     return found

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
+from tlx_xdsl.errors import InputError, InputTypeError
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.numbers import dtype_of
@@ -44,7 +45,7 @@ def bind(function: tt.FuncOp, values: Sequence[Any], names: Sequence[str], memor
     extents = sum(2 * len(value.shape) for value in values if _is_descriptor(value))
     with_extents = len(types) == len(values) + extents
     if not with_extents and len(types) != len(values):
-        raise ValueError(f"'{function.sym_name.data}' takes {len(types)} arguments, found {len(values)}")
+        raise InputError(f"'{function.sym_name.data}' takes {len(types)} arguments, found {len(values)}")
     for value, name, address in zip(values, names, addresses, strict=True):
         type_ = types[len(result)]
         result.append(_value(value, name, type_, address))
@@ -73,19 +74,19 @@ def _value(value: Any, name: str, type_: Attribute, address: int | None) -> Any:
     if isinstance(type_, PointerType):
         return _pointer(value, name, type_, address)
     if address is not None or value is None:
-        raise TypeError(f"'{name}' must be a number, found {type(value).__name__}")
+        raise InputTypeError(f"'{name}' must be a number, found {type(value).__name__}")
     return _number(value, name, type_)
 
 
 def _descriptor(value: Any, name: str, type_: TensorDescType, address: int | None) -> Descriptor:
     if not _is_descriptor(value):
-        raise TypeError(f"'{name}' must be a TensorDescriptor, found {type(value).__name__}")
+        raise InputTypeError(f"'{name}' must be a TensorDescriptor, found {type(value).__name__}")
     assert address is not None
     block, dtype = tuple(int(size) for size in value.block_shape), dtype_of(type_.element_type)
     if block != type_.shape:
-        raise TypeError(f"'{name}' has blocks of {list(block)} elements, the kernel takes {list(type_.shape)}")
+        raise InputTypeError(f"'{name}' has blocks of {list(block)} elements, the kernel takes {list(type_.shape)}")
     if np.asarray(value.base).dtype.itemsize != dtype.itemsize:
-        raise TypeError(f"'{name}' has {np.asarray(value.base).dtype} elements, the kernel takes {dtype}")
+        raise InputTypeError(f"'{name}' has {np.asarray(value.base).dtype} elements, the kernel takes {dtype}")
     shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.strides))
     pads_with_nan, rounds = getattr(value, "padding", "zero") == "nan", getattr(value, "round_f32_to_tf32", False)
     return Descriptor(address, shape, strides, block, dtype, pads_with_nan, bool(rounds))
@@ -95,12 +96,12 @@ def _pointer(value: Any, name: str, type_: PointerType, address: int | None) -> 
     if value is None or (isinstance(value, int) and value == 0):
         return np.int64(0)
     if address is None or _is_descriptor(value):
-        raise TypeError(f"'{name}' must be an array, found {type(value).__name__}")
+        raise InputTypeError(f"'{name}' must be an array, found {type(value).__name__}")
     wanted = type_.pointee
     if not isinstance(wanted, PointerType):
         have, want = np.asarray(value).dtype, dtype_of(wanted)
         if have.itemsize != want.itemsize or (have.kind == "f") != (want.kind == "f"):
-            raise TypeError(f"'{name}' is an array of {have}, the kernel takes {want}")
+            raise InputTypeError(f"'{name}' is an array of {have}, the kernel takes {want}")
     return np.int64(address)
 
 
@@ -110,7 +111,7 @@ def _number(value: Any, name: str, type_: Attribute) -> Any:
         width = 8 * dtype.itemsize
         number = int(value)
         if not -(1 << (width - 1)) <= number < 1 << width:
-            raise TypeError(f"'{name}' is an i{width}, which cannot hold {number}")
+            raise InputTypeError(f"'{name}' is an i{width}, which cannot hold {number}")
         return np.array(number % (1 << width), f"u{dtype.itemsize}").view(dtype)[()]
     return dtype.type(value)
 
@@ -151,9 +152,9 @@ def _range(array: NDArray[Any] | None, name: str) -> _Range | None:
     if array is None:
         return None
     if any(stride < 0 for stride in array.strides):
-        raise TypeError(f"'{name}' runs backwards along a dimension, which no kernel can see: pass a copy")
+        raise InputTypeError(f"'{name}' runs backwards along a dimension, which no kernel can see: pass a copy")
     if not array.flags.writeable:
-        raise TypeError(f"'{name}' is read-only: pass a copy")
+        raise InputTypeError(f"'{name}' is read-only: pass a copy")
     start = int(array.ctypes.data)
     last = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
     return _Range(start, start + last + array.itemsize if array.size else start, name, array)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.layouts.address import (
     shared_addresses,
@@ -73,7 +74,7 @@ def _layout(type_: MemDescType) -> SharedLayout | TmemLayout:
         layout = encoding.data
         if isinstance(layout, SharedLayout | TmemLayout):
             return layout
-        raise ValueError(f"no buffer can have the layout {encoding}")
+        raise InputError(f"no buffer can have the layout {encoding}")
     if isinstance(type_.memory_space, TensorMemorySpaceAttr):
         # Nothing but scales is left without a layout.
         return TensorMemoryScalesLayout()

@@ -25,6 +25,10 @@ class Runner(Protocol):
     op: Operation | None
     """The operation that it is at."""
 
+    def spend(self, loop: Operation, operations: int) -> None:
+        """Count a turn of a loop; raises Fault where there are too many."""
+        ...
+
 
 class Watcher(Protocol):
     """Receives operations with effects."""
@@ -153,6 +157,8 @@ class Graph:
                 case _:
                     return results
             if index in entered:
+                assert body.terminator is not None
+                task.spend(body.terminator, len(self.bodies[index].steps) + 1)
                 # A loop of branches, as of `scf.while`.
                 yield Waiting(body.terminator, lambda: True, lambda: "repeats a loop", spins=True)
             entered.add(index)

@@ -27,6 +27,9 @@ def check_end(cluster: Cluster) -> None:
                 cluster,
                 queue.last,
                 f"{queue.owner} ends without waiting for {queue.issued - queue.waited} of its {queue.kind}s",
+                ("their data is written all the same, as on today's GPUs; PTX does not promise it",)
+                if queue.outlives
+                else (),
             )
     for core in cluster.tensor_cores:
         main = cluster.blocks[core.rank].main

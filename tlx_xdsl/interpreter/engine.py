@@ -25,6 +25,11 @@ OVER = {
 }
 """By what an asynchronous operation is known to be over, by its kind."""
 
+OUTLIVING = ("TMA store",)
+"""The kinds of asynchronous operations that take effect although the tasks of their cluster have ended: those that write
+global memory. The hardware keeps the shared memory of a thread block until they have read it; PTX promises that of
+stores that were waited for only."""
+
 
 @dataclass(eq=False, slots=True)
 class Transfer:
@@ -78,6 +83,11 @@ class Queue:
     def done(self) -> int:
         """All transfers up to this number have taken effect."""
         return min((transfer.number for transfer in self.pending), default=self.issued + 1) - 1
+
+    @property
+    def outlives(self) -> bool:
+        """True if the transfers take effect although all tasks have ended."""
+        return self.kind in OUTLIVING
 
     @property
     def ready(self) -> list[Transfer]:

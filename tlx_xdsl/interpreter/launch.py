@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlx_xdsl.interpreter import scheduler
+from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS, Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.endings import check_end
 from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.interpreter.grid import First, Firsts, Unlaunched, firsts_of
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 
 MAX_TURNS = 10_000_000
@@ -28,6 +30,8 @@ class Settings:
     """A policy of `scheduler.POLICIES`."""
     seed: int = 0
     max_turns: int = MAX_TURNS
+    max_operations: int = MAX_OPERATIONS
+    max_seconds: float = MAX_SECONDS
 
     @property
     def name(self) -> str:
@@ -36,21 +40,14 @@ class Settings:
         return f"schedule '{self.schedule}'{seed}"
 
 
-def clusters(launch: Launch) -> Iterator[tuple[int, int, int]]:
-    """The first program of each cluster, the x axis fastest.
-
-    Raises ValueError where clusters do not fill the grid.
-    """
-    for axis, (programs, blocks) in zip("xyz", zip(launch.grid, launch.cluster, strict=True), strict=True):
-        if programs < 0 or blocks < 1 or programs % blocks:
-            raise ValueError(f"the grid has {programs} programs along {axis}, no multiple of the cluster's {blocks}")
-    x, y, z = (range(0, size, part) for size, part in zip(launch.grid, launch.cluster, strict=True))
-    return ((i, j, k) for k in z for j in y for i in x)
+def clusters(launch: Launch) -> Firsts:
+    """The first program of each cluster of a launch; raises ValueError as `firsts_of` does."""
+    return firsts_of(launch.grid, launch.cluster)
 
 
 def run_clusters(
     launch: Launch,
-    firsts: Sequence[tuple[int, int, int]],
+    firsts: Sequence[First],
     settings: Settings,
     observer: Observer | None = None,
     idle: list[Cluster] | None = None,
@@ -62,7 +59,7 @@ def run_clusters(
     `idle` are clusters of this launch that have run before, to be used again: they know where buffers lie.
     Raises Fault for what a kernel does wrong; what it leaves unfinished is reported as warnings.
     """
-    waiting = list(firsts)
+    waiting = Unlaunched(firsts)
     idle = [] if idle is None else idle
     running: list[_Running] = []
     stuck = 0
@@ -72,7 +69,9 @@ def run_clusters(
                 running.append(_start(launch, waiting, idle, settings, observer))
             current = running.pop(0)
             with _noted(current.cluster):
+                current.cluster.budget.resume()
                 state = next(current.progress, _ENDED)
+                current.cluster.budget.pause()
             if state is _ENDED:
                 stuck = 0
                 with _noted(current.cluster):
@@ -116,15 +115,16 @@ class _Running:
 
 def _start(
     launch: Launch,
-    waiting: list[tuple[int, int, int]],
+    waiting: Unlaunched,
     idle: list[Cluster],
     settings: Settings,
     observer: Observer | None,
 ) -> _Running:
     cluster = idle.pop() if idle else Cluster(launch, observer=observer)
     cluster.waiting_clusters = waiting
-    first = waiting.pop(0)
+    first = waiting.take()
     cluster.begin(first)
+    cluster.budget = Budget(settings.max_operations, settings.max_seconds)
     cluster.schedule = settings.name
     seed = hash((settings.seed, first))
     cluster.chance = None if settings.schedule == "round-robin" else random.Random(seed)

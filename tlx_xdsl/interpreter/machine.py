@@ -9,11 +9,13 @@ from typing import Any, Protocol
 
 from xdsl.ir import Operation
 
+from tlx_xdsl.interpreter.budget import Budget
 from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.engine import OVER, Queue, TensorCore, Transfer
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.grid import Unlaunched
 from tlx_xdsl.interpreter.mbarrier import ClusterBarrier, Mbarrier, NamedBarrier
 from tlx_xdsl.interpreter.memory import Memory, Placement, View
 from tlx_xdsl.interpreter.races import Actor
@@ -102,6 +104,10 @@ class Task:
     """Waits and arrivals at mbarriers so far."""
     groups: list[int] = field(default_factory=list[int])
     """For each group of cp.async that it has committed, the number of its last copy."""
+
+    def spend(self, loop: Operation, operations: int) -> None:
+        """Count a turn of a loop; raises Fault where there are too many."""
+        self.cluster.budget.spend(loop, operations)
 
     def __post_init__(self) -> None:
         cluster = self.cluster = self.block.cluster
@@ -313,8 +319,8 @@ class Cluster:
     barrier: ClusterBarrier = field(default_factory=ClusterBarrier)
     released: dict[int, Clock] = field(default_factory=dict[int, Clock])
     """For each address in global memory, what those knew who have released something there by an atomic operation."""
-    waiting_clusters: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    """First programs of the clusters that are not launched yet, which cluster launch control may cancel."""
+    waiting_clusters: Unlaunched | None = None
+    """The clusters that are not launched yet, which cluster launch control may cancel."""
     requests: Queue | None = None
     """The requests to cluster launch control."""
     chance: random.Random | None = None
@@ -323,6 +329,7 @@ class Cluster:
     """The first of them that found no cluster."""
     schedule: str = ""
     """The schedule and the seed, for reports."""
+    budget: Budget = field(default_factory=Budget)
     time: int = 0
     """Turns so far."""
     observer: Observer | None = None

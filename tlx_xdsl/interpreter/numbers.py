@@ -30,6 +30,7 @@ from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tt.types import PointerType
+from tlx_xdsl.errors import InputTypeError
 
 _FLOATS: dict[type[Attribute], Any] = {
     Float16Type: np.float16,
@@ -62,4 +63,4 @@ def dtype_of(type_: Attribute) -> np.dtype[Any]:
     if isinstance(type_, IntegerType):
         width = cast(int, type_.width.data)  # pyright: ignore[reportUnknownMemberType]
         return np.dtype(_INTEGERS.get(width, object))
-    raise TypeError(f"no numbers have the type {type_}")
+    raise InputTypeError(f"no numbers have the type {type_}")

@@ -17,6 +17,7 @@ from xdsl.traits import IsTerminator
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.code import Body, FunctionPlan, Graph, Plan, Runner, Step, Watcher
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.ops import register_all
@@ -146,11 +147,11 @@ def kernel_of(module: ModuleOp, name: str | None = None) -> tt.FuncOp:
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     if name is not None:
         if name not in functions:
-            raise ValueError(f"no function '{name}', there are {', '.join(functions) or 'none'}")
+            raise InputError(f"no function '{name}', there are {', '.join(functions) or 'none'}")
         return functions[name]
     public = [op for op in functions.values() if _visibility(op) != "private"]
     if len(public) != 1:
-        raise ValueError(f"expected one public function, found {', '.join(functions) or 'none'}: name the kernel")
+        raise InputError(f"expected one public function, found {', '.join(functions) or 'none'}: name the kernel")
     return public[0]
 
 

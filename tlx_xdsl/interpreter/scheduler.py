@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.deadlock import deadlock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at
@@ -98,7 +99,7 @@ def make_policy(name: str, seed: int) -> Policy:
         case "adversarial":
             return Adversarial(seed)
         case _:
-            raise ValueError(f"unknown schedule '{name}', expected one of {', '.join(POLICIES)}")
+            raise InputError(f"unknown schedule '{name}', expected one of {', '.join(POLICIES)}")
 
 
 SPINS = 256
@@ -107,7 +108,7 @@ asynchronous operation has ended."""
 
 
 def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
-    """Run all tasks of a cluster to their end.
+    """Run all tasks of a cluster to their end, and then what outlives them.
 
     Lets other clusters go on when it does nothing but spin (gives False), and when it can't go on until one of them
     writes something (gives True).
@@ -130,11 +131,7 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
         cluster.time += 1
         if isinstance(chosen, Transfer):
             spins = 0
-            chosen.complete()
-            if not chosen.queue.pending:
-                del cluster.busy[chosen.queue]
-            if observer is not None:
-                observer.completed(cluster, chosen)
+            _complete(cluster, chosen)
             continue
         if cluster.time > end:
             raise fault_at(
@@ -148,6 +145,20 @@ def run(cluster: Cluster, policy: Policy, max_turns: int) -> Iterator[bool]:
         if spins > SPINS:
             spins = 0
             yield False
+    while transfers := [transfer for queue in cluster.busy if queue.outlives for transfer in queue.ready]:
+        chosen = policy.choose((), transfers)
+        assert isinstance(chosen, Transfer)
+        cluster.time += 1
+        _complete(cluster, chosen)
+
+
+def _complete(cluster: Cluster, transfer: Transfer) -> None:
+    """Let an asynchronous operation take effect."""
+    transfer.complete()
+    if not transfer.queue.pending:
+        del cluster.busy[transfer.queue]
+    if cluster.observer is not None:
+        cluster.observer.completed(cluster, transfer)
 
 
 def _give_turn(task: Task) -> None:

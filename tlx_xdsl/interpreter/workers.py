@@ -32,13 +32,11 @@ from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.blas import one_thread
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 from tlx_xdsl.interpreter.progress import Progress
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
-
-First = tuple[int, int, int]
-"""The first program of a cluster."""
 
 WORTH_IT = 0.4
 """Seconds of work from which on other processes help, unless the caller says how many there are: to start two of them

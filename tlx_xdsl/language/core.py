@@ -59,12 +59,29 @@ def range(
     flatten: Any = False,
     warp_specialize: Any = False,
     disable_licm: Any = False,
+    *,
+    multi_cta: Any = False,
+    data_partition_factor: Any = None,
+    list_schedule_pick: Any = None,
+    mem_plan_pick: Any = None,
+    merge_epilogue: Any = False,
+    merge_epilogue_to_computation: Any = False,
+    merge_correction: Any = False,
+    separate_epilogue_store: Any = False,
+    tmem_alloc_algo: Any = None,
+    smem_alloc_algo: Any = None,
+    smem_budget: Any = None,
+    smem_circular_reuse: Any = None,
 ) -> Any:
     """A loop range as Python's `range`, with hints for the compiler.
 
     `num_stages` is the depth of the software pipeline, `loop_unroll_factor` how often the body is repeated,
     `disallow_acc_multi_buffer` keeps one buffer for accumulators, `flatten` merges a nest of loops into one,
     `warp_specialize` splits the body among warps, `disable_licm` keeps invariant code inside.
+
+    `multi_cta` is Meta's: the loop is the work of all CTAs of the cluster together, which run it on the same data. A loop
+    that stores is divided among them, one that adds up is repeated by each, so that each has the whole sum.
+    The hints after it, of Meta's automatic warp specialization, change no result and nothing here.
     """
 
 

@@ -25,12 +25,18 @@ def dot(
     allow_tf32: Any = None,
     max_num_imprecise_acc: Any = None,
     out_dtype: Any = None,
+    *,
+    attrs: Any = None,
+    two_ctas: Any = False,
 ) -> Any:
     """`input` @ `other` (+ `acc`) for matrices (M x K, K x N), or batches of them with a common first dimension.
 
     `input_precision` is how float32 is multiplied: "tf32", "tf32x3", "bf16x3", "bf16x6" or "ieee"; `allow_tf32` is
     its older form. `max_num_imprecise_acc` is after how many products of an fp8 dot the partial sum is added in
     float32. The result has type `out_dtype`, by default float32 for floats and int32 for int8.
+
+    `attrs` and `two_ctas` are hints for Meta's compiler, which change no result and nothing here: each CTA of a pair
+    multiplies by itself, what `tlx.async_dot(two_ctas=True)` lets the pair do together.
     """
 
 

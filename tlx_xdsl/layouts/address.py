@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, overload
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, NEWEST, OFFSET, ROW, Version, dim_names
@@ -92,7 +93,7 @@ def padded_place(layout: SharedLayout, element: int | NDArray[np.int64]) -> int 
 def _split(shape: Ints, rank: int) -> tuple[Ints, Ints]:
     """`shape` as the number of tiles, empty or one number, and the shape of a tile."""
     if len(shape) - rank not in (0, 1):
-        raise ValueError(f"a layout of {rank} dimensions, used for a buffer of shape {shape}")
+        raise InputError(f"a layout of {rank} dimensions, used for a buffer of shape {shape}")
     return shape[: len(shape) - rank], shape[len(shape) - rank :]
 
 

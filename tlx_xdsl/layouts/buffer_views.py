@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.shared import shared_to_linear
 from tlx_xdsl.layouts.encodings import (
     Ints,
@@ -26,7 +27,7 @@ def transposed_buffer_layout(layout: SharedLayout, order: Ints) -> SharedLayout:
     match layout:
         case NvmmaSharedLayout():
             if order != (*range(len(order) - 2), len(order) - 1, len(order) - 2):
-                raise ValueError(f"a tile's last two dimensions can be swapped and no others, found {list(order)}")
+                raise InputError(f"a tile's last two dimensions can be swapped and no others, found {list(order)}")
             return replace(layout, transposed=not layout.transposed)
         case SwizzledSharedLayout():
             return replace(layout, order=tuple(order.index(dim) for dim in layout.order))
@@ -62,7 +63,7 @@ def reshaped_buffer_layout(layout: SharedLayout, shape: Ints, element_bits: int,
     Raises ValueError for a padded layout, and where `layout` does not fit `shape`.
     """
     if isinstance(layout, PaddedSharedLayout):
-        raise ValueError("a buffer with a padded layout can't be reshaped")
+        raise InputError("a buffer with a padded layout can't be reshaped")
     # Among the outputs of a linear layout the first one varies fastest.
     places = shared_to_linear(layout, shape)
     places = places.transpose_outs(tuple(reversed(places.out_names)))
@@ -77,7 +78,7 @@ def reshaped_buffer_layout(layout: SharedLayout, shape: Ints, element_bits: int,
         try:
             if shared_to_linear(candidate, target).equal_ignoring_trivial(places):
                 return candidate
-        except ValueError:
+        except InputError:
             continue
     offset, block = (places.bases_of(name) if name in places.in_names else () for name in ("offset", "block"))
     return SharedLinearLayout(offset, block, alignment=required_alignment(layout, element_bits))

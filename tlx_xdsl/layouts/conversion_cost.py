@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import DistributedLayout, Ints
@@ -235,7 +236,7 @@ def linear_offsets(layout: LinearLayout, basis: Sequence[int]) -> Offsets:
     def offset(element: int) -> int:
         found = elimination.solve(element)
         if found is None:
-            raise ValueError("the buffer lacks an element of the layout")
+            raise InputError("the buffer lacks an element of the layout")
         return found
 
     lanes, warps = (tuple(map(offset, layout.packed_bases(name))) for name in (LANE, WARP))

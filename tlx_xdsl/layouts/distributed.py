@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tensor_memory import tensor_memory_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, COL, LANE, REGISTER, ROW, WARP, dim_names
@@ -67,12 +68,12 @@ def wgmma_accumulator_layout(shape: Ints, operand_bits: int, num_warps: int) -> 
     """
     m, n = shape
     if num_warps % WARPS_PER_WARP_GROUP:
-        raise ValueError(f"wgmma needs a multiple of {WARPS_PER_WARP_GROUP} warps, found num_warps = {num_warps}")
+        raise InputError(f"wgmma needs a multiple of {WARPS_PER_WARP_GROUP} warps, found num_warps = {num_warps}")
     if m % 64:
-        raise ValueError(f"wgmma needs M to be a multiple of 64, found an accumulator of {m}x{n}")
+        raise InputError(f"wgmma needs M to be a multiple of 64, found an accumulator of {m}x{n}")
     instr_n = next((width for width in range(min(n, 256) // 8 * 8, 0, -8) if n % width == 0), 0)
     if not instr_n:
-        raise ValueError(f"wgmma needs N to be a multiple of 8, found an accumulator of {m}x{n}")
+        raise InputError(f"wgmma needs N to be a multiple of 8, found an accumulator of {m}x{n}")
     return NvidiaMmaLayout(3, 0, (num_warps, 1), (), (16, instr_n, 256 // operand_bits))
 
 
@@ -129,7 +130,7 @@ def tensor_memory_register_layout(layout: TmemLayout, shape: Ints, num_warps: in
     Raises ValueError unless whole warp groups run it, and where the columns cannot be shared.
     """
     if num_warps % WARPS_PER_WARP_GROUP:
-        raise ValueError(
+        raise InputError(
             f"tensor memory is read and written by whole warp groups of {WARPS_PER_WARP_GROUP} warps, {num_warps} run "
             "this code"
         )
@@ -138,6 +139,6 @@ def tensor_memory_register_layout(layout: TmemLayout, shape: Ints, num_warps: in
     rows = bases[ROW]
     more = num_warps.bit_length() - WARPS_PER_WARP_GROUP.bit_length()
     if more > len(columns):
-        raise ValueError(f"{num_warps} warps cannot share the columns of a buffer of shape {list(shape)}")
+        raise InputError(f"{num_warps} warps cannot share the columns of a buffer of shape {list(shape)}")
     register, shared = columns[: len(columns) - more], columns[len(columns) - more :]
     return DistributedLinearLayout(tuple(register), tuple(rows[:5]), (*rows[5:7], *shared), ())

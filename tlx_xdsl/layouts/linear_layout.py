@@ -24,6 +24,7 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.f2 import Elimination, image
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def log2(size: int) -> int:
     Raises ValueError unless `size` is a power of two.
     """
     if size < 1 or size & (size - 1):
-        raise ValueError(f"expected a power of two, got {size}")
+        raise InputError(f"expected a power of two, got {size}")
     return size.bit_length() - 1
 
 
@@ -57,11 +58,11 @@ class LinearLayout:
         """Reject repeated names, sizes that are no powers of two, and bases outside the output."""
         for names in (self.in_names, self.out_names):
             if len(set(names)) != len(names):
-                raise ValueError(f"dimension named twice: {', '.join(names)}")
+                raise InputError(f"dimension named twice: {', '.join(names)}")
         limit = prod(1 << log2(size) for _, size in self.outs)
         for name, bases in self.ins:
             if any(not 0 <= basis < limit for basis in bases):
-                raise ValueError(f"a basis of '{name}' leaves the output of {limit} elements")
+                raise InputError(f"a basis of '{name}' leaves the output of {limit} elements")
 
     # Construction ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +157,7 @@ class LinearLayout:
         packed = 0
         for name, bases in self.ins:
             if not 0 <= indices[name] < 1 << len(bases):
-                raise ValueError(f"index {indices[name]} of '{name}' is not below {1 << len(bases)}")
+                raise InputError(f"index {indices[name]} of '{name}' is not below {1 << len(bases)}")
             packed ^= image(bases, indices[name])
         return dict(zip(self.out_names, unpack(packed, self.outs), strict=True))
 
@@ -177,7 +178,7 @@ class LinearLayout:
 
     def _expect_inputs(self, indices: Iterable[str]) -> None:
         if set(indices) != set(self.in_names):
-            raise ValueError(f"expected indices for {', '.join(self.in_names)}, got {', '.join(indices)}")
+            raise InputError(f"expected indices for {', '.join(self.in_names)}, got {', '.join(indices)}")
 
     # Combination -----------------------------------------------------------------------------------------------------
 
@@ -216,14 +217,14 @@ class LinearLayout:
         the outputs differ.
         """
         if self.out_sizes != outer.out_sizes:
-            raise ValueError(f"layouts of different outputs: {self.outs} and {outer.outs}")
+            raise InputError(f"layouts of different outputs: {self.outs} and {outer.outs}")
         aligned = outer.transpose_outs(self.out_names)
         elimination = Elimination.of(aligned.columns)
 
         def solved(basis: int) -> int:
             found = elimination.solve(basis)
             if found is None:
-                raise ValueError(f"element {unpack(basis, self.outs)} has no holder in\n{outer}")
+                raise InputError(f"element {unpack(basis, self.outs)} has no holder in\n{outer}")
             return found
 
         return LinearLayout(
@@ -244,14 +245,14 @@ class LinearLayout:
     def transpose_outs(self, names: Sequence[str]) -> LinearLayout:
         """The same function with its outputs listed in the order of `names`."""
         if sorted(names) != sorted(self.out_names):
-            raise ValueError(f"expected the outputs {self.out_names} in some order, got {tuple(names)}")
+            raise InputError(f"expected the outputs {self.out_names} in some order, got {tuple(names)}")
         return self.sublayout(self.in_names, names)
 
     def reshape_ins(self, dims: Sequence[tuple[str, int]]) -> LinearLayout:
         """The bits of all inputs, first input lowest, dealt anew to inputs of these names and sizes."""
         columns = list(self.columns)
         if sum(log2(size) for _, size in dims) != len(columns):
-            raise ValueError(f"cannot reshape inputs {self.in_sizes} to {tuple(dims)}")
+            raise InputError(f"cannot reshape inputs {self.in_sizes} to {tuple(dims)}")
         ins: list[tuple[str, tuple[int, ...]]] = []
         for name, size in dims:
             ins.append((name, tuple(columns[: log2(size)])))
@@ -261,7 +262,7 @@ class LinearLayout:
     def reshape_outs(self, dims: Sequence[tuple[str, int]]) -> LinearLayout:
         """The bits of all outputs, first output lowest, dealt anew to outputs of these names and sizes."""
         if sum(log2(size) for _, size in dims) != self.out_bits:
-            raise ValueError(f"cannot reshape outputs {self.outs} to {tuple(dims)}")
+            raise InputError(f"cannot reshape outputs {self.outs} to {tuple(dims)}")
         return LinearLayout(self.ins, tuple(dims))
 
     def without_zero_bases(self, in_name: str) -> LinearLayout:
@@ -326,10 +327,10 @@ def pack(coordinates: Sequence[int], dims: Dims) -> int:
     """
     packed = start = 0
     if len(coordinates) != len(dims):
-        raise ValueError(f"expected {len(dims)} coordinates, got {tuple(coordinates)}")
+        raise InputError(f"expected {len(dims)} coordinates, got {tuple(coordinates)}")
     for coordinate, (name, size) in zip(coordinates, dims, strict=True):
         if not 0 <= coordinate < size:
-            raise ValueError(f"coordinate {coordinate} of '{name}' is not below {size}")
+            raise InputError(f"coordinate {coordinate} of '{name}' is not below {size}")
         packed |= coordinate << start
         start += log2(size)
     return packed

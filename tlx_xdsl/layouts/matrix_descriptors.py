@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
 from tlx_xdsl.layouts.linear_layout import log2
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
@@ -64,7 +65,7 @@ def operand_of(layout: NvmmaSharedLayout, tile: tuple[int, int], shape: tuple[in
     """
     width, contiguous = layout.swizzling_byte_width, 0 if layout.transposed else 1
     if width not in _SWIZZLES or layout.fp4_padded or layout.element_bit_width != 16:
-        raise ValueError("a product of a pair of CTAs takes swizzled operands of 16 bits")
+        raise InputError("a product of a pair of CTAs takes swizzled operands of 16 bits")
     terms = offset_terms(layout, tile, 16)
     k_major, other = contiguous == k_dim, 1 - k_dim
 
@@ -76,7 +77,7 @@ def operand_of(layout: NvmmaSharedLayout, tile: tuple[int, int], shape: tuple[in
     # Where there is no next atom along M or N the offset is not read.
     leading = at(0, columns) if not k_major and shape[other] > columns else 0
     if shape[k_dim] % K:
-        raise ValueError(f"K must be a multiple of {K}, found {shape[k_dim]}")
+        raise InputError(f"K must be a multiple of {K}, found {shape[k_dim]}")
     return Operand(width, leading, ATOM_ROWS * width, k_major, tuple(at(k, 0) for k in range(0, shape[k_dim], K)))
 
 
@@ -97,7 +98,7 @@ def element_bytes(descriptor: int, rows: int, *, k_major: bool) -> NDArray[np.in
     start, leading, stride = ((descriptor >> at & 0x3FFF) * _UNIT for at in (0, 16, 32))
     width = next((width for width, field in _SWIZZLES.items() if field == descriptor >> 61), None)
     if width is None or descriptor >> 46 & 7 != 1:
-        raise ValueError(f"the shared memory descriptor {descriptor:#x} has no swizzle, or another version")
+        raise InputError(f"the shared memory descriptor {descriptor:#x} has no swizzle, or another version")
     outer, k = np.arange(rows, dtype=np.int64)[:, None], np.arange(K, dtype=np.int64)[None, :]
     if k_major:
         places = start + outer // ATOM_ROWS * stride + outer % ATOM_ROWS * width + k * 2

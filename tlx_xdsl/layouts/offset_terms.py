@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.shared import shared_to_linear
 from tlx_xdsl.layouts.conversion.tiling import OFFSET, dim_names
 from tlx_xdsl.layouts.encodings import Ints, PaddedSharedLayout, SharedLayout
@@ -38,9 +39,9 @@ def offset_terms(layout: SharedLayout, shape: Ints, element_bits: int) -> tuple[
     Raises ValueError for a layout with paddings, elements of less than a byte, or a layout that does not fit `shape`.
     """
     if isinstance(layout, PaddedSharedLayout):
-        raise ValueError("the place of an element in a padded layout is no linear function of its index")
+        raise InputError("the place of an element in a padded layout is no linear function of its index")
     if element_bits % 8:
-        raise ValueError(f"an element of {element_bits} bits has no address")
+        raise InputError(f"an element of {element_bits} bits has no address")
     place = shared_to_linear(layout, shape).right_inverse()
     names = dim_names(len(shape))
 
@@ -87,9 +88,9 @@ def tile_strides(layout: SharedLayout, shape: Ints, tile: Ints, element_bits: in
         below = [offset_of(part, _unit(len(shape), dim, 1 << bit)) for bit in range(log2(inner))]
         steps = places[len(below) :]
         if places[: len(below)] != below:
-            raise ValueError("a tile lies otherwise than a buffer of its shape")
+            raise InputError("a tile lies otherwise than a buffer of its shape")
         if any(step != steps[0] << number or step % tile_bytes for number, step in enumerate(steps)):
-            raise ValueError("the elements of a tile do not follow each other in shared memory")
+            raise InputError("the elements of a tile do not follow each other in shared memory")
         strides.append(steps[0] // tile_bytes if steps else 0)
     return tuple(strides)
 

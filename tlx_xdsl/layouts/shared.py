@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import (
     Ints,
     NvmmaSharedLayout,
@@ -60,7 +61,7 @@ def scale_blocks_layout(shape: Ints) -> SharedLinearLayout:
     """
     rows, columns = shape[-2:]
     if len(shape) != 2 or rows % 128 or columns % 4:
-        raise ValueError(f"scales are copied in blocks of 128 x 4, found {' x '.join(map(str, shape))}")
+        raise InputError(f"scales are copied in blocks of 128 x 4, found {' x '.join(map(str, shape))}")
     block = ((0, 1), (0, 2), (32, 0), (64, 0), (1, 0), (2, 0), (4, 0), (8, 0), (16, 0))
     right = tuple((0, 4 << bit) for bit in range((columns // 4).bit_length() - 1))
     down = tuple((128 << bit, 0) for bit in range((rows // 128).bit_length() - 1))

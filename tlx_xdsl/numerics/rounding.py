@@ -7,6 +7,7 @@ algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import ml_dtypes
@@ -43,14 +44,20 @@ def integer_to(values: Array, target: np.dtype[Any]) -> Array:
     return round_to(np.where(np.abs(near) < 2.0**52, near, large), target)
 
 
-def clamp_to_integer(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Whole numbers in f64 as integers: the nearest one there is, and 0 for NaN (PTX ISA, "cvt")."""
+def round_to_integer(values: Array, dtype: np.dtype[Any], to_whole: Callable[[Array], Array] = np.trunc) -> Array:
+    """Floats as integers, rounded by `to_whole`; out of range the nearest integer there is.
+
+    NaN is 0, but of an f64 and as a 64-bit integer it has the highest bit alone (PTX ISA, "cvt": "1 << (BitWidth-1)"
+    for those types; an H200 does the same).
+    """
     limits = np.iinfo(dtype)
+    nan = 1 << limits.bits - 1 if values.dtype == np.float64 or limits.bits == 64 else 0
+    whole = to_whole(values.astype(np.float64))
     with np.errstate(invalid="ignore"):
-        result = np.clip(values, float(limits.min), float(limits.max)).astype(dtype)
+        result = np.clip(whole, float(limits.min), float(limits.max)).astype(dtype)
     # The largest integer need not be a float.
-    result = np.where(values >= float(limits.max), dtype.type(limits.max), result)
-    return np.where(np.isnan(values), dtype.type(0), result)[()]
+    result = np.where(whole >= float(limits.max), dtype.type(limits.max), result)
+    return np.where(np.isnan(whole), np.uint64(nan).astype(dtype), result)[()]
 
 
 def truncate_to(values: Array, target: np.dtype[Any]) -> Array:

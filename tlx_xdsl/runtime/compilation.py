@@ -13,13 +13,14 @@ from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.targets import target_named
+from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import Profile, profile_for
+from tlx_xdsl.text.profiles import Profile, profile_for, version_name
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
@@ -112,8 +113,10 @@ def compile_text(
     convert what is not plain Triton; ValueError for a target, a Triton version or a conversion that is not known.
     """
     if conversion not in CONVERSIONS:
-        raise ValueError(f"conversion: expected one of {', '.join(CONVERSIONS)}, found '{conversion}'")
+        raise InputError(f"conversion: expected one of {', '.join(CONVERSIONS)}, found '{conversion}'")
     profile = None if triton_version is None else profile_for(triton_version)
+    if profile is not None:
+        _check_version(target_named(specialization.target), profile)
     clock = _Clock()
     module = frontend_module(source, specialization)
     clock.lap("frontend")
@@ -139,7 +142,14 @@ def compile_text(
     )
     ttgir = text_for_triton(module, profile, plain=plain)
     clock.lap("print")
-    return CompiledText(specialization.symbol or source.name, ttir, ttgir, clock.times)
+    return CompiledText(specialization.symbol or source.symbol, ttir, ttgir, clock.times)
+
+
+def _check_version(target: Target, profile: Profile) -> None:
+    """Raise CompilationError where this Triton's ptxas does not know the target."""
+    if profile.version < target.first_triton:
+        needs = version_name(target.first_triton)
+        raise CompilationError(f"target {target.name} needs Triton {needs} or later, found Triton {profile.name}")
 
 
 def _goes_to_stock(module: ModuleOp, conversion: Conversion) -> bool:

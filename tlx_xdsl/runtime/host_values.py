@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from tlx_xdsl.errors import InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.arguments import Fixed, Signature
 from tlx_xdsl.frontend.values import shown
 from tlx_xdsl.language.core import constexpr, dtype
@@ -70,7 +71,7 @@ def signature_of(name: str, value: Any) -> Signature:
     if isinstance(value, np.generic):
         return _element(name, value)
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' must be an array, a TensorDescriptor, a number or a tuple of them, found {type(value).__name__}"
         )
     return f"*{_element(name, value)}"
@@ -104,13 +105,13 @@ def _integer(name: str, value: int) -> str:
     if -(1 << 63) <= value < 1 << 64:
         return "i64" if value < 1 << 63 else "u64"
     # As Python's own conversions to C integers, and so Triton's launches, raise it.
-    raise OverflowError(f"'{name}' is {shown(value)}, which no integer of 64 bits can hold")
+    raise InputOverflowError(f"'{name}' is {shown(value)}, which no integer of 64 bits can hold")
 
 
 def _element(name: str, value: Any) -> str:
     short = dtype_name(value.dtype)
     if short is None:
-        raise TypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
+        raise InputTypeError(f"'{name}' has elements of the type {value.dtype}, which kernels do not have")
     return short
 
 
@@ -160,12 +161,12 @@ def _array(name: str, tensor: Any) -> NDArray[Any]:
     """The memory of a tensor that answers like torch's; numpy's own conversion knows no bf16."""
     device = getattr(tensor, "device", None)
     if getattr(device, "type", "cpu") != "cpu":
-        raise TypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
+        raise InputTypeError(f"'{name}' is on the device {device}: the interpreter takes what is in the CPU's memory")
     if not callable(getattr(tensor, "data_ptr", None)):
         return np.asarray(tensor)
     dtype, size = numpy_dtype(tensor.dtype), element_size(tensor)
     if dtype is None:
-        raise TypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
+        raise InputTypeError(f"'{name}' has elements of the type {tensor.dtype}, which kernels do not have")
     interface: dict[str, Any] = {
         "version": 3,
         "data": (int(tensor.data_ptr()), False),

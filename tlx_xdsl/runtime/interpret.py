@@ -18,12 +18,13 @@ from xdsl.passes import ModulePass
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
@@ -73,6 +74,9 @@ class Interpretation:
         return run_page(rows, self.warnings)
 
 
+MOST_ALONG_AN_AXIS = (1 << 31) - 1
+"""Programs along an axis (CUDA C++ Programming Guide, "Technical Specifications", the x axis)."""
+
 _OPTIONS = {field.name for field in fields(Options)}
 
 
@@ -96,7 +100,7 @@ def interpret(
     try:
         bound = source.signature.bind(*args, **given)
     except TypeError as error:
-        raise TypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
+        raise InputTypeError(f"{source.name}: {error}, its parameters are {', '.join(parameters)}") from error
     return interpret_source(source, grid, bound.arguments, Options(**chosen, **(options or {})))
 
 
@@ -129,7 +133,7 @@ def interpret_source(
         module = frontend_module(source, specialization)
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
-    return _run(module, source.name, _grid(grid, known), [value for _, value in values], names, options, warnings)
+    return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
 
 
 def defaults_of(source: KernelSource) -> dict[str, Any]:
@@ -172,10 +176,10 @@ def interpret_module(
         missing = next((name for name in names if name not in args), None)
         if surplus is not None or missing is not None:
             what = f"has no argument '{surplus}'" if missing is None else f"needs a value for '{missing}'"
-            raise TypeError(f"'{kernel.sym_name.data}' {what}, its arguments are {', '.join(names) or 'none'}")
+            raise InputTypeError(f"'{kernel.sym_name.data}' {what}, its arguments are {', '.join(names) or 'none'}")
         args = [args[name] for name in names]
     if len(args) != len(names):
-        raise TypeError(f"'{kernel.sym_name.data}' takes {len(names)} arguments, found {len(args)}")
+        raise InputTypeError(f"'{kernel.sym_name.data}' takes {len(names)} arguments, found {len(args)}")
     values = [value for name, item in zip(names, args, strict=True) for _, value in flattened(name, item)]
     given = dict(zip(names, args, strict=True))
     set_cluster(module, _cluster(options.cluster))
@@ -217,7 +221,7 @@ def passes_until(stage: str, module: ModuleOp) -> tuple[ModulePass, ...]:
     if stage == ALIASED:
         return ()
     kind = " of a plain Triton kernel" if plain else ""
-    raise ValueError(f"unknown stage '{stage}'{kind}, expected {FRONTEND}, {ALIASED}, {TTGIR}, {', '.join(names)}")
+    raise InputError(f"unknown stage '{stage}'{kind}, expected {FRONTEND}, {ALIASED}, {TTGIR}, {', '.join(names)}")
 
 
 def source_of_kernel(kernel: Any) -> KernelSource:
@@ -229,7 +233,7 @@ def source_of_kernel(kernel: Any) -> KernelSource:
         return source
     if inspect.isfunction(kernel):
         return KernelSource(kernel)
-    raise TypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
+    raise InputTypeError(f"expected a kernel decorated with tlx_xdsl.jit, found {type(kernel).__name__}")
 
 
 def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
@@ -240,7 +244,9 @@ def _grid(grid: Grid, arguments: Mapping[str, Any]) -> tuple[int, int, int]:
     found: Any = grid(dict(arguments)) if callable(grid) else grid
     sizes = list(cast(Sequence[Any], found)) if isinstance(found, tuple | list) else [found]
     if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size >= 0 for size in sizes):
-        raise ValueError(f"the grid must be one to three numbers of programs, found {found!r}")
+        raise InputError(f"the grid must be one to three numbers of programs, found {found!r}")
+    if max(sizes) > MOST_ALONG_AN_AXIS:
+        raise InputError(f"a grid has at most {MOST_ALONG_AN_AXIS:,} programs along an axis")
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     return x, y, z
 
@@ -263,7 +269,7 @@ def _run(
         warnings.extend(found)
         try:
             launch = _prepared(module, function, grid, values, names, options)
-            firsts = list(clusters(launch))
+            firsts = clusters(launch)
             before = time.perf_counter()
             turns, jobs = _traced(launch, firsts, options)
             result = Interpretation(len(firsts), turns, time.perf_counter() - before, (), jobs)
@@ -304,7 +310,7 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
-    settings = Settings(options.schedule, options.seed, options.max_turns)
+    settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
         return run_launch(launch, firsts, settings, options.jobs)
     trace = Trace(launch.plan.function.sym_name.data)
@@ -317,6 +323,6 @@ def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[
 
 def _cluster(sizes: Sequence[int]) -> tuple[int, int, int]:
     if len(sizes) != 3 or min(sizes) < 1:
-        raise ValueError(f"the cluster must be three numbers of thread blocks, found {list(sizes)}")
+        raise InputError(f"the cluster must be three numbers of thread blocks, found {list(sizes)}")
     x, y, z = (int(size) for size in sizes)
     return x, y, z

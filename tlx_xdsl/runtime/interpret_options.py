@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tlx_xdsl.errors import InputError
+from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.scheduler import POLICIES
 
@@ -49,17 +51,21 @@ class Options:
     """Processes; by default all cores for a grid that is worth it."""
     max_turns: int = MAX_TURNS
     """Turns of a cluster after which it counts as one that never ends."""
+    max_operations: int = MAX_OPERATIONS
+    """Operations in loops after which a cluster counts as one that never ends."""
+    max_seconds: float = MAX_SECONDS
+    """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
     trace: str | Path | None = None
     """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:
-            raise ValueError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
+            raise InputError(f"unknown schedule '{self.schedule}', expected one of {', '.join(POLICIES)}")
         if self.unwritten not in UNWRITTEN:
-            raise ValueError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
+            raise InputError(f"unwritten must be {' or '.join(UNWRITTEN)}, found '{self.unwritten}'")
         if self.tensor_core_order not in TENSOR_CORE_ORDERS:
-            raise ValueError(
+            raise InputError(
                 f"tensor_core_order must be {' or '.join(TENSOR_CORE_ORDERS)}, found '{self.tensor_core_order}'"
             )
         if self.jobs is not None and self.jobs < 1:
-            raise ValueError(f"jobs must be at least 1, found {self.jobs}")
+            raise InputError(f"jobs must be at least 1, found {self.jobs}")

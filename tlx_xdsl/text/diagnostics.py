@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,6 +54,13 @@ def location_of(value: SSAValue) -> LocationAttr:
     return value.location if isinstance(value, BlockArgument) else value.owner.location  # pyright: ignore
 
 
+def _place_of(value: SSAValue) -> LocationAttr:
+    """Where `value` comes from; of an argument without a place, where the operation around its block does."""
+    location = location_of(value)
+    parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    return location if parent is None or source_location(location) is not None else parent.location
+
+
 def _in_users_code(location: Attribute) -> Attribute:
     """`location`, or the call that led there from the user's code when it lies in a function of our language."""
     while isinstance(location, CallSiteLoc):
@@ -75,7 +83,7 @@ def error_at(
     if isinstance(location, Operation):
         location = location.location
     elif isinstance(location, SSAValue):
-        location = location_of(location)
+        location = _place_of(location)
     shown = _in_users_code(location)
     place = source_location(shown)
     return CompilationError(message, place, source_line=source_line(place), notes=(*notes, *call_chain(shown)))
@@ -89,6 +97,29 @@ def parse_error(error: ParseError) -> CompilationError:
     lines = text.split("\n")
     line = lines[at.line - 1 - error.span.line_offset]
     return CompilationError(error.msg.strip(), SourceLocation(at.file, at.line, at.col), source_line=line)
+
+
+def with_place(error: CompilationError, cause: Exception) -> CompilationError:
+    """`error`, at the operation or value that was worked on when `cause` was raised, unless it has a place already.
+
+    That is the one which the innermost function with any has at hand.
+    """
+    if error.location is None and (shown := _worked_on(cause)) is not None:
+        error.location = source_location(shown)
+        error.source_line = source_line(error.location)
+        error.notes = (*error.notes, *call_chain(shown))
+    return error
+
+
+def _worked_on(error: Exception) -> Attribute | None:
+    """The location of the operation or value that was worked on when an exception was raised."""
+    for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]):
+        for value in frame.f_locals.values():
+            if isinstance(value, Operation | SSAValue):
+                location = _in_users_code(value.location if isinstance(value, Operation) else _place_of(value))
+                if source_location(location) is not None:
+                    return location
+    return None
 
 
 # --- diagnostics that do not end the compilation --------------------------------------------------------------------

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+import traceback
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from math import prod
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
+import xdsl
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -17,24 +21,32 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     FusedLoc,
     IntAttr,
+    IntegerType,
     ModuleOp,
     NoneAttr,
     StringAttr,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import Parser as XDSLParser, ParserState, Position
+from xdsl.parser import AttrParser, Parser as XDSLParser, ParserState, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
 from tlx_xdsl.text.diagnostics import error_at, parse_error
+from tlx_xdsl.text.expansion import Expansion
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
+
+_T = TypeVar("_T")
 
 _ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
 
+
+_ARROW = re.compile(r"->\s*$")
+_SPACE = 200
+"""Characters before a token that are searched for an arrow."""
 
 _NUMBERS = re.compile(r"(_\d+)+$")
 
@@ -50,6 +62,12 @@ class _Lexer(MLIRLexer):
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
+
+_MOST_ELEMENTS = 1 << 24
+"""Elements of a dense literal; Triton's tensors have at most 1 << 20."""
+
+_MOST_BITS = (1 << 24) - 1
+"""Bits of an integer type (MLIR's `IntegerType::kMaxWidth`)."""
 
 _NO_OPERATION = "Could not parse entire input!"
 """The messages of xDSL for a token that begins no operation, or for none."""
@@ -72,6 +90,9 @@ class Parser(XDSLParser):
         """The position of the name of each operation that is being read, outermost first."""
         self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(input)}
         self._seen: set[str] = set()
+        self._open: list[str] = []
+        """The aliases whose definitions are being read, outermost first."""
+        self._expansion = Expansion(len(input))
         self._hex_elements: list[int | None] = []
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
@@ -79,18 +100,61 @@ class Parser(XDSLParser):
         """Return whether nothing is left but comments and spaces."""
         return self._current_token.kind == MLIRTokenKind.EOF
 
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """The module; text of aliases alone is an empty one, as in MLIR."""
+        while self._current_token.kind in (MLIRTokenKind.HASH_IDENT, MLIRTokenKind.EXCLAMATION_IDENT):
+            self._parse_alias_def()
+        return ModuleOp([]) if self.is_at_end() else super().parse_module(allow_implicit_module)
+
+    def parse_comma_separated_list(
+        self, delimiter: AttrParser.Delimiter, parse: Callable[[], _T], context_msg: str = ""
+    ) -> list[_T]:
+        """A list; as in MLIR a single type after an arrow needs no parentheses: `scf.if %c -> i32 {`."""
+        if (
+            delimiter is self.Delimiter.PAREN
+            and self._current_token.kind != MLIRTokenKind.L_PAREN
+            and _ARROW.search(self.lexer.input.content, max(0, self.pos - _SPACE), self.pos)
+        ):
+            return [parse()]
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
+
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
-        self._define(("!" if is_type else "#") + attr_or_dialect_name)
-        return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        alias = ("!" if is_type else "#") + attr_or_dialect_name
+        self._define(alias)
+        position = self.pos
+        try:
+            attribute = super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
+        except VerifyException as error:
+            # Constructors of attributes and types check their parameters as they are parsed.
+            self.raise_error(str(error), position, position)
+        if alias in self._definitions and not self._expansion.add(attribute):
+            self.raise_error(f"the aliases of this text stand for more than {self._expansion.limit:,} attributes")
+        return attribute
+
+    def _parse_external_resources(self) -> None:
+        """Skip what a tool has written for itself, such as the pipeline of a reproducer."""
+        self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_resource)
+
+    def _parse_external_resource(self) -> None:
+        self.parse_identifier_or_str_literal()
+        self.parse_punctuation(":")
+        if self._current_token.kind == MLIRTokenKind.L_BRACE:
+            self._parse_external_resources()
+        elif self.parse_optional_boolean() is None:
+            self.parse_str_literal()
 
     def _define(self, alias: str) -> None:
         """Parse the definition of `alias` unless that was done, or there is none."""
+        if alias in self._open:
+            self.raise_error(f"the alias '{alias}' is part of its own definition")
         start = self._definitions.get(alias)
         if start is None or alias in self.attribute_aliases:
             return
         resume_at = self.pos
         self._resume_from(start)
+        self._open.append(alias)
         self.attribute_aliases[alias] = self.parse_attribute()
+        self._open.pop()
         self._resume_from(resume_at)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
@@ -113,8 +177,8 @@ class Parser(XDSLParser):
         """
         super()._register_ssa_definition(name, values, span)
         for value in values:
-            if value.name_hint is not None and (stem := _NUMBERS.sub("", value.name_hint)) != value.name_hint:
-                value.name_hint = stem or None
+            if value.name_hint is not None:
+                value.name_hint = _NUMBERS.sub("", value.name_hint) or None
 
     def parse_operation(self) -> Operation:
         """An operation; one without a location gets its place in the text, as in MLIR."""
@@ -126,9 +190,15 @@ class Parser(XDSLParser):
             op.location = self._location_at(position)
         return op
 
-    def error_here(self, message: str) -> CompilationError:
+    def placed(self, module: ModuleOp) -> ModuleOp:
+        """`module`, at the beginning of the text where the text has none and xDSL has put one around it."""
+        if isinstance(module.location, UnknownLoc) and module.location is not _EXPLICITLY_UNKNOWN:
+            module.location = self._location_at(0)
+        return module
+
+    def error_here(self, message: str, notes: Sequence[str] = ()) -> CompilationError:
         """The error `message` at the token that is about to be read."""
-        return error_at(self._location_at(self.pos), message)
+        return error_at(self._location_at(self.pos), message, notes)
 
     def _location_at(self, position: Position) -> FileLineColLoc:
         line = bisect_right(self._line_starts, position)
@@ -192,6 +262,22 @@ class Parser(XDSLParser):
         finally:
             self._hex_elements = outer
 
+    def _parse_optional_integer_or_float_type(self) -> Any:
+        """A number type; an integer has at most as many bits as in MLIR."""
+        position = self.pos
+        type_ = super()._parse_optional_integer_or_float_type()
+        if isinstance(type_, IntegerType) and type_.width.data > _MOST_BITS:
+            self.raise_error(f"an integer has at most {_MOST_BITS:,} bits", position)
+        return type_
+
+    def _parse_dense_literal_type(self) -> Any:
+        """The type of a dense literal, of no more elements than memory can hold: xDSL repeats the one of a splat."""
+        position = self.pos
+        type_ = super()._parse_dense_literal_type()
+        if (count := prod(type_.get_shape())) > _MOST_ELEMENTS:
+            self.raise_error(f"a dense literal has at most {_MOST_ELEMENTS:,} elements, found {count:,}", position)
+        return type_
+
     def _parse_tensor_literal_element(self) -> Any:
         element = super()._parse_tensor_literal_element()
         text = element.span.text
@@ -206,7 +292,9 @@ class Parser(XDSLParser):
         self._seen.add(name)
         # A forward use may have defined it; the definition is still read, so that its text is checked once.
         self.attribute_aliases.pop(name, None)
+        self._open.append(name)
         super()._parse_alias_def()
+        self._open.pop()
 
 
 def _move_captures_inside(op: Operation) -> None:
@@ -245,12 +333,31 @@ def parse_module(
     """
     parser = Parser(make_context() if context is None else context, text, filename, first_line=first_line)
     try:
-        return ModuleOp([]) if parser.is_at_end() else parser.parse_module()
+        return parser.placed(parser.parse_module())
     except ParseError as error:
         if error.msg == _NO_OPERATION:
             error.msg = f"expected an operation, found {repr(error.span.text) if error.span.text else 'the end'}"
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
-    except VerifyException as error:
+    except (VerifyException, InputError, InputTypeError) as error:
         # Constructors of attributes and types check their parameters as they are parsed.
         raise parser.error_here(str(error)) from error
+    except CompilationError:
+        raise
+    except Exception as error:
+        raise parser.error_here(*_what_failed(error)) from error
+
+
+def _what_failed(error: Exception) -> tuple[str, tuple[str, ...]]:
+    """The message and notes for an exception of Python while text was read.
+
+    xDSL's parser lets some of them pass for text that it does not expect, such as an array of an odd element type.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, RecursionError | MemoryError) or not frames or _XDSL not in frames[-1].filename:
+        internal = internal_error(error)
+        return internal.message, internal.notes
+    return f"xDSL can't read this: {type(error).__name__}: {' '.join(str(error).split())}", ()
+
+
+_XDSL = str(Path(xdsl.__file__).parent)

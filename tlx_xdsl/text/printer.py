@@ -10,6 +10,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import (
     ArrayAttr,
     CallSiteLoc,
+    FileLineColLoc,
     FusedLoc,
     ModuleOp,
     NameLoc,
@@ -21,7 +22,8 @@ from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer as XDSLPrinter
 
 from tlx_xdsl.text.diagnostics import error_at
-from tlx_xdsl.text.locations import LOCATIONS
+from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
+from tlx_xdsl.text.names import ascii_name
 from tlx_xdsl.text.profiles import NEUTRAL, Profile
 
 _OUR_ATTRIBUTES = "tlx."
@@ -103,6 +105,7 @@ class Printer(XDSLPrinter):
     def _unused_name(self, hint: str | None) -> str:
         if hint is None:
             return self._get_new_valid_name_id()
+        hint = ascii_name(hint)
         names = self.ssa_names
         count = names.get(hint, 0)
         name = f"{hint}_{count}" if count else hint
@@ -224,11 +227,21 @@ class Printer(XDSLPrinter):
         return "".join(f"{alias} = {self._definition(loc)}\n" for loc, alias in list(self._location_aliases.items()))
 
     def _definition(self, attribute: Attribute) -> str:
+        if self.strict and isinstance(attribute, FileLineColLoc | FileLineColRange):
+            attribute = _in_line_table(attribute)
         stream, self.stream = self.stream, StringIO()
         super().print_attribute(attribute)
         text = self.stream.getvalue()
         self.stream = stream
         return text
+
+
+def _in_line_table(location: FileLineColLoc | FileLineColRange) -> FileLineColLoc | FileLineColRange:
+    """`location` in a file that the line table of PTX can name: ptxas reads no escape of a double quote."""
+    if '"' not in location.filename.data:
+        return location
+    _, *others = location.parameters
+    return type(location).new([StringAttr(location.filename.data.replace('"', "'")), *others])
 
 
 def _parts(location: Attribute) -> Iterable[Attribute]:

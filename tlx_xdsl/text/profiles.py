@@ -10,6 +10,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tlx_xdsl.errors import InputError
+
 Version: TypeAlias = tuple[int, int]
 
 
@@ -142,7 +144,7 @@ def parse_version(text: str) -> Version:
     """
     match = re.match(r"(\d+)\.(\d+)(?![\d])", text)
     if match is None:
-        raise ValueError(f"expected a Triton version such as 3.9, found '{text}'")
+        raise InputError(f"expected a Triton version such as 3.9, found '{text}'")
     return int(match[1]), int(match[2])
 
 
@@ -154,7 +156,7 @@ def profile_for(version: str) -> Profile:
     wanted = parse_version(version)
     at_most = [profile for profile in PROFILES if profile.version <= wanted]
     if not at_most:
-        raise ValueError(f"Triton {version} is not supported, the oldest supported version is {PROFILES[0].name}")
+        raise InputError(f"Triton {version} is not supported, the oldest supported version is {PROFILES[0].name}")
     profile = at_most[-1]
     if profile.version != wanted:
         warnings.warn(f"Triton {version} is not known, its text is written as for {profile.name}", stacklevel=2)

@@ -11,6 +11,7 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import error_at
 
 
@@ -29,7 +30,7 @@ def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
             raise error_at(op, f"operand {index}{name} of '{op.name}' is used where it is not defined")
     try:
         op.verify(verify_nested_ops=False)
-    except (DiagnosticException, VerifyException, ValueError) as error:
+    except (DiagnosticException, VerifyException, InputError) as error:
         raise error_at(op, f"'{op.name}' {_message(error)}") from error
     for region in op.regions:
         _verify_region(op, region, defined)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Attribute
 
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.types import parse_argument_type
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.language.core import pointer_type
@@ -122,7 +122,7 @@ class _Reader:
     def _described(self, array: NDArray[Any], block: Sequence[int], padding: str) -> TensorDescriptor:
         try:
             return TensorDescriptor.from_tensor(array, block, padding)
-        except ValueError as error:
+        except InputError as error:
             raise CompilationError(f"--arg {self._name}: {error}") from error
 
     def _array(self, text: str, hint: Hint) -> NDArray[Any] | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tlx_xdsl.backend import installed_triton_version
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
 from tlx_xdsl.version import __version__
@@ -88,7 +89,7 @@ def triton(version: str | None) -> Finding:
         warnings.simplefilter("always")
         try:
             profile = profile_for(version)
-        except ValueError as error:
+        except InputError as error:
             return Finding("Triton", f"{version}, no profile: {error}", INSTALL)
     remedy = f"tried are {version_name(_OLDEST)} to {version_name(_NEWEST)}: {INSTALL}" if caught else None
     return Finding("Triton", f"{version}, profile {profile.name}", remedy)

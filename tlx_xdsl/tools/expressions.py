@@ -1,42 +1,216 @@
-"""Python expressions on a command line, over the values of a kernel's arguments."""
+"""Expressions on a command line, over the values of a kernel's arguments.
+
+They are in Python's syntax, and no more than what is listed here: numbers, names, arithmetic, comparisons, `a if b else
+c`, tuples and lists, indices, and calls of the functions below. Nothing in them reaches Python itself, and how far a
+number may grow is bounded.
+
+    cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)      numbers: cdiv, min, max, abs
+    np.maximum(a @ b.T, 0).sum(axis=1)       arrays: functions of numpy, and the methods of arrays of the same names
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError
+
+_LONGEST = 4096
+"""Characters of an expression."""
+_MOST_BITS = 4096
+"""Bits of an integer in an expression."""
+_MOST_ITEMS = 4096
+"""Items of a list or tuple."""
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": min, "max": max, "abs": abs}
+
+_NUMPY = frozenset((
+    "abs", "all", "any", "argmax", "argmin", "argsort", "broadcast_to", "ceil", "clip", "concatenate", "cos", "cumprod",
+    "cumsum", "diag", "dot", "einsum", "exp", "exp2", "expand_dims", "flip", "floor", "isfinite", "isinf", "isnan",
+    "log", "log1p", "log2", "matmul", "max", "maximum", "mean", "min", "minimum", "outer", "power", "prod", "ravel",
+    "reshape", "rint", "roll", "round", "sign", "sin", "sort", "sqrt", "square", "squeeze", "stack", "std", "sum",
+    "swapaxes", "tanh", "trace", "transpose", "tril", "triu", "trunc", "var", "vstack", "hstack", "where",
+))  # fmt: skip
+"""Functions of numpy, and methods of its arrays, that compute and do nothing else."""
+_NUMBERS = frozenset(("pi", "e", "inf", "nan", "newaxis"))
+_PROPERTIES = frozenset(("T", "shape", "size", "ndim"))
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.MatMult: operator.matmul, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Pow: operator.pow,
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert, ast.Not: operator.not_,
+}  # fmt: skip
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 def evaluate(option: str, text: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression over these names.
 
-    Raises CompilationError for one that has no value.
+    Raises CompilationError for one that has no value, and for what is no such expression.
     """
     try:
-        code = compile(ast.parse(text.strip(), mode="eval"), option, "eval")
-        return eval(code, {"__builtins__": {}, **names})
-    except NameError as error:
-        have = f"the names are {', '.join(names)}" if names else "there are no names here"
-        raise CompilationError(f"{option}: '{text}' can't be computed: no name '{error.name}', {have}") from error
+        if len(text) > _LONGEST:
+            raise InputError(f"an expression has at most {_LONGEST} characters")
+        return _Evaluation(names).value(ast.parse(text.strip(), mode="eval").body)
+    except InputError as error:
+        raise CompilationError(f"{option}: '{text[:_LONGEST]}' can't be computed: {error}") from error
     except Exception as error:
-        raise CompilationError(f"{option}: '{text}' can't be computed: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise CompilationError(f"{option}: '{text}' can't be computed: {reason}") from error
 
 
 def grid_sizes(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
-    """The numbers of programs that `--grid` spells: one to three expressions over these names, cdiv, min and max.
+    """The numbers of programs that `--grid` spells: one to three expressions over these names.
 
     Raises CompilationError for anything else.
     """
-    found = evaluate("--grid", text, {**names, "cdiv": _cdiv, "min": min, "max": max})
+    found = evaluate("--grid", text, names)
     sizes = cast(tuple[Any, ...], found if isinstance(found, tuple) else (found,))
     if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) for size in sizes):
         raise CompilationError(f"--grid: expected one to three numbers of programs, found '{text}'")
     return tuple(int(size) for size in sizes)
 
 
-def _cdiv(a: int, b: int) -> int:
-    return -(-a // b)
+class _Evaluation:
+    """The value of each kind of expression."""
+
+    def __init__(self, names: Mapping[str, Any]):
+        self._names = names
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of a part of the expression."""
+        match node:
+            case ast.Constant(value=bool() | int() | float() | None as number):
+                return _bounded(number)
+            case ast.Constant(value=value) if value is Ellipsis:
+                return value
+            case ast.Name(id=name):
+                return self._named(name)
+            case ast.Tuple(elts=items):
+                return tuple(map(self.value, items))
+            case ast.List(elts=items):
+                return [*map(self.value, items)]
+            case ast.Subscript() | ast.Attribute() | ast.Call():
+                return self._accessed(node)
+            case _:
+                return self._operation(node)
+
+    def _operation(self, node: ast.expr) -> Any:
+        match node:
+            case ast.UnaryOp(op=op, operand=operand):
+                return _UNARY[type(op)](self.value(operand))
+            case ast.BinOp(left=left, op=op, right=right):
+                return _computed(op, self.value(left), self.value(right))
+            case ast.BoolOp(op=op, values=parts):
+                return self._joined(op, parts)
+            case ast.Compare(left=first, ops=ops, comparators=others):
+                return self._compared(first, ops, others)
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return self.value(body if self.value(test) else other)
+            case _:
+                raise _refused(node)
+
+    def _accessed(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Subscript(value=base, slice=index):
+                return self.value(base)[self._index(index)]
+            case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in _NUMBERS:
+                return getattr(np, name)
+            case ast.Attribute(value=base, attr=name) if name in _PROPERTIES:
+                return getattr(_array(self.value(base), name), name)
+            case ast.Call(func=function, args=arguments, keywords=keywords):
+                given = {each.arg: self.value(each.value) for each in keywords if each.arg is not None}
+                if len(given) != len(keywords):
+                    raise InputError("arguments must be written out")
+                return self._function(function)(*map(self.value, arguments), **given)
+            case _:
+                raise _refused(node)
+
+    def _named(self, name: str) -> Any:
+        if name not in self._names:
+            have = f"the names are {', '.join(self._names)}" if self._names else "there are no names here"
+            raise InputError(f"no name '{name}', {have}")
+        return self._names[name]
+
+    def _joined(self, op: ast.boolop, parts: Sequence[ast.expr]) -> Any:
+        found: Any = None
+        for part in parts:
+            found = self.value(part)
+            if bool(found) == isinstance(op, ast.Or):
+                break
+        return found
+
+    def _compared(self, first: ast.expr, ops: Sequence[ast.cmpop], others: Sequence[ast.expr]) -> Any:
+        left, found = self.value(first), cast(Any, True)
+        for op, other in zip(ops, others, strict=True):
+            if type(op) not in _COMPARE:
+                raise InputError("numbers are compared by == != < <= > >=")
+            right = self.value(other)
+            found = _COMPARE[type(op)](left, right) if found is True else found & _COMPARE[type(op)](left, right)
+            left = right
+        return found
+
+    def _index(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                return slice(*(None if part is None else self.value(part) for part in (lower, upper, step)))
+            case ast.Tuple(elts=items):
+                return tuple(map(self._index, items))
+            case _:
+                return self.value(node)
+
+    def _function(self, node: ast.expr) -> Callable[..., Any]:
+        match node:
+            case ast.Name(id=name) if name in FUNCTIONS and name not in self._names:
+                return FUNCTIONS[name]
+            case ast.Attribute(value=ast.Name(id="np"), attr=name) if name in _NUMPY and "np" not in self._names:
+                return getattr(np, name)
+            case ast.Attribute(value=base, attr=name) if name in _NUMPY:
+                return getattr(_array(self.value(base), name), name)
+            case _:
+                raise InputError(
+                    f"there is no function '{ast.unparse(node)}': there are {', '.join(FUNCTIONS)} and np's"
+                )
+
+
+def _array(value: Any, name: str) -> Any:
+    if not isinstance(value, np.ndarray | np.generic):
+        raise InputError(f"'.{name}' is of arrays only")
+    return value
+
+
+def _computed(op: ast.operator, left: Any, right: Any) -> Any:
+    """The result of an operation whose size is looked at before it is computed."""
+    if isinstance(left, list | tuple) or isinstance(right, list | tuple):
+        items = len(cast(Any, left if isinstance(left, list | tuple) else right))
+        other = right if isinstance(left, list | tuple) else left
+        if isinstance(other, int) and items * other > _MOST_ITEMS:
+            raise InputError(f"a list has at most {_MOST_ITEMS} items")
+    elif isinstance(left, int) and isinstance(right, int):
+        if isinstance(op, ast.Pow) and abs(left) > 1 and left.bit_length() * right > _MOST_BITS:
+            raise InputError(f"a number has at most {_MOST_BITS} bits")
+        if isinstance(op, ast.LShift) and left.bit_length() + right > _MOST_BITS:
+            raise InputError(f"a number has at most {_MOST_BITS} bits")
+    return _bounded(_BINARY[type(op)](left, right))
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise InputError(f"a number has at most {_MOST_BITS} bits")
+    return value

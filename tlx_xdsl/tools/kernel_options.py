@@ -11,7 +11,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.backend import installed_triton_version
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.lower.tlx_tma import MAX_CTAS
 from tlx_xdsl.runtime.compilation import CONVERSIONS, Specialization, frontend_module
 from tlx_xdsl.runtime.defaults import KernelDefaults
@@ -103,7 +103,7 @@ def triton_version(asked: str | None, *, needs_backend: bool) -> str:
         return installed or NEUTRAL.name
     try:
         version = parse_version(asked)
-    except ValueError as error:
+    except InputError as error:
         raise CompilationError(f"--triton-version: {error}") from error
     if needs_backend and installed is not None and parse_version(installed) != version:
         raise CompilationError(

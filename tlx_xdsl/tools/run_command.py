@@ -12,8 +12,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
@@ -79,7 +80,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, help="processes (all cores, where that is worth it)")
     parser.add_argument("--trace", metavar="FILE.json", help="write a trace for chrome://tracing or ui.perfetto.dev")
-    parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"bound for a cluster ({MAX_TURNS})")
+    parser.add_argument("--max-turns", type=int, default=MAX_TURNS, help=f"turns that a cluster may take ({MAX_TURNS})")
+    parser.add_argument(
+        "--max-operations", type=int, default=MAX_OPERATIONS, help=f"the same, in loops ({MAX_OPERATIONS})"
+    )
+    parser.add_argument(
+        "--max-seconds",
+        type=float,
+        default=MAX_SECONDS,
+        help=f"the same, in seconds of a processor ({MAX_SECONDS:g})",
+    )
     parser.add_argument("--num-warps", type=int, help="warps outside of warp-specialised tasks (4)")
     parser.add_argument("--num-ctas", type=int, help="CTAs that share one tile (1)")
     parser.add_argument("--cluster", metavar="X,Y,Z", help="thread blocks of a cluster (1,1,1)")
@@ -97,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
             _run_text(args, path, function or None)
         else:
             _run_kernel(args)
-    except (TypeError, OverflowError) as error:
+    except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
 
@@ -177,6 +187,8 @@ def _options(args: argparse.Namespace, launch: Mapping[str, Any]) -> Options:
         tensor_core_order=args.tensor_core_order,
         jobs=args.jobs,
         max_turns=args.max_turns,
+        max_operations=args.max_operations,
+        max_seconds=args.max_seconds,
         trace=args.trace,
     )
 
@@ -236,7 +248,7 @@ class _Run:
 
     def _check(self, name: str, expression: str) -> None:
         found = self._arrays[name]
-        expected = np.asarray(evaluate("--check", expression, self._names | {"np": np}))
+        expected = np.asarray(evaluate("--check", expression, self._names))
         if expected.shape not in ((), found.shape):
             raise CompilationError(
                 f"--check {name}: the expression has the shape {list(expected.shape)}, the array {list(found.shape)}"

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from tlx_xdsl.errors import CompilationError, internal_error
-from tlx_xdsl.tools.pipes import reader_has_gone
+from tlx_xdsl.tools.entry import exit_status
 from tlx_xdsl.version import __version__
 
 COMMANDS = {
@@ -26,7 +25,16 @@ COMMANDS = {
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, 1 for an error in the input."""
-    args = sys.argv[1:] if args is None else args
+
+    def load() -> Callable[[], None]:
+        parsed, run = _parsed(sys.argv[1:] if args is None else args)
+        return lambda: run(parsed)
+
+    return exit_status(load)
+
+
+def _parsed(args: Sequence[str]) -> tuple[argparse.Namespace, Callable[[argparse.Namespace], None]]:
+    """The command line, and the function of its command."""
     parser = argparse.ArgumentParser(prog="tlx", description="A pure-Python compiler for Triton's TLX")
     parser.add_argument("-v", "--version", action="version", version=f"tlx {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -40,25 +48,7 @@ def main(args: Sequence[str] | None = None) -> int:
             run = home.run
     parsed = parser.parse_args(args)
     assert run is not None, "the parser has refused any other command"
-    try:
-        run(parsed)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        reader_has_gone()
-        return 1
-    except CompilationError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except (ValueError, OSError) as error:
-        print(CompilationError(str(error)), file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130  # as a shell reports SIGINT
-    except Exception as error:
-        print(internal_error(error), file=sys.stderr)
-        return 1
-    return 0
+    return parsed, run
 
 
 if __name__ == "__main__":

@@ -69,6 +69,8 @@ def ttgir_pipeline(
         # Upstream Triton has no op for `tlx.local_alias`.
         _pass("tlx-rewrite-local-alias", whole_views=whole_views),
         # --- expand what older Triton versions lack ---
+        # No version converts between all pairs of float types.
+        _pass("expand-float-conversions"),
         # 3.6 and 3.7 do not lower `arith.negf`.
         _pass("expand-negf"),
         # 3.6 gathers from registers only.
@@ -136,7 +138,7 @@ def first_beyond_plain(module: ModuleOp) -> Operation | None:
 
 def plain_pipeline() -> tuple[ModulePass, ...]:
     """The passes that plain Triton needs before stock Triton gets it."""
-    return (_pass("tlx-check-target", plain=True), _pass("expand-negf"))
+    return (_pass("tlx-check-target", plain=True), _pass("expand-float-conversions"), _pass("expand-negf"))
 
 
 def run_pipeline(

@@ -12,6 +12,7 @@ _CANONICALIZE = "canonicalize"
 _MODULES = {
     _CANONICALIZE: "transforms.canonicalize",
     "convert-triton-to-tritongpu": "transforms.tritongpu.convert",
+    "expand-float-conversions": "transforms.tritongpu.expand_float_conversions",
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-negf": "transforms.tritongpu.expand_negf",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",

@@ -68,7 +68,7 @@ tt.func @swizzle_row() {
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 tt.func @swizzle_rank() {
-  // expected-error @below {{an nvmma_shared layout needs at least 2 dimensions}}
+  // expected-error @below {{the layout has 2 dimensions, the buffer 1}}
   %0 = ttg.local_alloc : () -> !ttg.memdesc<64xf16, #shared, #smem, mutable>
   tt.return
 }
@@ -502,20 +502,6 @@ tt.func @ws_total() {
   } : () -> ()
   tt.return
 }
-}
-
-// -----
-
-tt.func @ws_registers() {
-  // expected-error @below {{registers per thread are 24 to 256 in steps of 8, partition 0 asks for 25}}
-  ttg.warp_specialize() attributes {requestedRegisters = array<i32: 25>}
-  default {
-    ttg.warp_yield
-  }
-  partition0() num_warps(4) {
-    ttg.warp_return
-  } : () -> ()
-  tt.return
 }
 
 // -----

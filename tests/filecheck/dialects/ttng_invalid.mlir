@@ -35,16 +35,6 @@ tt.func @barrier_space(%b: !ttg.memdesc<1xi64, #bar, #ttng.tensor_memory, mutabl
 
 #bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
 #smem = #ttg.shared_memory
-tt.func @barrier_constant(%b: !ttg.memdesc<1xi64, #bar, #smem>) {
-  // expected-error @below {{an mbarrier must be mutable}}
-  ttng.inval_barrier %b : !ttg.memdesc<1xi64, #bar, #smem>
-  tt.return
-}
-
-// -----
-
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-#smem = #ttg.shared_memory
 tt.func @init_count(%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>) {
   // expected-error @below {{the arrival count must be at least 1 and at most 1048575, found 0}}
   ttng.init_barrier %b, 0 : !ttg.memdesc<1xi64, #bar, #smem, mutable>
@@ -216,7 +206,7 @@ tt.func @tma_constant(%d: !tt.tensordesc<64x64xf16, #shared>, %b: !ttg.memdesc<6
 // -----
 
 #bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [5, 4, 3, 2, 1, 0]}>
 #smem = #ttg.shared_memory
 tt.func @tma_rank(%d: !tt.tensordesc<1x1x1x1x1x64xf16>, %b: !ttg.memdesc<1x1x1x1x1x64xf16, #shared, #smem, mutable>, %bar: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %i: i32, %o: i16, %p: i1) {
   // expected-error @below {{TMA copies at most 5 dimensions, the descriptor has 6}}
@@ -538,18 +528,18 @@ tt.func @tmem_dimensions() {
 
 // -----
 
+// expected-error @below {{blockM must be 64 or 128, found 32}}
 #rows32 = #ttng.tensor_memory_encoding<blockM = 32, blockN = 64, colStride = 1>
 tt.func @tmem_block_m() {
-  // expected-error @below {{blockM must be 64 or 128, found 32}}
   %0 = ttng.tmem_alloc : () -> !ttg.memdesc<128x64xf32, #rows32, #ttng.tensor_memory, mutable>
   tt.return
 }
 
 // -----
 
+// expected-error @below {{blockN must be a power of two, found 48}}
 #columns48 = #ttng.tensor_memory_encoding<blockM = 128, blockN = 48, colStride = 1>
 tt.func @tmem_block_n() {
-  // expected-error @below {{blockN must be a power of two, found 48}}
   %0 = ttng.tmem_alloc : () -> !ttg.memdesc<128x48xf32, #columns48, #ttng.tensor_memory, mutable>
   tt.return
 }
@@ -558,7 +548,7 @@ tt.func @tmem_block_n() {
 
 #stride = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 2>
 tt.func @tmem_stride() {
-  // expected-error @below {{colStride must be 1, 2 or 4 and fill at most 32 bits, found 2 for f32}}
+  // expected-error @below {{colStride must be 1, 2 or 4 and fill at most 32 bits, found 2 for 32 bits}}
   %0 = ttng.tmem_alloc : () -> !ttg.memdesc<128x64xf32, #stride, #ttng.tensor_memory, mutable>
   tt.return
 }
@@ -780,18 +770,6 @@ tt.func @mma_two_ctas(%a: !ttg.memdesc<128x64xf16, #shared, #smem, mutable>, %b:
 tt.func @mma_one_cta(%a: !ttg.memdesc<128x64xf16, #shared, #smem, mutable>, %b: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %d: !ttg.memdesc<128x64xf32, #pair, #ttng.tensor_memory, mutable>, %bar: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1) {
   // expected-error @below {{an MMA without 'two_ctas' takes no accumulator with twoCTAs}}
   ttng.tc_gen5_mma %a, %b, %d, %p, %p : !ttg.memdesc<128x64xf16, #shared, #smem, mutable>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, !ttg.memdesc<128x64xf32, #pair, #ttng.tensor_memory, mutable>
-  tt.return
-}
-
-// -----
-
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-#shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
-#rows32 = #ttng.tensor_memory_encoding<blockM = 32, blockN = 64, colStride = 1>
-#smem = #ttg.shared_memory
-tt.func @mma_block(%a: !ttg.memdesc<128x64xf16, #shared, #smem, mutable>, %b: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %d: !ttg.memdesc<128x64xf32, #rows32, #ttng.tensor_memory, mutable>, %bar: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1) {
-  // expected-error @below {{the accumulator needs blocks of 64 or 128 rows, found 32}}
-  ttng.tc_gen5_mma %a, %b, %d, %p, %p : !ttg.memdesc<128x64xf16, #shared, #smem, mutable>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, !ttg.memdesc<128x64xf32, #rows32, #ttng.tensor_memory, mutable>
   tt.return
 }
 

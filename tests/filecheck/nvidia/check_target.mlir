@@ -67,6 +67,6 @@ module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:100"} {
 
 // -----
 
-// expected-error @+1 {{unknown target 'sm_75': the targets are sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100a, sm_103a, sm_120a, sm_121a}}
+// expected-error @+1 {{unknown target 'sm_75': the targets are sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100a, sm_103a, sm_107a, sm_110a, sm_120a, sm_121a}}
 module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:75"} {
 }

@@ -118,3 +118,22 @@ builtin.module attributes {"ttg.num-warps" = 8 : i32} {
     tt.return
   }
 }
+
+// -----
+
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {
+  tt.func @steps_of_8() {
+    // expected-error @+1 {{registers per thread are 24 to 256 in steps of 8, partition 1 asks for 25}}
+    ttg.warp_specialize() attributes {requestedRegisters = array<i32: 24, 25>}
+    default {
+      ttg.warp_yield
+    }
+    partition0() num_warps(4) {
+      ttg.warp_return
+    }
+    partition1() num_warps(4) {
+      ttg.warp_return
+    } : () -> ()
+    tt.return
+  }
+}

@@ -1,10 +1,13 @@
 """The kernels of `examples/` with small inputs and numpy references, for tests and benchmarks of the interpreter."""
 
+import importlib.util
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import ml_dtypes
@@ -48,6 +51,17 @@ def example(file: str, name: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """A kernel, its default constexprs, and its launch options."""
     kernel, defaults = load_kernel(f"{EXAMPLES / file}:{name}")
     return kernel, dict(defaults.constexprs), dict(defaults.options)
+
+
+def launchable(name: str) -> ModuleType:
+    """A fresh module of an example, whose kernels Triton can launch; those that our tools load are read only."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _poisoned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -257,7 +257,7 @@ def kernel(out, n):
             """
 @tlx_xdsl.jit
 def helper(x, B: tl.constexpr):
-    return x
+    return tl.sum(tl.arange(0, B)) + x
 
 @tlx_xdsl.jit
 def kernel(out, n):

@@ -7,12 +7,10 @@ either.
 
 # covers: tlx.tasks, tlx.mma, tlx.copies
 
-import sys
-
 import numpy as np
 import pytest
 
-from tests.gallery.synchronisation.example_runs import EXAMPLES, gemm
+from tests.gallery.synchronisation.example_runs import gemm, launchable
 
 SHAPES = ((512, 512, 512), (1000, 1304, 712), (256, 512, 4096))
 
@@ -34,9 +32,7 @@ def compare(m: int, n: int, k: int) -> tuple[float, int, float]:
     """
     import torch
 
-    sys.path.insert(0, str(EXAMPLES))
-    import hopper_gemm_ws as example_module
-
+    example_module = launchable("hopper_gemm_ws")
     case = gemm("hopper_gemm_ws.py", m, n, k)
     a, b, c = (argument.base for argument in case.arguments[:3])
     case.run(stage="ttgir")

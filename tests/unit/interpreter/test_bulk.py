@@ -68,8 +68,11 @@ def test_a_bulk_copy_without_its_order_is_reported(drop, message, schedule):
         run(drop=drop, schedule=schedule)
 
 
-def test_a_store_that_no_task_waits_for_is_reported():
-    assert run(drop="store wait")[2] == ["the default task ends without waiting for 1 of its TMA stores"]
+@pytest.mark.parametrize("schedule", POLICIES)
+def test_a_store_that_no_task_waits_for_is_reported_and_written(schedule):
+    x, y, warnings = run(drop="store wait", schedule=schedule)
+    assert warnings == ["the default task ends without waiting for 1 of its TMA stores"]
+    np.testing.assert_array_equal(y[:128], 2 * x[:128])
 
 
 @pytest.mark.parametrize(

@@ -287,8 +287,10 @@ def test_a_store_by_tma_needs_a_proxy_fence():
     assert (x == 4).all()
 
 
-def test_a_store_that_is_in_flight_at_the_end_is_warned_of():
-    [warning] = run(store_tile, _described()[1], True, False).warnings
+def test_a_store_that_is_in_flight_at_the_end_is_warned_of_and_takes_effect():
+    x, desc = _described()
+    [warning] = run(store_tile, desc, True, False).warnings
+    assert (x == 4).all()
     assert str(warning).startswith(
         f"{at(store_tile)}: warning: the default task ends without waiting for 1 of its TMA stores"
     )

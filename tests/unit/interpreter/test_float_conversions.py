@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from tests.unit.interpreter.functions import apply
 from tests.unit.interpreter.oracle.floating import narrowed, saturated, towards_zero
-from tlx_xdsl.numerics.rounding import round_to, to_odd_single, truncate_to
+from tlx_xdsl.numerics.rounding import round_to, round_to_integer, to_odd_single, truncate_to
 from tlx_xdsl.numerics.special_functions import erf
 
 SMALL = {"f2": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
@@ -76,6 +76,17 @@ def test_rounding_to_odd_keeps_what_rounding_needs(numbers: list[float]) -> None
         exact = odd.astype(np.float64) == values
     inexact = ~exact & np.isfinite(odd)
     assert (odd.view(np.uint32)[inexact] & 1 == 1).all()
+
+
+@pytest.mark.parametrize("source", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("target", ["i2", "u2", "i4", "u4", "i8", "u8"])
+def test_nan_becomes_the_highest_bit_where_f64_or_64_bits_take_part(source: str, target: str) -> None:
+    # As measured on an H200 (test_casts_on_gpu.py).
+    found = round_to_integer(np.array([np.nan, -np.nan, np.inf, -np.inf, -1.5]).astype(source), np.dtype(target))
+    bits, limits = np.dtype(f"u{target[1]}"), np.iinfo(target)
+    nan = 1 << limits.bits - 1 if source == "f8" or target[1] == "8" else 0
+    below = max(limits.min, -1)
+    assert found.tolist() == [*[np.array(nan, bits).view(target).item()] * 2, limits.max, limits.min, below]
 
 
 def test_the_error_function() -> None:

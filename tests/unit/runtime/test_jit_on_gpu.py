@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tests.gallery.synchronisation.example_runs import launchable
 from tests.unit.backend.backend_kernels import ABORTING
 from tests.unit.runtime.jit_kernels import Pair, add, copy_tile, of_a_tuple, rank_in_cluster
 
@@ -26,7 +23,6 @@ if not (torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
 
 
 StockTensorDescriptor = stock_descriptors.TensorDescriptor
-EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +30,6 @@ def cache(tmp_path):
     with triton.knobs.cache.scope():
         triton.knobs.cache.dir = str(tmp_path)
         yield
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def nans(*shape, dtype=torch.float16):
@@ -82,7 +70,7 @@ def test_clusters(bound):
 def gemm(m=1000, n=1304, k=712):
     a, b = (torch.randn(*shape, device="cuda", dtype=torch.float16) for shape in ((m, k), (k, n)))
     c = nans(m, n)
-    kernel = example("hopper_gemm_ws").matmul
+    kernel = launchable("hopper_gemm_ws").matmul
     blocks = ((64, 64), (64, 128), (64, 128))
     descriptors = [
         StockTensorDescriptor.from_tensor(t, list(block)) for t, block in zip((a, b, c), blocks, strict=True)

@@ -68,6 +68,8 @@ GPUS = {
     "sm_90a": "H100, H200",
     "sm_100a": "B200, GB200",
     "sm_103a": "B300, GB300",
+    "sm_107a": "Rubin (Triton 3.9 or later)",
+    "sm_110a": "Jetson Thor (Triton 3.7 or later)",
     "sm_120a": "RTX 50, RTX PRO 6000 Blackwell",
     "sm_121a": "GB10 (DGX Spark)",
 }

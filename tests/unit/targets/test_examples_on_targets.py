@@ -16,7 +16,11 @@ from tlx_xdsl.tools.tlx import main
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*_*_*.py"))
 SCRIPTS = {"check_on_gpu"}
 REFUSAL = re.compile(r"tlx\.\w+.* needs .+ \(sm_\w+.*\); target is (?P<target>\w+)")
-MADE_FOR = {"ampere": [target.name for target in TARGETS], "hopper": ["sm_90a"], "blackwell": ["sm_100a", "sm_103a"]}
+MADE_FOR = {
+    "ampere": [target.name for target in TARGETS],
+    "hopper": ["sm_90a"],
+    "blackwell": ["sm_100a", "sm_103a", "sm_107a", "sm_110a"],
+}
 
 
 def refusal_of(kernel: Kernel, wanted: Specialization) -> CompilationError | None:
@@ -69,3 +73,11 @@ def test_a_run_is_for_a_target_too(capsys: pytest.CaptureFixture[str]):
 
 def test_the_page_is_that_of_the_tables():
     assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_a_target_that_the_version_s_ptxas_does_not_know_is_refused():
+    kernel, defaults = load_kernel(f"{next(path for path in EXAMPLES if path.stem == 'ampere_gemm_pipelined')}:matmul")
+    wanted = Specialization(defaults.signature, defaults.constexprs, "sm_110a", 4)
+    with pytest.raises(CompilationError, match=r"sm_110a needs Triton 3\.7 or later, found Triton 3\.6$"):
+        compile_text(kernel.source, wanted, triton_version="3.6.0")
+    assert compile_text(kernel.source, wanted, triton_version="3.9.0").ttgir

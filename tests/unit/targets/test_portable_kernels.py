@@ -5,11 +5,12 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.targets.portable_runs import KERNELS, RUNS, compiled
+from tests.versions import RELEASE
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.targets import TARGETS, Feature, target_of
+from tlx_xdsl.targets import TARGETS, Feature, target_of, targets_of
 
 MATRIX = ("matmul", "attention")
-EVERYWHERE = [target.name for target in TARGETS]
+EVERYWHERE = [target.name for target in targets_of(RELEASE)]
 SOME = ["sm_80", "sm_90a", "sm_100a", "sm_120a"]
 PAIRS = [
     (name, target)

@@ -13,12 +13,12 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tests.unit import volume
-from tests.versions import INSTALLED
+from tests.versions import INSTALLED, RELEASE
 from tlx_xdsl.backend import BackendOptions, BackendResult, compile_ttgir
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.interpret import interpret_text
-from tlx_xdsl.targets import TARGETS
+from tlx_xdsl.targets import targets_of
 
 pytestmark = pytest.mark.backend
 
@@ -65,7 +65,7 @@ CASES = [
     (element, shape, target.name)
     for element in TYPES
     for shape in SHAPES
-    for target in TARGETS
+    for target in targets_of(RELEASE)
     if volume.is_full()
     or (shape == SHAPES[1] and (target.name == "sm_80" or (target.name, element) == ("sm_103a", "i8")))
 ]

@@ -12,6 +12,8 @@ RUNS_ON = {
     "sm_90a": [90],
     "sm_100a": [100],
     "sm_103a": [103],
+    "sm_107a": [107],
+    "sm_110a": [110],
     "sm_120a": [120],
     "sm_121a": [121],
 }
@@ -19,5 +21,5 @@ RUNS_ON = {
 
 @pytest.mark.parametrize("name", [target.name for target in TARGETS])
 def test_runs_on(name):
-    capabilities = [75, *(target.capability for target in TARGETS), 101, 110]
+    capabilities = [75, *(target.capability for target in TARGETS), 101]
     assert [capability for capability in capabilities if target_named(name).runs_on(capability)] == RUNS_ON[name]

@@ -144,7 +144,7 @@ def test_over_budget_names_the_contributors(capsys: pytest.CaptureFixture[str]):
         (
             [GEMM, "--target", "sm_x"],
             "error: unknown target 'sm_x': the targets are sm_80, sm_86, sm_87, sm_89, sm_90a, sm_100a, sm_103a, "
-            "sm_120a, sm_121a",
+            "sm_107a, sm_110a, sm_120a, sm_121a",
         ),
     ],
 )

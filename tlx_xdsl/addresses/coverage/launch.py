@@ -9,6 +9,7 @@ from math import prod
 from typing import TypeAlias
 
 import numpy as np
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.coverage.values import Descriptor, Number, Pointer, Truth, Unknown, Value, constant
@@ -63,6 +64,8 @@ def argument_values(names: Mapping[SSAValue, str], launch: Launch) -> list[tuple
                 value = Pointer(argument, constant(0))
             case tt.TensorDescType():
                 value = _descriptor(argument, name, launch)
+            case TensorType():
+                value = Unknown(f"it depends on '{name}', which is a tensor")
             case _ if bits is None or number is None:
                 what = "it is no integer" if bits is None else "it has no value"
                 value = Unknown(f"it depends on '{name}', and {what}")

@@ -72,7 +72,7 @@ def coverage_map(touched: Sequence[Touched], shape: Sequence[int]) -> CoverageMa
     spans, owners = spans[seen_at_all], boxes.program[seen_at_all]
     order = np.argsort(owners, kind="stable")
     programs, starts = np.unique(owners[order], return_index=True)
-    for program, here in zip(programs, np.split(spans[order], starts[1:]), strict=True):
+    for program, here in zip(programs, np.split(spans[order], starts)[1:], strict=True):
         seen = np.zeros(counts.shape, np.bool_)
         for top, bottom, left, right in np.unique(here, axis=0):
             seen[top:bottom, left:right] = True

@@ -6,17 +6,21 @@ layout itself, and the fields of the dataclass are the keys of the text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.layouts.encodings import Layout, key_of
+from tlx_xdsl.layouts.validity import fault_of
 
 FieldValue: TypeAlias = int | bool | str | tuple[Any, ...] | Layout
 """The value of a layout parameter: an integer, a bool, a keyword, a (nested) list of integers, or another layout."""
@@ -30,24 +34,32 @@ class LayoutAttr(Data[Layout]):
     """The attribute that carries each layout; a class is registered when it is defined."""
     braces: ClassVar[bool] = True
     """True if the parameters stand in braces inside of the angle brackets."""
+    PARSED_DEFAULTS: ClassVar[dict[str, int | bool]] = {}
+    """The values of parameters that may be left out and are always printed."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if hasattr(cls, "layout_class"):
             cls.OF_LAYOUT[cls.layout_class] = cls
 
+    def verify(self) -> None:
+        """The layout is one that stock Triton takes."""
+        if (fault := fault_of(self.data)) is not None:
+            raise VerifyException(f"'{self.name}': {fault}")
+
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Layout:
         """Parse `<{key = value, ...}>`."""
-        keys = _keys(cls.layout_class)
+        types = parameter_types(cls.layout_class)
         if not cls.braces:
-            return cls.make(parser, parse_entries(parser, cls.name, keys, parser.Delimiter.ANGLE))
+            return cls.make(parser, parse_entries(parser, cls.name, types, parser.Delimiter.ANGLE))
         with parser.in_angle_brackets():
-            return cls.make(parser, parse_entries(parser, cls.name, keys))
+            return cls.make(parser, parse_entries(parser, cls.name, types))
 
     @classmethod
     def make(cls, parser: AttrParser, found: dict[str, FieldValue]) -> Layout:
         """The layout with the parameters `found`, by their keys in the text."""
+        found = {**cls.PARSED_DEFAULTS, **found}
         for field in fields(cls.layout_class):
             if _required(field) and key_of(field.name) not in found:
                 parser.raise_error(f"'{cls.name}' lacks the parameter '{key_of(field.name)}'")
@@ -111,7 +123,7 @@ def layout_of(encoding: Attribute) -> Layout | None:
         return encoding.data
     if isinstance(encoding, NoneAttr):
         return None
-    raise TypeError(f"not a layout attribute: {encoding}")
+    raise InputTypeError(f"not a layout attribute: {encoding}")
 
 
 def like(model: Attribute, encoding: Attribute) -> Attribute:
@@ -129,8 +141,31 @@ def _required(field: Any) -> bool:
 
 
 @cache
-def _keys(layout_class: type[Any]) -> tuple[str, ...]:
-    return tuple(key_of(field.name) for field in fields(layout_class))
+def parameter_types(layout_class: type[Any]) -> Mapping[str, Any]:
+    """The types of the parameters of a layout, by their keys in the text."""
+    hints = get_type_hints(layout_class)
+    return {key_of(field.name): hints[field.name] for field in fields(layout_class)}
+
+
+def _fits(value: FieldValue, type_: Any) -> bool:
+    """Whether a parameter that was read has the type of its field."""
+    origin = get_origin(type_)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(item, get_args(type_)[0]) for item in value)
+    if origin is Literal:
+        return value in get_args(type_)
+    # A bool is an int to Python, and a union is of layouts.
+    return isinstance(value, type_) and isinstance(value, bool) == (type_ is bool)
+
+
+def _described(type_: Any) -> str:
+    """The type of a parameter in words."""
+    origin = get_origin(type_)
+    if origin is tuple:
+        return "a list of lists of integers" if get_origin(get_args(type_)[0]) is tuple else "a list of integers"
+    if origin is Literal:
+        return " or ".join(get_args(type_))
+    return {int: "an integer", bool: "true or false"}.get(type_, "a layout of a tensor in registers")
 
 
 def shown_entries(layout: Layout) -> dict[str, FieldValue]:
@@ -145,21 +180,24 @@ def shown_entries(layout: Layout) -> dict[str, FieldValue]:
 def parse_entries(
     parser: AttrParser,
     name: str,
-    keys: tuple[str, ...],
+    types: Mapping[str, Any],
     delimiter: AttrParser.Delimiter = AttrParser.Delimiter.BRACES,
 ) -> dict[str, FieldValue]:
-    """Parse `{key = value, ...}` with the given keys, for the layout `name`."""
+    """Parse `{key = value, ...}` with keys that have the given types, for the layout `name`."""
     found: dict[str, FieldValue] = {}
 
     def parse_entry() -> None:
         position = parser.pos
         key = parser.parse_identifier(" (layout parameter)")
-        if key not in keys:
-            parser.raise_error(f"'{name}' has no parameter '{key}', expected one of {', '.join(keys)}", position)
+        if key not in types:
+            parser.raise_error(f"'{name}' has no parameter '{key}', expected one of {', '.join(types)}", position)
         if key in found:
             parser.raise_error(f"the parameter '{key}' is given twice", position)
         parser.parse_punctuation("=")
+        position = parser.pos
         found[key] = _parse_value(parser)
+        if not _fits(found[key], types[key]):
+            parser.raise_error(f"the parameter '{key}' of '{name}' must be {_described(types[key])}", position)
 
     parser.parse_comma_separated_list(delimiter, parse_entry)
     return found

@@ -11,6 +11,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base.pointer import PointerType
+from tlx_xdsl.errors import InputTypeError
 
 
 def shape_attr(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
@@ -62,7 +63,7 @@ def element_bits(element_type: Attribute) -> int:
         return element_type.bitwidth
     if isinstance(element_type, PointerType):
         return 64
-    raise TypeError(f"an element of type {element_type} has no fixed width")
+    raise InputTypeError(f"an element of type {element_type} has no fixed width")
 
 
 def integer_bits(type_: Attribute) -> int | None:

@@ -35,7 +35,7 @@ class PrintOp(TritonOp):
 
     def verify_(self) -> None:
         """Every argument is said to be signed or not."""
-        if len(self.is_signed) != len(self.args):
+        if self.args and len(self.is_signed) != len(self.args):
             raise VerifyException(f"has {len(self.args)} arguments but {len(self.is_signed)} signs")
 
 

@@ -25,6 +25,7 @@ from tlx_xdsl.dialects.base import (
     INT_TENSOR,
     Derived,
     TritonOp,
+    as_tensor,
     mask_type,
     same,
     scalar_type,
@@ -78,7 +79,10 @@ class MakeRangeOp(TritonOp):
 
 @irdl_op_definition
 class SplatOp(TritonOp):
-    """A tensor with one value in all elements: `%1 = tt.splat %0 : f32 -> tensor<64x64xf32>`."""
+    """A tensor with one value in all elements: `%1 = tt.splat %0 : f32 -> tensor<64x64xf32>`.
+
+    The value may be that of a tensor of rank 0.
+    """
 
     name = "tt.splat"
 
@@ -90,7 +94,9 @@ class SplatOp(TritonOp):
 
     def verify_(self) -> None:
         """The source is the result's element type."""
-        if self.src.type != scalar_type(self.result.type):
+        source = as_tensor(self.src.type)
+        of_rank_0 = source is not None and not source.get_shape()
+        if (scalar_type(self.src.type) if of_rank_0 else self.src.type) != scalar_type(self.result.type):
             raise VerifyException(f"cannot splat {self.src.type} into {self.result.type}")
 
 

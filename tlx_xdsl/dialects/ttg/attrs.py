@@ -41,6 +41,7 @@ class NvidiaMmaEncodingAttr(LayoutAttr):
 
     name = "ttg.nvidia_mma"
     layout_class = encodings.NvidiaMmaLayout
+    PARSED_DEFAULTS: ClassVar = {"versionMinor": 0}
 
 
 @irdl_attr_definition
@@ -65,6 +66,7 @@ class NvmmaSharedEncodingAttr(LayoutAttr):
 
     name = "ttg.nvmma_shared"
     layout_class = encodings.NvmmaSharedLayout
+    PARSED_DEFAULTS: ClassVar = {"transposed": False}
 
 
 @irdl_attr_definition
@@ -103,15 +105,19 @@ class PaddedSharedEncodingAttr(LayoutAttr):
         with parser.in_angle_brackets():
             pairs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parse_padding)
             position = parser.pos
-            found = parse_entries(parser, cls.name, ("order", "shape", "offset", "block"))
+            found = parse_entries(parser, cls.name, {"order": Ints, "shape": Ints, "offset": Bases, "block": Bases})
         match found:
             case {"order": tuple() as order, "shape": tuple() as shape} if len(found) == 2:
+                if sorted(order) != list(range(len(shape))):
+                    message = f"the order of '{cls.name}' must name each of the {len(shape)} dimensions once"
+                    parser.raise_error(message, position)
                 offset, block = row_major_bases(order, shape), ()
             case {"offset": tuple() as offset, "block": tuple() as block} if len(found) == 2:
                 pass
             case _:
                 parser.raise_error(f"'{cls.name}' takes either offset and block, or order and shape", position)
-        return PaddedSharedLayout(tuple(i for i, _ in pairs), tuple(p for _, p in pairs), offset, block)
+        intervals, paddings = tuple(i for i, _ in pairs), tuple(p for _, p in pairs)
+        return cls.make(parser, {"intervals": intervals, "paddings": paddings, "offset": offset, "block": block})
 
     def print_parameter(self, printer: Printer) -> None:
         """Print what `parse_parameter` reads, with order and shape where they say it all."""
@@ -170,7 +176,7 @@ class SharedLinearEncodingAttr(LayoutAttr):
     def parse_parameter(cls, parser: AttrParser) -> Layout:
         """Parse `<{offset = ..., block = ...}, alignment = 16>`."""
         with parser.in_angle_brackets():
-            found = parse_entries(parser, cls.name, ("offset", "block"))
+            found = parse_entries(parser, cls.name, {"offset": Bases, "block": Bases})
             parser.parse_punctuation(",")
             parser.parse_keyword("alignment")
             parser.parse_punctuation("=")

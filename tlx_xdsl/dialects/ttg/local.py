@@ -26,7 +26,6 @@ from tlx_xdsl.dialects.base import (
     TritonOp,
     allocates,
     atomically,
-    chosen_layout,
     frees,
     is_float,
     is_integer,
@@ -42,8 +41,6 @@ from tlx_xdsl.dialects.base import (
 from tlx_xdsl.dialects.tt import RMWOp
 from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import AsyncTokenType, MemDescType, memdesc_type
-from tlx_xdsl.layouts.encodings import NvmmaSharedLayout
-from tlx_xdsl.layouts.shared import bytes_of
 
 
 def verify_shared(buffer: MemDescType) -> None:
@@ -63,21 +60,6 @@ def verify_same_elements(buffer: MemDescType, type_: Attribute) -> None:
     tensor = tensor_type(type_)
     if buffer.shape != tensor.get_shape() or buffer.element_type != tensor.element_type:
         raise VerifyException(f"buffer {buffer} and tensor {tensor} differ in shape or element type")
-
-
-def verify_swizzle(buffer: MemDescType) -> None:
-    """Check that a row of a swizzled tile is at least as long as the swizzle."""
-    layout = chosen_layout(buffer.encoding)
-    if not isinstance(layout, NvmmaSharedLayout) or layout.cga_layout or layout.fp4_padded:
-        return
-    if len(buffer.shape) < 2:
-        raise VerifyException(f"an nvmma_shared layout needs at least 2 dimensions, found {list(buffer.shape)}")
-    row = buffer.shape[-2 if layout.transposed else -1]
-    if bytes_of(row, layout.element_bit_width) < layout.swizzling_byte_width:
-        raise VerifyException(
-            f"a row of {row} elements of {layout.element_bit_width} bits is shorter than the swizzle of "
-            f"{layout.swizzling_byte_width} bytes"
-        )
 
 
 @irdl_op_definition
@@ -100,7 +82,6 @@ class LocalAllocOp(TritonOp):
         """A buffer in shared memory, mutable or with an initial value of its shape, aligned to a power of two."""
         buffer = self.result.type
         verify_shared(buffer)
-        verify_swizzle(buffer)
         if self.src is not None:
             verify_same_elements(buffer, self.src.type)
         elif not buffer.is_mutable:

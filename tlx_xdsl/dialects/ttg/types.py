@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, UnitAttr
@@ -12,13 +13,14 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import Space, is_layout_or_placeholder, print_shaped, shape_attr, shape_of
+from tlx_xdsl.dialects.base import Space, chosen_layout, is_layout_or_placeholder, print_shaped, shape_attr, shape_of
 from tlx_xdsl.dialects.base.tensors import (
     as_tensor as as_tensor,
     element_bits as element_bits,
     tensor_type as tensor_type,
 )
 from tlx_xdsl.layouts.shared import bytes_of
+from tlx_xdsl.layouts.validity import fault_in_buffer
 
 
 def memdesc_type(type_: Attribute) -> MemDescType:
@@ -29,6 +31,20 @@ def memdesc_type(type_: Attribute) -> MemDescType:
     if not isinstance(type_, MemDescType):
         raise VerifyException(f"expected a memdesc, found {type_}")
     return type_
+
+
+@lru_cache(maxsize=4096)
+def _shape_fault(shape: tuple[int, ...], alloc_shape: tuple[int, ...]) -> str | None:
+    """The error in the shape of a buffer, or None."""
+    if not shape:
+        return "a buffer needs at least one dimension"
+    if shape[0] < 1 or any(size < 1 or size & (size - 1) for size in shape[1:]):
+        return f"every dimension of a buffer but the first must be a power of two, found {list(shape)}"
+    if len(alloc_shape) < len(shape):
+        return f"the allocation shape {list(alloc_shape)} has fewer dimensions than the view {list(shape)}"
+    if any(part > whole for part, whole in zip(shape, alloc_shape[len(alloc_shape) - len(shape) :], strict=True)):
+        return f"the view {list(shape)} is larger than its allocation {list(alloc_shape)}"
+    return None
 
 
 @irdl_attr_definition
@@ -115,13 +131,15 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         )
 
     def verify(self) -> None:
-        """Check that the view stands inside its allocation."""
+        """Check that the view stands inside its allocation, and that its layout fits that."""
         if not is_layout_or_placeholder(self.encoding):
             raise VerifyException(f"the layout of a memdesc must be a layout attribute, found {self.encoding}")
-        if len(self.alloc_shape) < len(self.shape):
-            raise VerifyException(
-                f"the allocation shape {list(self.alloc_shape)} has fewer dimensions than the view {list(self.shape)}"
-            )
+        shape, alloc_shape = self.shape, self.alloc_shape
+        if (fault := _shape_fault(shape, alloc_shape)) is not None:
+            raise VerifyException(fault)
+        layout = chosen_layout(self.encoding)
+        if layout is not None and (fault := fault_in_buffer(layout, shape, alloc_shape, self.element_bits)) is not None:
+            raise VerifyException(fault)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:

@@ -109,15 +109,10 @@ class WarpSpecializeOp(IRDLOperation):
 
     def _verify_registers(self, partitions: int) -> None:
         if self.requested_registers is not None:
-            registers: tuple[int, ...] = tuple(self.requested_registers.get_values())
-            if len(registers) != partitions:
-                raise VerifyException(f"has {partitions} partitions but {len(registers)} register counts")
-            for index, number in enumerate(registers):
-                if not MIN_REGISTERS <= number <= MAX_REGISTERS or number % 8:
-                    raise VerifyException(
-                        f"registers per thread are {MIN_REGISTERS} to {MAX_REGISTERS} in steps of 8, "
-                        f"partition {index} asks for {number}"
-                    )
+            # Stock Triton's passes write placeholders here: numbers are checked where they are used.
+            count = len(self.requested_registers)
+            if count != partitions:
+                raise VerifyException(f"has {partitions} partitions but {count} register counts")
         # The default region comes first.
         if self.actual_registers is not None and len(self.actual_registers) != partitions + 1:
             raise VerifyException(f"needs {partitions + 1} actual register counts, found {len(self.actual_registers)}")

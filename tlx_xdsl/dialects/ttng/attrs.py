@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import ClassVar
 
 from xdsl.dialects.builtin import FloatAttr, IntAttr, IntegerAttr, NoneAttr, f32, i32
@@ -16,6 +15,7 @@ from tlx_xdsl.dialects.base import (
     Keyword,
     LayoutAttr,
     Space,
+    parameter_types,
     parse_entries,
     parse_keyword_of,
     print_entries,
@@ -24,7 +24,7 @@ from tlx_xdsl.dialects.base import (
 )
 from tlx_xdsl.dialects.tt import CacheModifier
 from tlx_xdsl.dialects.ttng.enums import CacheEvictionPriority, TensorMemoryScalesBlockRepOrder, TMEMLoadReduceModifier
-from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout, key_of
+from tlx_xdsl.layouts.encodings import Layout, TensorMemoryLayout, TensorMemoryScalesLayout
 
 _SPLIT_KEYS = {"CTASplitM": (1, 0), "CTASplitN": (0, 1)}
 """The CGA layout of tensor memory as Triton 3.6 and 3.7 write it, and the basis that splits along that dimension."""
@@ -38,9 +38,9 @@ class _TensorMemoryLayoutAttr(LayoutAttr):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Layout:
         """Parse `<blockM = 128, ...>`, with `CGALayout = [[1, 0]]` or `CTASplitM = 2`."""
-        keys = (*(key_of(field.name) for field in fields(cls.layout_class)), *_SPLIT_KEYS)
+        types = {**parameter_types(cls.layout_class), **dict.fromkeys(_SPLIT_KEYS, int)}
         position = parser.pos
-        found = parse_entries(parser, cls.name, keys, parser.Delimiter.ANGLE)
+        found = parse_entries(parser, cls.name, types, parser.Delimiter.ANGLE)
         bases: list[tuple[int, int]] = []
         for key, (m, n) in _SPLIT_KEYS.items():
             count = found.pop(key, 1)

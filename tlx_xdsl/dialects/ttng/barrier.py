@@ -47,8 +47,6 @@ def verify_barrier(barrier: MemDescType, num_ctas: int | None = None) -> None:
         one_per_cta = f" (or {num_ctas}xi64)" if num_ctas and num_ctas > 1 else ""
         raise VerifyException(f"an mbarrier is a memdesc of shape 1xi64{one_per_cta}, found {barrier}")
     verify_shared(barrier)
-    if not barrier.is_mutable:
-        raise VerifyException(f"an mbarrier must be mutable, found {barrier}")
 
 
 def _verify_count(count: int) -> None:

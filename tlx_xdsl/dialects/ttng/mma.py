@@ -69,6 +69,7 @@ from tlx_xdsl.dialects.ttg import (
     MemDescType,
     NvidiaMmaEncodingAttr,
     NvmmaSharedEncodingAttr,
+    SharedLinearEncodingAttr,
     memdesc_type,
     verify_shared,
 )
@@ -174,7 +175,8 @@ class WarpGroupDotOp(TritonOp):
         for buffer in (self.a.type, memdesc_type(self.b.type)):
             if isinstance(buffer, MemDescType):
                 verify_shared(buffer)
-                if isinstance(buffer.encoding, LayoutAttr) and not isinstance(buffer.encoding, NvmmaSharedEncodingAttr):
+                layouts = (NvmmaSharedEncodingAttr, SharedLinearEncodingAttr)
+                if isinstance(buffer.encoding, LayoutAttr) and not isinstance(buffer.encoding, layouts):
                     raise VerifyException(f"a wgmma reads buffers in an nvmma_shared layout, found {buffer}")
         layout = accumulator.encoding
         if isinstance(layout, NvidiaMmaEncodingAttr):

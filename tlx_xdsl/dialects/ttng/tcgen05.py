@@ -54,7 +54,6 @@ from tlx_xdsl.dialects.ttg import (
     SharedLinearEncodingAttr,
     SharedMemorySpaceAttr,
     memdesc_type,
-    verify_mutable,
 )
 from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
@@ -80,7 +79,6 @@ def _verify_operand(name: str, buffer: MemDescType, *, in_tensor_memory: bool) -
 def _verify_accumulator(buffer: MemDescType, *, two_ctas: bool) -> None:
     """Check the accumulator, which lies in tensor memory."""
     layout = tensor_memory_layout(buffer)
-    verify_mutable(buffer)
     if layout is None:
         return
     if not isinstance(layout, TensorMemoryLayout):
@@ -88,8 +86,6 @@ def _verify_accumulator(buffer: MemDescType, *, two_ctas: bool) -> None:
     if layout.two_ctas != two_ctas:
         word = "needs" if two_ctas else "takes no"
         raise VerifyException(f"an MMA {'with' if two_ctas else 'without'} 'two_ctas' {word} accumulator with twoCTAs")
-    if layout.block_m not in (64, 128):
-        raise VerifyException(f"the accumulator needs blocks of 64 or 128 rows, found {layout.block_m}")
 
 
 def _verify_barriers(
@@ -214,7 +210,8 @@ class TCGen5MMAOp(_MMAOp):
 
 @irdl_op_definition
 class TCGen5MMAScaledOp(_MMAOp):
-    """d = (a * a_scale) * (b * b_scale), plus d where `useD` is true; the scales are in tensor memory.
+    """d = (a * a_scale) * (b * b_scale), plus d where `useD` is true; the scales are in tensor memory, or in
+    shared memory until a pass copies them.
 
     Example: `ttng.tc_gen5_mma_scaled %a, %b, %d, %as, %bs, %use, %pred lhs = e4m3 rhs = e2m1 : ...`
     """
@@ -253,7 +250,9 @@ class TCGen5MMAScaledOp(_MMAOp):
         """Memory spaces and layouts are those of a scaled tcgen05.mma, and elements are of the types that it says."""
         a, b, d = _verified_buffers(self)
         for name, scale in (("a_scale", memdesc_type(self.a_scale.type)), ("b_scale", memdesc_type(self.b_scale.type))):
-            if isinstance(tensor_memory_layout(scale), TensorMemoryLayout):
+            # Those in shared memory are copied to tensor memory by stock Triton.
+            in_shared_memory = isinstance(scale.memory_space, SharedMemorySpaceAttr)
+            if not in_shared_memory and isinstance(tensor_memory_layout(scale), TensorMemoryLayout):
                 raise VerifyException(f"{name} needs a tensor_memory_scales layout, found {scale}")
         for side, kind, buffer in (("lhs", self.a_type, a), ("rhs", self.b_type, b)):
             verify_scaled_type(side, ScaleDotElemType(kind.value.data), buffer.element_type)

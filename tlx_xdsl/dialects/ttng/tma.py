@@ -69,7 +69,8 @@ def _verify_copy(descriptor: DescriptorType, buffer: MemDescType, coordinates: i
     if isinstance(descriptor, TensorDescType):
         if coordinates != rank:
             raise VerifyException(f"the descriptor has {rank} dimensions, found {coordinates} coordinates")
-        if descriptor.shape != buffer.shape:
+        lead = rank - len(buffer.shape)
+        if lead < 0 or descriptor.shape != (1,) * lead + buffer.shape:
             raise VerifyException(f"the block of {descriptor} does not match the buffer {buffer}")
     _verify_elements(descriptor, buffer)
     verify_shared(buffer)

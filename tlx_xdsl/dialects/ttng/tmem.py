@@ -90,14 +90,6 @@ def verify_block(buffer: MemDescType) -> None:
         raise VerifyException(f"a buffer in tensor memory has 2 or 3 dimensions, found {buffer}")
     if not isinstance(layout, TensorMemoryLayout):
         return
-    if layout.block_m not in (64, 128):
-        raise VerifyException(f"blockM must be 64 or 128, found {layout.block_m}")
-    if layout.block_n < 1 or layout.block_n & (layout.block_n - 1):
-        raise VerifyException(f"blockN must be a power of two, found {layout.block_n}")
-    if layout.col_stride not in (1, 2, 4) or element_bits(buffer.element_type) * layout.col_stride > 32:
-        raise VerifyException(
-            f"colStride must be 1, 2 or 4 and fill at most 32 bits, found {layout.col_stride} for {buffer.element_type}"
-        )
     m, n = buffer.alloc_shape[-2:]
     if m < layout.block_m or n < layout.block_n or m % layout.block_m or n % layout.block_n:
         raise VerifyException(f"the shape {m}x{n} is not made of blocks of {layout.block_m}x{layout.block_n}")

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tlx, ttg
+from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.calls import Call
 from tlx_xdsl.frontend.lower import memory
 from tlx_xdsl.frontend.values import BufferedTensor, Constexpr, MBarriers, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import int32
+from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout
+from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.targets import Feature, target_of
 
 SMEM = ttg.SharedMemorySpaceAttr()
@@ -109,12 +114,32 @@ def barriers(call: Call, parameter: str) -> list[MBarriers]:
 
 
 def block_of(call: Call, parameter: str) -> tuple[TensorDescriptor, BufferedTensor]:
-    """The descriptor `desc` and the buffer of a copy, which must hold the same block."""
+    """The descriptor `desc` and the buffer of a copy, which must hold the same block.
+
+    Where the block has more dimensions, of size 1 before those of the buffer, that is a view of the buffer.
+    """
     descriptor = call.of("desc", TensorDescriptor, "a tensor descriptor")
     buffer = shared_buffer(call, parameter)
-    if (descriptor.dtype, descriptor.block_shape) != (buffer.dtype, buffer.shape):
+    block = descriptor.block_shape
+    more = len(block) - len(buffer.shape)
+    if descriptor.dtype != buffer.dtype or block != ((1,) * more + buffer.shape):
         call.fail(parameter, f"'{parameter}' must match {descriptor.describe()}, found {buffer.describe()}")
-    return descriptor, buffer
+    return descriptor, reshaped(call, parameter, buffer, block) if more > 0 else buffer
+
+
+def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: tuple[int, ...]) -> BufferedTensor:
+    """The view of a whole buffer with other dimensions, whose elements in row-major order are the same."""
+    source = memdesc_type(buffer.ssa.type)
+    if source.shape != source.alloc_shape:
+        call.fail(parameter, "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
+    layout = layout_of(source.encoding)
+    assert isinstance(layout, SharedLayout)
+    try:
+        layout = reshaped_buffer_layout(layout, source.shape, source.element_bits, shape)
+    except InputError as error:
+        call.fail(parameter, str(error))
+    result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
+    return replace(buffer, ssa=call.emit(ttg.MemDescReshapeOp, buffer, results=[result]).results[0], shape=shape)
 
 
 def elements_like(call: Call, parameter: str, buffer: BufferedTensor) -> Tensor:

@@ -11,12 +11,14 @@ from xdsl.irdl import IRDLOperation
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.frontend.attributes import view
 from tlx_xdsl.frontend.builder import Operand
 from tlx_xdsl.frontend.calls import Call, lowers
 from tlx_xdsl.frontend.lower.tlx_common import (
     in_tensor_memory,
     one_buffer,
+    reshaped,
     shared_buffer,
     tensor_memory_buffer,
 )
@@ -30,7 +32,7 @@ from tlx_xdsl.frontend.values import (
     MBarriers,
     Value,
 )
-from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
+from tlx_xdsl.layouts.buffer_views import transposed_buffer_layout
 from tlx_xdsl.layouts.encodings import (
     NvmmaSharedLayout,
     PaddedSharedLayout,
@@ -131,7 +133,7 @@ def _local_trans(call: Call) -> Value:
     source = memdesc_type(buffer.ssa.type)
     try:
         layout = transposed_buffer_layout(_shared_layout(source), order)
-    except ValueError as error:
+    except InputError as error:
         call.fail("dims", str(error))
     result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
@@ -148,15 +150,7 @@ def _local_reshape(call: Call) -> Value:
     buffer, shape = shared_buffer(call, "src"), call.shape()
     if prod(shape) != prod(buffer.shape):
         call.fail("shape", f"cannot reshape {list(buffer.shape)} to {list(shape)}: the number of elements must stay")
-    source = memdesc_type(buffer.ssa.type)
-    if source.shape != source.alloc_shape:
-        call.fail("src", "a part of a buffer can't be reshaped: reshape the buffer, and take a part of that")
-    try:
-        layout = reshaped_buffer_layout(_shared_layout(source), source.shape, source.element_bits, shape)
-    except ValueError as error:
-        call.fail("src", str(error))
-    result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
-    return _viewed(call, buffer, shape, result, ttg.MemDescReshapeOp)
+    return reshaped(call, "src", buffer, shape)
 
 
 @lowers("tlx.local_reinterpret")

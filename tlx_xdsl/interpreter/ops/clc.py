@@ -34,7 +34,7 @@ def _response(task: Task) -> Array:
     waiting, chance = task.cluster.waiting_clusters, task.cluster.chance
     number = 0
     if waiting and (chance is None or chance.random() < TAKEN):
-        x, y, z = waiting.pop(0)
+        x, y, z = waiting.take()
         number = FOUND | z << 64 | y << 32 | x
     return np.frombuffer(number.to_bytes(BYTES, "little"), np.int64)
 

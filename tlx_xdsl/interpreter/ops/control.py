@@ -24,6 +24,7 @@ from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_
 def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
     """The bounds are signed, and an induction variable that is about to overflow ends the loop."""
     body = planner.body(op.body.block)
+    size = len(body.steps) + 1
 
     def numbers(lower: Any, upper: Any, step: Any) -> tuple[Any, range]:
         if step <= 0:
@@ -35,6 +36,7 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
         integer, indices = numbers(lower, upper, step)
         carried: Any = values
         for index in indices:
+            task.spend(op, size)
             carried = body.call(task, integer(index), *carried)
         return one_or_all(carried)
 
@@ -42,6 +44,7 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
         integer, indices = numbers(lower, upper, step)
         carried: Any = values
         for index in indices:
+            task.spend(op, size)
             carried = yield from body.run(task, integer(index), *carried)
         return one_or_all(carried)
 
@@ -74,6 +77,7 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     spinning = Waiting(op, lambda: True, lambda: "repeats a loop", spins=True)
     before = planner.body(op.before_region.block)
     after = planner.body(op.after_region.block)
+    size = len(before.steps) + len(after.steps) + 1
 
     def run(task: Task, *values: Any) -> Coroutine:
         carried: Any = values
@@ -82,6 +86,7 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
             if not go_on:
                 return one_or_all(carried)
             carried = yield from after.run(task, *carried)
+            task.spend(op, size)
             yield spinning
 
     return Kind.STEP, run

@@ -17,7 +17,7 @@ from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum, multiply_high, rounded
 from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, unsigned
-from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
+from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
 
 
 @pure(tt.BitcastOp, upstream.BitcastOp)
@@ -195,7 +195,7 @@ def _float_to_bit(value: Array) -> Array:
 
 @pure(arith.FPToSIOp, arith.FPToUIOp)
 def float_to_integer(op: Operation) -> Run:
-    """Rounds towards zero. Out of range, PTX's cvt.rzi gives the nearest integer there is, and 0 for NaN.
+    """Rounds towards zero, as PTX's cvt.rzi (`numerics.rounding.round_to_integer` says what becomes of NaN).
 
     For 8 bits, that is the low half of an integer of 16, to which the compiler converts.
     """
@@ -206,7 +206,7 @@ def float_to_integer(op: Operation) -> Run:
     whole = np.dtype(f"{'i' if is_signed else 'u'}{max(target.itemsize, 2)}")
 
     def run(value: Array) -> Array:
-        return clamp_to_integer(np.trunc(value.astype(np.float64)), whole).astype(target)
+        return round_to_integer(value, whole).astype(target)
 
     return run
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.addresses import Address, TensorMap, bytes_view, decode, mapped, view_at
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.matmul import multiply
@@ -264,7 +265,7 @@ def _operand(running: Running, descriptor: int, rows: int, dtype: np.dtype[np.ge
     """The elements of an operand, of `rows` rows along M or N and 16 along K."""
     try:
         places = element_bytes(descriptor, rows, k_major=k_major)
-    except ValueError as error:
+    except InputError as error:
         raise UnknownInstruction(f"the interpreter can't read it: {error}") from None
     start = (descriptor & 0x3FFF) * 16
     memory = running.task.block.shared

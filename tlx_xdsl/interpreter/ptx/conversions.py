@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.ptx.instructions import Build, Compiled, Vectors, flus
 from tlx_xdsl.interpreter.ptx.registers import TYPES, PtxType
 from tlx_xdsl.interpreter.registry import Unary
 from tlx_xdsl.numerics.arrays import Array
-from tlx_xdsl.numerics.rounding import clamp_to_integer, integer_to, round_at_random, round_to, truncate_to
+from tlx_xdsl.numerics.rounding import integer_to, round_at_random, round_to, round_to_integer, truncate_to
 
 _WHOLE: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 """Roundings to integers."""
@@ -72,7 +72,7 @@ def convert(values: Array, modifiers: frozenset[str], source: PtxType, target: P
         values = flushed(values)
     whole = next((_WHOLE[name] for name in modifiers if name in _WHOLE), None)
     if source.is_float and not target.is_float:
-        return clamp_to_integer((whole or np.trunc)(values.astype(np.float64)), target.dtype)
+        return round_to_integer(values, target.dtype, whole or np.trunc)
     if not source.is_float:
         return _from_integer(values, modifiers, target)
     if whole is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.mma import mma_operand_to_linear, mma_to_linear, without_k
 from tlx_xdsl.layouts.conversion.tiling import (
     BLOCK,
@@ -45,7 +46,7 @@ def distributed_to_linear(layout: DistributedLayout, shape: Ints, version: Versi
     """
     check_powers_of_two(shape)
     if (rank := rank_of(layout)) is not None and rank != len(shape):
-        raise ValueError(f"a '{layout.mnemonic}' layout of rank {rank}, used for shape {shape}")
+        raise InputError(f"a '{layout.mnemonic}' layout of rank {rank}, used for shape {shape}")
     match layout:
         case BlockedLayout():
             return _blocked(layout, shape, version)
@@ -60,7 +61,7 @@ def distributed_to_linear(layout: DistributedLayout, shape: Ints, version: Versi
         case DistributedLinearLayout() | GenericLinearLayout():
             return _spelled_out(layout, shape)
         case _:
-            raise ValueError(f"an operand of a dot cannot have the parent layout '{layout.parent.mnemonic}'")
+            raise InputError(f"an operand of a dot cannot have the parent layout '{layout.parent.mnemonic}'")
 
 
 def rank_of(layout: DistributedLayout) -> int | None:
@@ -120,5 +121,5 @@ def _spelled_out(layout: DistributedLinearLayout | GenericLinearLayout, shape: I
     order = dims_by_appearance(layout.register, len(shape))
     fitted = clip(repeat(linear, shape, REGISTER, order), shape, drop=REGISTER)
     if not fitted.is_surjective():
-        raise ValueError(f"a '{layout.mnemonic}' layout leaves elements of shape {shape} without a holder")
+        raise InputError(f"a '{layout.mnemonic}' layout leaves elements of shape {shape} without a holder")
     return fitted

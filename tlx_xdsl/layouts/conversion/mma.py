@@ -6,6 +6,7 @@ All of them are built of one core matrix of 8 rows: four neighbouring lanes shar
 
 from __future__ import annotations
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.tiling import (
     F64_OPERANDS_SINCE,
     LANE,
@@ -58,7 +59,7 @@ def mma_operand_to_linear(
     same elements.
     """
     if parent.version_major == 3 and layout.op_idx == 1:
-        raise ValueError("wgmma reads its operand B from shared memory only, there is no dot_op layout for it")
+        raise InputError("wgmma reads its operand B from shared memory only, there is no dot_op layout for it")
     rank = len(shape)
     k_dim = rank - 1 if layout.op_idx == 0 else rank - 2
     outer_dim = 2 * rank - 3 - k_dim

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.tiling import (
     BLOCK,
     NEWEST,
@@ -53,7 +54,7 @@ def shared_to_linear(layout: SharedLayout, shape: Ints, version: Version = NEWES
     """
     check_powers_of_two(shape)
     if buffer_rank(layout) != len(shape):
-        raise ValueError(f"a '{layout.mnemonic}' layout of rank {buffer_rank(layout)}, used for shape {shape}")
+        raise InputError(f"a '{layout.mnemonic}' layout of rank {buffer_rank(layout)}, used for shape {shape}")
     match layout:
         case SwizzledSharedLayout():
             return _swizzled(layout, shape)
@@ -74,7 +75,7 @@ def buffer_rank(layout: SharedLayout) -> int:
         case PaddedSharedLayout() | SharedLinearLayout():
             bases = (*layout.offset, *layout.block)
             if not bases:
-                raise ValueError(f"a '{layout.mnemonic}' layout without bases does not determine its rank")
+                raise InputError(f"a '{layout.mnemonic}' layout without bases does not determine its rank")
             return len(bases[0])
 
 
@@ -107,7 +108,7 @@ def _nvmma(layout: NvmmaSharedLayout, shape: Ints, version: Version) -> LinearLa
     if layout.swizzling_byte_width == 0:
         return _nvmma_unswizzled(layout, shape, part, version)
     if rank < 2:
-        raise ValueError(f"a swizzled '{layout.mnemonic}' layout needs two dimensions, used for shape {shape}")
+        raise InputError(f"a swizzled '{layout.mnemonic}' layout needs two dimensions, used for shape {shape}")
     contiguous = 0 if layout.transposed else rank - 1
     # With fp4Padded half of a row is padding.
     row = 8 * layout.swizzling_byte_width // layout.element_bit_width >> layout.fp4_padded
@@ -120,7 +121,7 @@ def _nvmma_unswizzled(layout: NvmmaSharedLayout, shape: Ints, part: Ints, versio
     """Boxes without swizzle: the elements of a box follow each other."""
     rank = len(shape)
     if rank > 2 and layout.transposed:
-        raise ValueError("an 'nvmma_shared' layout of more than two dimensions cannot be transposed without a swizzle")
+        raise InputError("an 'nvmma_shared' layout of more than two dimensions cannot be transposed without a swizzle")
     if rank == 1:
         return cover(identity_nd(OFFSET, part, (0,)), layout.cga_layout, shape, OFFSET, (0,))
     box = tuple(min(size, MAX_BOX) for size in part)
@@ -140,7 +141,7 @@ def _swizzled_box(layout: NvmmaSharedLayout, box: Ints, row: int) -> LinearLayou
     rows = box[-1] if layout.transposed else elements // box[-1]
     columns = elements // rows
     if rows < SWIZZLE_ROWS or columns < row:
-        raise ValueError(
+        raise InputError(
             f"a swizzle of {layout.swizzling_byte_width} bytes needs {SWIZZLE_ROWS} rows of {row} elements,"
             f" found {rows} of {columns}"
         )

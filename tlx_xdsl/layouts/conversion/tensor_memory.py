@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.tiling import (
     COL,
     NEWEST,
@@ -33,7 +34,7 @@ def tensor_memory_to_linear(layout: TmemLayout, shape: Ints, version: Version = 
     """
     check_powers_of_two(shape)
     if len(shape) != 2:
-        raise ValueError(f"tensor memory holds matrices, found shape {shape}")
+        raise InputError(f"tensor memory holds matrices, found shape {shape}")
     match layout:
         case TensorMemoryLayout():
             return _accumulator(layout, shape, version)
@@ -50,7 +51,7 @@ def _accumulator(layout: TensorMemoryLayout, shape: Ints, version: Version) -> L
     """
     m, n = shape_per_cta(layout.cga_layout, shape)
     if m < layout.block_m:
-        raise ValueError(f"blocks of {layout.block_m} rows do not fit the {m} rows of a CTA")
+        raise InputError(f"blocks of {layout.block_m} rows do not fit the {m} rows of a CTA")
     width = min(layout.block_n, n)
     lanes = [(1 << bit, 0) for bit in range(log2(layout.block_m))]
     columns = [(0, 1 << bit) for bit in range(log2(width))]
@@ -59,7 +60,7 @@ def _accumulator(layout: TensorMemoryLayout, shape: Ints, version: Version) -> L
     if layout.block_m == 64 and layout.two_ctas:
         halved = columns if version >= PAIR_HALVES_ALL_COLUMNS_UNTIL or width == n else blocks
         if not halved:
-            raise ValueError("a pair of CTAs with blocks of 64 rows needs blocks of at least two columns")
+            raise InputError("a pair of CTAs with blocks of 64 rows needs blocks of at least two columns")
         lanes.append(halved.pop())
     elif layout.block_m == 64:
         lanes.insert(log2(16), blocks.pop(0) if blocks else (0, 0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import Bases, Ints
 from tlx_xdsl.layouts.linear_layout import LinearLayout, log2
 
@@ -112,7 +113,7 @@ def check_shape(layout: LinearLayout, shape: Ints, mnemonic: str) -> LinearLayou
     """
     spanned = tuple(layout.out_sizes.values())
     if spanned != shape:
-        raise ValueError(f"'{mnemonic}' spells out a layout of shape {spanned}, used for shape {shape}")
+        raise InputError(f"'{mnemonic}' spells out a layout of shape {spanned}, used for shape {shape}")
     return layout
 
 

@@ -142,7 +142,7 @@ def _manifest(
     metadata, resources = result.metadata, result.resources
     return Manifest(
         name=name,
-        kernel=source.name,
+        kernel=source.symbol,
         entry=metadata.name,
         target=target_named(specialization.target).name,
         arguments=_arguments(source, specialization, result),

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import (
     MAX_TENSOR_RANK,
     TENSOR_MAP_BYTES,
@@ -231,7 +232,7 @@ def _check_dtype(tensor: Any, expected: str | None, where: str) -> None:
 def _check_multiple(value: int, divisor: int, where: str, what: str, found: str) -> None:
     """Refuse what the kernel would misread: its vector accesses rest on what its signature says of the arguments."""
     if value % divisor:
-        raise ValueError(
+        raise InputError(
             f"{where}: the kernel was compiled for {what} that is a multiple of {divisor}, got {found}, "
             f"{value % divisor} past one"
         )
@@ -314,7 +315,7 @@ def read_arguments(
     """
     descriptors = sum(spec.type.startswith("tensordesc") for spec in arguments)
     if descriptors != len(tensordesc_meta):
-        raise ValueError(
+        raise InputError(
             f"kernel {kernel!r}: expected tensordesc_meta for its {descriptors} tensor descriptors, "
             f"got {len(tensordesc_meta)} entries"
         )
@@ -332,7 +333,7 @@ def read_arguments(
             scalar = _SCALARS[plain]
             parameters.append(replace(scalar, divisor=divisor) if isinstance(scalar, _Integer) else scalar)
         else:
-            raise ValueError(
+            raise InputError(
                 f"{where}: expected the type *..., tensordesc<...> or one of {', '.join(_SCALARS)}; got {spec.type!r}"
             )
     return parameters
@@ -341,11 +342,11 @@ def read_arguments(
 def _read_descriptor(type_text: str, meta: Mapping[str, Any], where: str) -> _Descriptor:
     match = _DESCRIPTOR_TYPE.fullmatch(type_text)
     if match is None:
-        raise ValueError(f"{where}: expected a type like tensordesc<fp16[128, 64]>, got {type_text!r}")
+        raise InputError(f"{where}: expected a type like tensordesc<fp16[128, 64]>, got {type_text!r}")
     block = tuple(int(extent) for extent in match["block"].split(","))
     map_format = read_tensor_map_format(meta, where)
     if not 1 <= len(block) <= MAX_TENSOR_RANK or len(block) != len(map_format.box):
-        raise ValueError(
+        raise InputError(
             f"{where}: expected 1 to {MAX_TENSOR_RANK} dimensions, as many as in block_size "
             f"{list(map_format.box)}, got {type_text!r}"
         )
@@ -359,16 +360,16 @@ def read_tensor_map_format(meta: Mapping[str, Any], where: str) -> TensorMapForm
     """
     missing = [key for key in ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded") if key not in meta]
     if missing:
-        raise ValueError(f"{where}: tensordesc_meta lacks {', '.join(missing)}")
+        raise InputError(f"{where}: tensordesc_meta lacks {', '.join(missing)}")
     if meta.get("is_im2col", False):
-        raise ValueError(f"{where}: im2col descriptors are not supported, only tiled ones")
+        raise InputError(f"{where}: im2col descriptors are not supported, only tiled ones")
     if meta["elem_type"] not in _ELEMENT_TYPES:
-        raise ValueError(f"{where}: expected elem_type 0 to 15, got {meta['elem_type']}")
+        raise InputError(f"{where}: expected elem_type 0 to 15, got {meta['elem_type']}")
     if meta["swizzle"] not in range(4):
-        raise ValueError(f"{where}: expected swizzle 0 (none), 1, 2 or 3 (32, 64, 128 B), got {meta['swizzle']}")
+        raise InputError(f"{where}: expected swizzle 0 (none), 1, 2 or 3 (32, 64, 128 B), got {meta['swizzle']}")
     box = tuple(int(extent) for extent in meta["block_size"])
     if not all(1 <= extent <= MAX_BOX for extent in box):
-        raise ValueError(f"{where}: expected block_size entries of 1 to {MAX_BOX}, got {list(box)}")
+        raise InputError(f"{where}: expected block_size entries of 1 to {MAX_BOX}, got {list(box)}")
     return TensorMapFormat(
         _ELEMENT_TYPES[meta["elem_type"]],
         int(meta["elem_size"]),

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tlx_xdsl.errors import InputError
+
 MAX_RANK = 5
 """Dimensions that a TMA tensor map can describe."""
 
@@ -53,6 +55,8 @@ _DTYPE_NAMES = {
     "float8e4nv": "fp8e4nv",
     "float8_e5m2": "fp8e5",
     "float8e5": "fp8e5",
+    # Scales of blocks, which kernels have as plain bytes (OCP Microscaling Formats, "E8M0").
+    "float8_e8m0fnu": "u8",
     "float8e4b15": "fp8e4b15",
 }
 _DTYPE_NAMES.update({short: short for short in list(_DTYPE_NAMES.values())})
@@ -122,21 +126,21 @@ class TensorDescriptor:
 
     def _check_options(self) -> None:
         if self.padding not in ("zero", "nan"):
-            raise ValueError(f"padding: expected 'zero' or 'nan', got {self.padding!r}")
+            raise InputError(f"padding: expected 'zero' or 'nan', got {self.padding!r}")
         name = dtype_name(self.base.dtype)
         if self.padding == "nan" and name is not None and not name.startswith(("fp", "bf")):
-            raise ValueError(f"padding 'nan': expected a floating-point tensor, got {self.base.dtype}")
+            raise InputError(f"padding 'nan': expected a floating-point tensor, got {self.base.dtype}")
         if self.round_f32_to_tf32 and name != "fp32":
-            raise ValueError(f"round_f32_to_tf32: expected a float32 tensor, got {self.base.dtype}")
+            raise InputError(f"round_f32_to_tf32: expected a float32 tensor, got {self.base.dtype}")
 
 
 def _check_rank(shape: Sequence[int], strides: Sequence[int], block_shape: Sequence[int]) -> None:
     rank = len(shape)
     if not 1 <= rank <= MAX_RANK:
-        raise ValueError(f"shape: expected 1 to {MAX_RANK} dimensions, got {rank}: {list(shape)}")
+        raise InputError(f"shape: expected 1 to {MAX_RANK} dimensions, got {rank}: {list(shape)}")
     for name, value in (("strides", strides), ("block_shape", block_shape)):
         if len(value) != rank:
-            raise ValueError(
+            raise InputError(
                 f"{name}: expected {rank} entries like shape {list(shape)}, got {len(value)}: {list(value)}"
             )
 
@@ -144,30 +148,30 @@ def _check_rank(shape: Sequence[int], strides: Sequence[int], block_shape: Seque
 def _check_shape(shape: Sequence[int]) -> None:
     for dim, extent in enumerate(shape):
         if not 0 < extent <= _MAX_EXTENT:
-            raise ValueError(f"shape[{dim}]: expected 1 to {_MAX_EXTENT} elements, got {extent}")
+            raise InputError(f"shape[{dim}]: expected 1 to {_MAX_EXTENT} elements, got {extent}")
 
 
 def _check_block_shape(block_shape: Sequence[int]) -> None:
     for dim, extent in enumerate(block_shape):
         if extent <= 0 or extent & (extent - 1):
-            raise ValueError(f"block_shape[{dim}]: expected a power of two, got {extent}")
+            raise InputError(f"block_shape[{dim}]: expected a power of two, got {extent}")
     elements = math.prod(block_shape)
     if elements > MAX_BLOCK_ELEMENTS:
-        raise ValueError(
+        raise InputError(
             f"block_shape: expected at most {MAX_BLOCK_ELEMENTS} elements, got {elements} in {list(block_shape)}"
         )
 
 
 def _check_strides(strides: Sequence[int], element_bytes: int) -> None:
     if strides[-1] != 1:
-        raise ValueError(
+        raise InputError(
             f"strides: expected a contiguous last dimension (stride 1), got {list(strides)}; "
             "describe a transposed tensor through its contiguous view and swap the offsets in the kernel"
         )
     for dim, stride in enumerate(strides[:-1]):
         stride_bytes = stride * element_bytes
         if stride_bytes % _ALIGNMENT or not 0 <= stride_bytes <= _MAX_STRIDE_BYTES:
-            raise ValueError(
+            raise InputError(
                 f"strides[{dim}]: expected a multiple of {_ALIGNMENT} bytes below 2**40, "
                 f"got {stride} elements of {element_bytes} bytes"
             )
@@ -179,7 +183,7 @@ def _check_base(base: Any) -> None:
         return
     address = base.data_ptr()
     if address % _ALIGNMENT:
-        raise ValueError(
+        raise InputError(
             f"base: expected a {_ALIGNMENT}-byte aligned address, got {address:#x} "
             f"({address % _ALIGNMENT} bytes past one)"
         )

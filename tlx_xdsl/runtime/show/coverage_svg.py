@@ -14,6 +14,7 @@ from html import escape
 from tlx_xdsl.addresses.coverage.coverage import Coverage, Writing
 from tlx_xdsl.addresses.coverage.map import CoverageMap, coverage_map
 from tlx_xdsl.addresses.coverage.touches import Kind
+from tlx_xdsl.errors import InputError
 
 # Pixels.
 MARGIN, GAP = 20, 36
@@ -94,7 +95,7 @@ class _Picture:
             if (panel := self._panel(array, kinds, writings.get(array))) is not None
         ]
         if not self.panels:
-            raise ValueError("--svg: no array is touched whose shape and addresses are known: give --shape and --arg")
+            raise InputError("--svg: no array is touched whose shape and addresses are known: give --shape and --arg")
 
     def draw(self) -> str:
         """Everything: title, legend, and the arrays in rows."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO, TypeAlias
 
 from tlx_xdsl.backend import BackendError, installed_triton_version
-from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.interpreter.workers import cores
 from tlx_xdsl.runtime.sweep.jobs import Job
 from tlx_xdsl.runtime.sweep.kernels import UnreachableKernelError, is_loading
@@ -72,7 +72,7 @@ def compile_many(
     if version is None:
         raise CompilationError("stock Triton is not installed: install tlx-xdsl[nvidia]")
     if workers is not None and workers < 1:
-        raise ValueError(f"workers: expected at least 1, got {workers}")
+        raise InputError(f"workers: expected at least 1, got {workers}")
     request = Request(version, prune, timeout_s, keep)
     start = time.perf_counter()
     pool = None

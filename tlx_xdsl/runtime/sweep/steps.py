@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tlx_xdsl.backend import BackendError, BackendOptions, BackendResult, compile_ttgir, installed_triton_version
-from tlx_xdsl.errors import CompilationError, internal_error
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.sweep.jobs import Job
@@ -125,7 +125,7 @@ def lower(source: KernelSource, specialization: Specialization, num_stages: int,
             )
     except CompilationError as error:
         return Failed(error, time.perf_counter() - start)
-    except (ValueError, TypeError) as error:
+    except (InputError, InputTypeError) as error:
         return Failed(CompilationError(str(error)), time.perf_counter() - start)
     except Exception as error:
         return Failed(internal_error(error), time.perf_counter() - start)

@@ -19,6 +19,7 @@ from tlx_xdsl.dialects.base.layouts import bare
 from tlx_xdsl.dialects.tlx.layouts import UserLayoutAttr
 from tlx_xdsl.dialects.tt import CallOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
 from tlx_xdsl.transforms.functions import callee_of, functions_of, returned, update_signature
 from tlx_xdsl.transforms.layout.encodings import values_of
@@ -123,7 +124,7 @@ class BufferLayouts:
 def _follow(op: Operation, encoding: Attribute, reason: Reason, *, back: bool) -> Attribute:
     try:
         return layout_of_source(op, encoding) if back else layout_of_view(op, encoding)
-    except ValueError as error:
+    except InputError as error:
         raise error_at(op, f"{error}, and its layout is required to be {encoding}", [reason.note]) from error
 
 

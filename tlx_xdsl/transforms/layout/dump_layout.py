@@ -37,6 +37,7 @@ from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_t
 from tlx_xdsl.dialects.tlx import AssertSameLayoutExpectedOp, AssertSameLayoutOp, DumpLayoutOp
 from tlx_xdsl.dialects.tt import FuncOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.cute import describe_layout
@@ -136,7 +137,7 @@ def _check(op: Operation, left: Attribute, right: Attribute) -> None:
     ours, theirs = _placed(op, left), _placed(op, right)
     try:
         same = ours.same(theirs)
-    except ValueError as error:
+    except InputError as error:
         raise error_at(op, f"layout assertion failed: {error}") from error
     if not same:
         notes = [
@@ -158,7 +159,7 @@ def _dumped(op: DumpLayoutOp, known: FunctionBuffers) -> Iterator[str]:
     placed = _placed(op, op.src.type)
     try:
         yield from (f"  {line}" for line in describe_layout(placed.layout, placed.shape))
-    except ValueError as error:
+    except InputError as error:
         raise error_at(op, f"the layout does not fit {op.src.type}: {error}") from error
     if isinstance(op.src.type, MemDescType):
         accesses = known.accesses(known.root(op.src))

@@ -22,6 +22,7 @@ from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMCopyOp
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
 from tlx_xdsl.layouts.shared import scale_blocks_layout, unswizzled_layout
 from tlx_xdsl.text.diagnostics import error_at
@@ -50,7 +51,7 @@ def _view_lines(op: TMEMCopyOp) -> None:
         raise error_at(op, f"scales are copied from lines that follow each other in shared memory, found {source}")
     try:
         layout = layout_attr(scale_blocks_layout(target.shape))
-    except ValueError as error:
+    except InputError as error:
         raise error_at(op, str(error)) from error
     view = MemDescReinterpretOp(operands=[op.src], result_types=[source.with_shape(target.shape).with_encoding(layout)])
     op.operands[0] = insert_before(op, view).result

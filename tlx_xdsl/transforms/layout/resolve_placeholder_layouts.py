@@ -32,6 +32,7 @@ from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -150,7 +151,7 @@ def tensor_memory_encoding(op: Operation, buffer: SSAValue) -> Attribute:
 def _register_encoding(op: Operation, layout: TmemLayout, shape: tuple[int, ...]) -> Attribute:
     try:
         return layout_attr(tensor_memory_register_layout(layout, shape, _warps(op)))
-    except ValueError as error:
+    except InputError as error:
         raise error_at(op, str(error)) from error
 
 

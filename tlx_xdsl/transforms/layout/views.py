@@ -14,6 +14,7 @@ from tlx_xdsl.dialects.ttg import (
     MemDescTransOp,
 )
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion.shared import buffer_rank, shared_to_linear
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, PaddedSharedLayout, SharedLayout
@@ -59,7 +60,7 @@ def _through(op: Operation, encoding: Attribute, source: MemDescType, target: Me
         return encoding
     layout = chosen_layout(encoding)
     if not isinstance(layout, SharedLayout):
-        raise ValueError(f"a view of a buffer with the layout {encoding} can't be transposed or reshaped")
+        raise InputError(f"a view of a buffer with the layout {encoding} can't be transposed or reshaped")
     # Dimensions before those that the layout describes count buffers.
     count = len(source.shape) - buffer_rank(layout)
     if isinstance(op, MemDescTransOp):
@@ -67,10 +68,10 @@ def _through(op: Operation, encoding: Attribute, source: MemDescType, target: Me
         if back:
             order = tuple(order.index(dim) for dim in range(len(order)))
         if order[:count] != tuple(range(count)):
-            raise ValueError("buffers of an array can't be exchanged with the dimensions of one")
+            raise InputError("buffers of an array can't be exchanged with the dimensions of one")
         return layout_attr(transposed_buffer_layout(layout, tuple(dim - count for dim in order[count:])))
     if source.shape[:count] != target.shape[:count]:
-        raise ValueError("a reshape can't mix the buffers of an array")
+        raise InputError("a reshape can't mix the buffers of an array")
     shape, new = source.shape[count:], target.shape[count:]
     return layout_attr(reshaped_buffer_layout(layout, shape, source.element_bits, new))
 
@@ -101,6 +102,6 @@ def same_layout(a: Attribute, b: Attribute, type_: MemDescType) -> bool:
     shape = type_.alloc_shape[len(type_.alloc_shape) - rank :]
     try:
         return shared_to_linear(first, shape).equal_ignoring_trivial(shared_to_linear(second, shape))
-    except ValueError:
+    except InputError:
         # One of them does not fit the shape; a verifier says so where it is used.
         return False

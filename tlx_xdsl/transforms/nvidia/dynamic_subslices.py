@@ -27,6 +27,7 @@ from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.offset_terms import tile_strides
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.nvidia.integers import Integers
@@ -78,7 +79,7 @@ def _strides(op: tlx.MemDescDynamicSubsliceOp, source: MemDescType, part: MemDes
     layout = shared_layout(op, source)
     try:
         return tile_strides(layout, source.shape, part.shape, source.element_bits)
-    except ValueError as error:
+    except InputError as error:
         wanted, whole = ("x".join(map(str, type_.shape)) for type_ in (part, source))
         raise error_at(
             op,

@@ -57,7 +57,8 @@ class RebalanceSetmaxnregPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Handle the tasks of the module.
 
-        Raises OverBudgetError, located at the tasks, where they ask for more registers than there are.
+        Raises CompilationError, located at the tasks, for a number that the hardware does not have, and
+        OverBudgetError where they ask for more registers than there are.
         """
         for inner in ops_of(op, WarpSpecializeOp):
             asked = inner.attributes.get(DEFAULT_REGISTERS)
@@ -121,10 +122,21 @@ def _warp_groups(num_warps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, groups))
 
 
+def _check_numbers(op: WarpSpecializeOp, requested: Sequence[int]) -> None:
+    for partition, number in enumerate(requested):
+        if not MIN_REGISTERS <= number <= MAX_REGISTERS or number % STEP:
+            raise error_at(
+                op,
+                f"registers per thread are {MIN_REGISTERS} to {MAX_REGISTERS} in steps of {STEP}, "
+                f"partition {partition} asks for {number}",
+            )
+
+
 def _rebalance(op: WarpSpecializeOp, budget: _Budget, wanted: int | None) -> None:
     requested: list[int] | None = None
     if op.requested_registers is not None:
         requested = [int(number) for number in op.requested_registers.get_values()]
+        _check_numbers(op, requested)
     elif wanted is not None:
         rest = (budget.total - wanted * budget.default_threads) // sum(budget.group_threads) // STEP * STEP
         if rest < MIN_REGISTERS:

@@ -26,6 +26,7 @@ from tlx_xdsl.dialects.base.layouts import layout_of
 from tlx_xdsl.dialects.tlx.cluster import MapToRemoteOp
 from tlx_xdsl.dialects.tlx.special import MemDescDynamicSubsliceOp
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_terms
@@ -95,7 +96,7 @@ def address_terms(anchor: Operation, buffer: SSAValue) -> tuple[OffsetTerm, ...]
         raise error_at(anchor, f"one buffer is needed here, found an array of them: {type_}")
     try:
         return offset_terms(layout, _tile(type_), type_.element_bits)
-    except ValueError as error:
+    except InputError as error:
         raise error_at(anchor, f"no address can be computed in {type_}: {error}") from error
 
 

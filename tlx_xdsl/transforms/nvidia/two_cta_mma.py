@@ -35,6 +35,7 @@ from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.dialects.nvvm import SPECIAL_REGISTERS
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import NvmmaSharedLayout, TensorMemoryLayout
 from tlx_xdsl.layouts.matrix_descriptors import Operand, instruction_descriptor, operand_of
 from tlx_xdsl.text.diagnostics import error_at
@@ -129,7 +130,7 @@ def _operand(op: ttng.TCGen5MMAOp, value: SSAValue, k_dim: int) -> Operand:
     tile, shape = type_.alloc_shape[-2:], type_.shape
     try:
         return operand_of(layout, (tile[0], tile[1]), (shape[0], shape[1]), k_dim)
-    except ValueError as error:
+    except InputError as error:
         raise error_at(op, str(error)) from error
 
 

@@ -32,6 +32,7 @@ from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits
 from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import WARP_SIZE, blocked_layout, tensor_memory_register_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.transforms.tritongpu.accumulators import warps_of_ops
@@ -119,6 +120,6 @@ def _tensor_memory(op: Operation, warps: int) -> DistributedLayout | None:
     layout = tensor_memory_layout(buffer)
     try:
         return layout and tensor_memory_register_layout(layout, buffer.shape, warps)
-    except ValueError:
+    except InputError:
         # The conversion of this load reports it, at its own line.
         return None

@@ -18,6 +18,7 @@ from tlx_xdsl.dialects.regions import forwarded
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.dialects.ttg.types import memdesc_type, tensor_type
 from tlx_xdsl.dialects.ttng import WarpGroupDotOp, WarpGroupDotWaitOp
+from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.distributed import wgmma_accumulator_layout
 from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
 from tlx_xdsl.text.diagnostics import error_at
@@ -57,7 +58,7 @@ def _layout_of_dot(dot: WarpGroupDotOp, num_warps: int) -> NvidiaMmaLayout:
     m, n = tensor_type(dot.d.type).get_shape()
     try:
         return wgmma_accumulator_layout((m, n), memdesc_type(dot.b.type).element_bits, num_warps)
-    except ValueError as error:
+    except InputError as error:
         raise error_at(dot, str(error)) from error
 
 

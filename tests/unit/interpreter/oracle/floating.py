@@ -205,12 +205,16 @@ def between_floats(m: Model, x, y, z, w, out) -> None:
 
 
 def whole(values: np.ndarray, name: str) -> np.ndarray:
-    """Rounded towards zero; out of range the nearest integer, 0 for NaN (PTX ISA, "cvt"); 8 bits are those of 16."""
+    """Rounded towards zero; out of range the nearest integer (PTX ISA, "cvt"); 8 bits are those of 16.
+
+    NaN is 0, or where f64 or 64 bits take part the highest bit.
+    """
     limits = np.iinfo(name if name[1] != "1" else f"{name[0]}2")
+    highest_bit = limits.min or 1 << limits.bits - 1
 
     def one(x: float) -> int:
         if np.isnan(x):
-            return 0
+            return highest_bit if values.dtype == np.float64 or limits.bits == 64 else 0
         return limits.max if x >= limits.max else limits.min if x <= limits.min else int(x)
 
     return np.array([one(float(x)) for x in values], object).astype(limits.dtype).astype(name)

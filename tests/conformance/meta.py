@@ -1,0 +1,146 @@
+"""Run Meta's TLX tests (`python/test/unit/language/test_tlx_*.py` of its Triton) through the drop-in.
+
+    python -m tests.conformance.meta SUITE_ROOT --target sm_90a --all --json out.json
+
+Each test runs as it is written. Without a GPU `torch.cuda` is faked: tensors lie in the CPU's memory, and launches go to
+the interpreter; with `--gpu` they go to the device. Where a test ends the process, or leaves the CUDA context unusable,
+the rest runs in a new one.
+
+With `--text-asserts-yes` statements of tests that read the text of IR or PTX are left out: what still fails then is
+wrong in another way than its text. `meta_reasons.py` has the rules that sort failures by their cause.
+
+The suite is not part of this project: SUITE_ROOT is a checkout of it. torch must be importable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.meta_reasons import reason_of
+
+DIRECTORY = Path("python/test/unit/language")
+NOT_NVIDIA = ("test_tlx_amd", "test_tlx_async_load_partial_mask")
+"""Files for AMD's GPUs alone."""
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns 0 whatever the tests say, as the numbers are the result."""
+    parsed = _parser().parse_args(arguments)
+    folder = (parsed.suite / DIRECTORY).resolve()
+    files = sorted(each.name for each in folder.glob("test_tlx_*.py") if not each.name.startswith(NOT_NVIDIA))
+    if parsed.files:
+        files = [name for name in files if any(part in name for part in parsed.files)]
+    if not files:
+        print(f"error: no test file below {folder}", file=sys.stderr)
+        return 1
+    results: dict[str, dict[str, Any]] = {}
+    for name in files:
+        results |= run_file(folder, name, parsed)
+    for each in results.values():
+        each["class"] = reason_of(each)
+    if parsed.json:
+        parsed.json.write_text(json.dumps({"target": parsed.target, "tests": results}, indent=1))
+    _report(results)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.meta", description=__doc__.split("\n")[0])
+    parser.add_argument("suite", type=Path, metavar="SUITE_ROOT", help="a checkout of Meta's Triton")
+    parser.add_argument("--target", default="sm_90a", help="GPU to assume without one (sm_90a)")
+    parser.add_argument("--gpu", action="store_true", help="run on the GPU; nothing is faked")
+    parser.add_argument(
+        "--per-function", type=int, default=4, metavar="N", help="cases of a function, evenly spaced (4)"
+    )
+    parser.add_argument("--all", action="store_true", help="all cases")
+    parser.add_argument("--text-asserts-yes", action="store_true", help="leave out what reads the text of IR or PTX")
+    parser.add_argument("--timeout", type=int, default=120, metavar="S", help="seconds for a test (120)")
+    parser.add_argument("--files", nargs="*", metavar="PART", help="only files whose names contain one of these")
+    parser.add_argument("-k", dest="keyword", help="only tests that match, as pytest's -k")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the outcome and the reason of each test")
+    return parser
+
+
+def run_file(folder: Path, name: str, parsed: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Run the tests of one file, in as many processes as it takes; returns the outcome of each by its pytest name."""
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "results.jsonl"
+        log.touch()
+        while True:
+            before = len(log.read_text().splitlines())
+            command = _command(folder / name, parsed)
+            run = subprocess.run(
+                command, cwd=folder, env=_environment(log, Path(scratch), parsed), capture_output=True, text=True
+            )
+            lines = [json.loads(line) for line in log.read_text().splitlines()]
+            done = _results(lines)
+            print(f"{name}: {len(done)} done, exit {run.returncode}", file=sys.stderr, flush=True)
+            if run.returncode in (0, 1, 5) or len(lines) == before:
+                if run.returncode not in (0, 1, 5):
+                    done[name] = {"outcome": "error", "reason": run.stdout[-3000:] + run.stderr[-3000:]}
+                return done
+            with log.open("a") as more:
+                # A test that began and has no outcome has ended the process.
+                for nodeid in {each["nodeid"] for each in lines} - done.keys():
+                    message = f"the process ended with {run.returncode}: {run.stderr[-2000:]}"
+                    record = {"nodeid": nodeid, "outcome": "crashed", "reason": message, "seconds": 0}
+                    more.write(json.dumps(record) + "\n")
+
+
+def _results(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The outcomes by the test's name; a test that has only begun has none."""
+    return {each.pop("nodeid"): each for each in map(dict, lines) if "outcome" in each}
+
+
+def _command(path: Path, parsed: argparse.Namespace) -> list[str]:
+    return [
+        sys.executable, "-m", "pytest", str(path), "-q", "-rN", "--tb=no",
+        "-p", "tests.conformance.meta_plugin", "-p", "no:cacheprovider", "-p", "no:xdist",
+        *(["-k", parsed.keyword] if parsed.keyword else []),
+    ]  # fmt: skip
+
+
+def _environment(log: Path, scratch: Path, parsed: argparse.Namespace) -> dict[str, str]:
+    options = {
+        "log": str(log),
+        "target": parsed.target,
+        "gpu": parsed.gpu,
+        "per_function": 0 if parsed.all else parsed.per_function,
+        "text_asserts_yes": parsed.text_asserts_yes,
+        "timeout": parsed.timeout,
+    }
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+        # Modules that are changed as they are imported leave nothing for other runs.
+        "PYTHONPYCACHEPREFIX": str(scratch / "pycache"),
+        "TLX_META_TESTS": json.dumps(options),
+    }
+
+
+def _report(results: dict[str, dict[str, Any]]) -> None:
+    """Print the number of outcomes by file, and of failures by class."""
+    by_file: dict[str, Counter[str]] = {}
+    for nodeid, each in results.items():
+        by_file.setdefault(nodeid.partition("::")[0], Counter())[each["outcome"]] += 1
+    total = sum(by_file.values(), Counter[str]())
+    for name, counts in (*sorted(by_file.items()), ("sum", total)):
+        print(f"{name:40}", *(f"{outcome} {number}" for outcome, number in sorted(counts.items())))
+    classes = Counter(each["class"] for each in results.values() if each["class"])
+    for name, number in classes.most_common():
+        print(f"{number:5} {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

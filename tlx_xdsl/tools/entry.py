@@ -1,0 +1,65 @@
+"""The way into a command line: an interrupt or a failure is one line there, from the first import on.
+
+Nothing here imports more than it needs to say so: the imports of a command take a second, and Ctrl-C comes then, too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.tools.pipes import reader_has_gone
+
+INTERRUPTED = 130
+"""The exit status that a shell gives a program that SIGINT has ended."""
+
+
+def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
+    """Import a command by `load`, and run what that gives; an error in the input is one line and status 1.
+
+    What the command returns is its status, and None is 0.
+    """
+    try:
+        with _ends_at_once():
+            command = load()
+        status = command() or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        reader_has_gone()
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except CompilationError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except Exception as error:
+        from tlx_xdsl.tools.failures import as_compilation_error
+
+        print(as_compilation_error(error), file=sys.stderr)
+        return 1
+
+
+@contextmanager
+def _ends_at_once() -> Generator[None]:
+    """End the process at an interrupt: there is nothing yet to clean up, and imports do not all stand an exception."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
