@@ -113,7 +113,7 @@ def reduction(converter: Converter, op: tt.ReduceOp) -> None:
     encoding = tensor_type(op.srcs[0].type).encoding
     for index in range(len(op.srcs)):
         converter.require(op, index, encoding)
-    sliced = layout_attr(SliceLayout(op.axis.value.data, layout_of_value(op.srcs[0])))
     for result in op.results:
         if (type_ := as_tensor(result.type)) is not None:
+            sliced = layout_attr(SliceLayout(op.axis.value.data, layout_of_value(op.srcs[0])))
             retype(result, with_layout(type_, sliced))
