@@ -123,9 +123,11 @@ class MemDescType(ParametrizedAttribute, ClusterType):
         """Bytes of the last `rank` dimensions."""
         return bytes_of(prod(self.shape[len(self.shape) - rank :]), self.element_bits)
 
-    def with_shape(self, shape: Sequence[int]) -> MemDescType:
-        """The same buffer kind with another shape, as a whole allocation."""
-        return MemDescType.get(shape, self.element_type, self.encoding, self.memory_space, mutable=self.is_mutable)
+    def with_shape(self, shape: Sequence[int], encoding: Attribute | None = None) -> MemDescType:
+        """The same buffer kind with another shape, as a whole allocation; in its layout or in another one."""
+        return MemDescType.get(
+            shape, self.element_type, encoding or self.encoding, self.memory_space, mutable=self.is_mutable
+        )
 
     def with_encoding(self, encoding: Attribute) -> MemDescType:
         """The same view with another layout."""
