@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("suite", type=Path, metavar="SUITE_ROOT", help="a checkout of Meta's Triton")
     parser.add_argument("--target", default="sm_90a", help="GPU to assume without one (sm_90a)")
     parser.add_argument("--gpu", action="store_true", help="run on the GPU; nothing is faked")
+    parser.add_argument("--compile-only", action="store_true", help="compile for the target; what is computed is wrong")
     parser.add_argument(
         "--per-function", type=int, default=4, metavar="N", help="cases of a function, evenly spaced (4)"
     )
@@ -115,14 +116,17 @@ def _environment(log: Path, scratch: Path, parsed: argparse.Namespace) -> dict[s
     options = {
         "log": str(log),
         "target": parsed.target,
-        "gpu": parsed.gpu,
+        "mode": "launch" if parsed.gpu else "compile" if parsed.compile_only else "interpret",
         "per_function": 0 if parsed.all else parsed.per_function,
         "text_asserts_yes": parsed.text_asserts_yes,
         "timeout": parsed.timeout,
     }
+    # Tests start processes of their own: these are changed as they begin.
+    (scratch / "sitecustomize.py").write_text("from tests.conformance import meta_process\n\nmeta_process.begin_child()\n")
+    path = [str(ROOT), str(scratch), os.environ.get("PYTHONPATH")]
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
         # Modules that are changed as they are imported leave nothing for other runs.
         "PYTHONPYCACHEPREFIX": str(scratch / "pycache"),
         "TLX_META_TESTS": json.dumps(options),

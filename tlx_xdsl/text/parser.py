@@ -15,9 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import xdsl
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    AnyFloat,
     BytesAttr,
-    DenseIntOrFPElementsAttr,
     FileLineColLoc,
     FusedLoc,
     IntAttr,
@@ -35,6 +33,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
+from tlx_xdsl.text.bit_patterns import with_bit_patterns
 from tlx_xdsl.text.diagnostics import error_at, parse_error
 from tlx_xdsl.text.expansion import Expansion
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
@@ -250,6 +249,16 @@ class Parser(XDSLParser):
         """The error `message` at the token that is about to be read."""
         return error_at(self._location_at(self.pos), message, notes)
 
+    def error_in_operation(self, message: str) -> CompilationError:
+        """The error `message` at the operation that is being read."""
+        return (
+            error_at(self._location_at(self._operations[-1]), message) if self._operations else self.error_here(message)
+        )
+
+    def location_here(self) -> FileLineColLoc:
+        """The place of the token that is about to be read."""
+        return self._location_at(self.pos)
+
     def _location_at(self, position: Position) -> FileLineColLoc:
         line = bisect_right(self._line_starts, position)
         column = position - self._line_starts[line - 1] + 1
@@ -308,7 +317,7 @@ class Parser(XDSLParser):
         outer, self._hex_elements = self._hex_elements, []
         try:
             attribute = super().parse_dense_int_or_fp_elements_attr(type)
-            return _with_bit_patterns(attribute, self._hex_elements)
+            return with_bit_patterns(attribute, self._hex_elements)
         finally:
             self._hex_elements = outer
 
@@ -358,22 +367,6 @@ def _move_captures_inside(op: Operation) -> None:
         op.operands = []
 
 
-def _with_bit_patterns(attribute: DenseIntOrFPElementsAttr, elements: list[int | None]) -> DenseIntOrFPElementsAttr:
-    """`attribute` with the bytes of its hexadecimal float elements replaced by their bit patterns."""
-    element_type = attribute.get_element_type()
-    if not isinstance(element_type, AnyFloat) or all(bits is None for bits in elements):
-        return attribute
-    size = element_type.compile_time_size
-    data = bytearray(attribute.data.data)
-    for index, bits in enumerate(elements):
-        if bits is not None:
-            data[index * size : (index + 1) * size] = bits.to_bytes(size, "little")
-    if len(elements) == 1:
-        # A splat stands for all elements.
-        data = data[:size] * (len(data) // size)
-    return DenseIntOrFPElementsAttr(attribute.type, BytesAttr(bytes(data)))
-
-
 def parse_module(
     text: str, *, filename: str = "<input>", context: Context | None = None, first_line: int = 1
 ) -> ModuleOp:
@@ -390,8 +383,7 @@ def parse_module(
         error.span = replace(error.span, line_offset=first_line - 1)
         raise parse_error(error) from error
     except (VerifyException, InputError, InputTypeError) as error:
-        # Constructors of attributes and types check their parameters as they are parsed.
-        raise parser.error_here(str(error)) from error
+        raise parser.error_in_operation(str(error)) from error
     except CompilationError:
         raise
     except Exception as error:

@@ -38,6 +38,7 @@ from tlx_xdsl.dialects.base import (
     View,
     ViewLayout,
     allocates,
+    chosen_layout,
     element_bits,
     keyword_directive,
     print_attr_dict,
@@ -58,7 +59,8 @@ from tlx_xdsl.dialects.ttg import (
 from tlx_xdsl.dialects.ttng.assembly import Token
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
 from tlx_xdsl.dialects.ttng.enums import TMEMWaitKind
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.inferred import places
 from tlx_xdsl.targets import TMEM_COLUMNS, Feature
 
 ROWS = 128
@@ -104,13 +106,17 @@ def columns_of(buffer: MemDescType) -> int:
     m, n = buffer.shape[-2:]
     ctas = 1 << len(layout.cga_layout)
     columns = -(-n * element_bits(buffer.element_type) * layout.col_stride // 32)
+    if layout.halves_columns:
+        columns = -(-columns // 2)
     return prod(buffer.shape[:-2]) * columns * -(-m // ROWS) // ctas or 1
 
 
 def rows_of(buffer: MemDescType) -> int:
     """Rows of tensor memory that a buffer takes in each of its columns: 64 or 128."""
     layout = tensor_memory_layout(buffer)
-    if isinstance(layout, TensorMemoryLayout) and layout.block_m == ROWS // 2 and buffer.shape[-2] == ROWS // 2:
+    if not isinstance(layout, TensorMemoryLayout) or layout.halves_columns:
+        return ROWS
+    if layout.block_m == ROWS // 2 and buffer.shape[-2] == ROWS // 2:
         return ROWS // 2
     return ROWS
 
@@ -191,6 +197,11 @@ class TMEMLoadOp(TritonOp):
             raise VerifyException(f"a reducing load takes f32, found {self.result.type.element_type}")
         if reduced.get_shape() != self.result.type.get_shape()[:1]:
             raise VerifyException(f"the reduced result has one element per row, found {reduced}")
+        layout = chosen_layout(self.result.type.encoding)
+        if isinstance(layout, DistributedLayout):
+            _, *threads = places(layout, self.result.type.get_shape())
+            if any(basis[1] for bases in threads for basis in bases):
+                raise VerifyException(f"a reducing load needs whole rows in each thread, found {self.result.type}")
 
     def also_needs(self) -> tuple[Feature, ...]:
         """A reduction is done by the load itself."""

@@ -115,7 +115,11 @@ def _permuted(call: Call, value: Tensor, order: tuple[int, ...]) -> Tensor:
 def _reshape(call: Call) -> Value:
     value, shape = call.tensor("input"), _shape(call)
     if shape:
-        return _reshaped(call, call.block("input"), shape, call.flag("can_reorder"))
+        result = _reshaped(call, call.block("input"), shape, call.flag("can_reorder"))
+        if call.flag("can_reorder"):
+            message = "tl.reshape(can_reorder=True) goes with Triton 3.10; without it the elements keep their order"
+            call.visitor.warn(result, message)
+        return result
     # No dimensions: the number itself.
     if prod(value.shape) != 1:
         call.fail("shape", f"'shape' must keep the {prod(value.shape)} elements of the block, found []")

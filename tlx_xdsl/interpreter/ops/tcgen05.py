@@ -145,6 +145,22 @@ _Compute = Callable[[int, Array | None], Array]
 """The result of CTA 0 or 1 of a pair, with what is to be added."""
 
 
+def as_held(d: View, rows: int, compute: _Compute) -> _Compute:
+    """`compute` for the accumulator `d`, which may hold twice the `rows`: the right half of the columns below the left.
+
+    Source: PTX ISA, "tcgen05.mma", "Layout B".
+    """
+    if d.shape[0] == rows:
+        return compute
+
+    def halved(part: int, added: Array | None) -> Array:
+        if added is not None:
+            added = np.concatenate(np.split(added, 2), axis=1)
+        return np.concatenate(np.split(compute(part, added), 2, axis=1))
+
+    return halved
+
+
 def issue_product(
     task: Task,
     op: Operation,
@@ -162,7 +178,7 @@ def issue_product(
     `prepare` gets the operands of all CTAs and gives what computes; `others` are read, too.
     """
     all_a, all_b, all_d = (_everywhere(task, view, pair=pair) for view in (a, b, d))
-    compute = prepare(all_a, all_b)
+    compute = as_held(d, a.shape[0], prepare(all_a, all_b))
 
     def finish(_transfer: Transfer) -> None:
         results = [compute(part, view.read(op) if adds else None) for part, view in enumerate(all_d)]
