@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz import kernels, mlir, programs, trees
 from tests.fuzz.pool import BAD, Ending, ending, endings, volume
 
-TRIALS = [(mlir, 60, 2000), (kernels, 25, 500), (programs, 6, 200), (trees, 3, 100)]
+TRIALS = [(mlir, 40, 2000), (kernels, 12, 500), (programs, 3, 200), (trees, 1, 100)]
 
 
 @pytest.mark.parametrize(("fuzzer", "small", "full"), TRIALS, ids=[each.__name__ for each, _, _ in TRIALS])

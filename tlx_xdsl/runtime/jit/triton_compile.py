@@ -36,7 +36,6 @@ from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 from tlx_xdsl.runtime.jit.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
-from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -292,6 +291,9 @@ def _compile(
     # It imports Triton while the frontend is at work.
     start_worker()
     wanted = specialization_of_source(src, target, options)
+    # A hit of the cache loads no xDSL.
+    from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
+
     with collected_diagnostics() as said:
         text = _compile_text(src, wanted)
     for diagnostic in said:
