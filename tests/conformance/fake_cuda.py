@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ class _OnTheCpu(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]
-        if func is torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
+        if func == torch.Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
             return True
         args = tuple(map(_cpu, args))
         return func(*args, **{name: _cpu(value) for name, value in (kwargs or {}).items()})
@@ -61,3 +62,11 @@ def install(target: str) -> None:
         setattr(torch.cuda, name, value)
     torch.Generator = _Generator  # type: ignore[misc]
     _OnTheCpu().__enter__()
+    # The mode is of a thread.
+    run = threading.Thread.run
+
+    def run_on_the_cpu(self: threading.Thread) -> None:
+        with _OnTheCpu():
+            run(self)
+
+    threading.Thread.run = run_on_the_cpu  # type: ignore[method-assign]

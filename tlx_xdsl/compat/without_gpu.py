@@ -18,10 +18,11 @@ from typing import Any, cast
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
+from tlx_xdsl.compat.pointers import tensors_reached
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.interpret import Interpretation
-from tlx_xdsl.runtime.interpret_options import TTGIR
+from tlx_xdsl.runtime.interpret import Interpretation, interpret_source
+from tlx_xdsl.runtime.interpret_options import TTGIR, Options
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS
 from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
@@ -125,9 +126,11 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     for parameter in kernel.params:
         if parameter.name in named and _is_specialized(parameter):
             named[parameter.name] = _constant_one(named[parameter.name])
+    options["reachable"] = tensors_reached(named.values())
     try:
         kernel.check_parameters()
-        result = kernel.interpret(grid, options=options, **named)
+        kernel.source.signature.bind(**named)
+        result = interpret_source(kernel.source, grid, named, Options(**options), _annotated(kernel, named))
     except CompilationError as error:
         raise with_interpreter_face(error) from error
     for each in result.warnings:
@@ -145,6 +148,12 @@ class InterpreterWarning(UserWarning):
 def _is_specialized(parameter: Any) -> bool:
     """Return whether a parameter's value may become a part of the kernel."""
     return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
+
+
+def _annotated(kernel: InterpretedKernel, named: dict[str, Any]) -> dict[str, str]:
+    """The types of the numbers whose parameters are annotated with one: `x: tl.float16`."""
+    numbers = (each for each in kernel.params if isinstance(named.get(each.name), bool | int | float))
+    return {each.name: each.annotation_type for each in numbers if each.annotation_type and not each.is_constexpr}
 
 
 def _constant_one(value: Any) -> Any:

@@ -13,6 +13,7 @@ from tlx_xdsl.frontend.branches import visit_ternary
 from tlx_xdsl.frontend.calls import did_you_mean
 from tlx_xdsl.frontend.carry import assignments
 from tlx_xdsl.frontend.constructs import construct
+from tlx_xdsl.frontend.declarations import bound
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
@@ -164,7 +165,7 @@ def _comprehension(visitor: Visitor, node: ast.ListComp | ast.GeneratorExp) -> V
 
 
 def _walrus(visitor: Visitor, node: ast.NamedExpr) -> Value:
-    value = visitor.expression(node.value)
+    value = bound(visitor, node.value, node.target, visitor.expression(node.value))
     visitor.assign(node.target, value)
     return value
 

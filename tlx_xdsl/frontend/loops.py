@@ -230,8 +230,7 @@ def _emit_for(visitor: Visitor, node: ast.For, target: str, run: _Range) -> None
     divided = run.of_cluster and cluster_loops.stores(visitor, node, region.walk())
     if divided and names:
         raise visitor.error(
-            node.iter,
-            f"a loop of all CTAs of the cluster (multi_cta) that stores can't carry values, found '{names[0]}'",
+            node.iter, f"a loop of all CTAs of the cluster (multi_cta) that stores can't carry '{names[0]}'"
         )
     if divided:
         cluster_loops.barrier(builder)

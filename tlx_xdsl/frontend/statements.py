@@ -10,8 +10,9 @@ from tlx_xdsl.frontend import branches, functions, loops, tasks
 from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.constructs import construct
+from tlx_xdsl.frontend.declarations import bound, declare, known
 from tlx_xdsl.frontend.expressions import binary, visit_name
-from tlx_xdsl.frontend.values import Constexpr, TupleValue, Value
+from tlx_xdsl.frontend.values import Constexpr
 from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import constexpr
 
@@ -26,37 +27,11 @@ def _expression(visitor: Visitor, node: ast.Expr) -> None:
 def _assign(visitor: Visitor, node: ast.Assign) -> None:
     """`target = value`."""
     value = visitor.expression(node.value)
-    if any(not isinstance(target, ast.Attribute) for target in node.targets) and not visitor.declared:
-        # A field of an aggregate takes the value as it is: it may be a constexpr.
+    if not visitor.declared and not any(isinstance(target, ast.Attribute) for target in node.targets):
+        # One value for all targets.
         value = runtime(visitor, node.value, value)
     for target in node.targets:
-        visitor.assign(target, _as_declared(visitor, node.value, target, value) if visitor.declared else value)
-
-
-def _as_declared(visitor: Visitor, node: ast.expr, target: ast.expr, value: Value) -> Value:
-    """`value` as the assignment to `target` binds it, in which names that are declared constexpr keep a constexpr."""
-    match target:
-        case ast.Name(id=name) if name in visitor.declared:
-            visitor.declared -= {name}
-            return _known(visitor, node, name, value)
-        case ast.Tuple() | ast.List():
-            items = visitor.items_of(value)
-            starred = any(isinstance(element, ast.Starred) for element in target.elts)
-            if items is None or starred or len(items) != len(target.elts):
-                return runtime(visitor, node, value)
-            pairs = zip(target.elts, items, strict=True)
-            return TupleValue(tuple(_as_declared(visitor, node, element, item) for element, item in pairs))
-        case ast.Attribute():
-            return value
-        case _:
-            return runtime(visitor, node, value)
-
-
-def _known(visitor: Visitor, node: ast.expr, name: str, value: Value) -> Value:
-    """The value of a name that is declared constexpr."""
-    if not functions.is_compile_time(value):
-        raise visitor.error(node, f"'{name}' is declared constexpr, found {value.describe()}")
-    return value
+        visitor.assign(target, bound(visitor, node.value, target, value))
 
 
 def _annotated_assign(visitor: Visitor, node: ast.AnnAssign) -> None:
@@ -68,13 +43,13 @@ def _annotated_assign(visitor: Visitor, node: ast.AnnAssign) -> None:
     annotation = visitor.expression(node.annotation)
     is_constexpr = isinstance(annotation, Constexpr) and annotation.value is constexpr
     if node.value is None or value is None:
-        visitor.declared = visitor.declared | {name} if is_constexpr else visitor.declared - {name}
+        declare(visitor, name, is_constexpr=is_constexpr)
     elif not is_constexpr:
         visitor.assign(node.target, runtime(visitor, node.value, value))
     elif name in visitor.names:
         raise visitor.error(node, f"the constexpr '{name}' is already defined")
     else:
-        visitor.names[name] = _known(visitor, node.value, name, value)
+        visitor.names[name] = known(visitor, node.value, name, value)
 
 
 def _augmented_assign(visitor: Visitor, node: ast.AugAssign) -> None:

@@ -56,6 +56,8 @@ class Unit:
     """CTAs of a cluster that work on one tensor."""
     clustered: bool = False
     """True if a cluster has several CTAs."""
+    sums_bfloat16: bool = True
+    """True if bf16 is summed in bf16, as from Triton 3.9 on."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])

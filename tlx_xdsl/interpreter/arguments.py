@@ -55,6 +55,16 @@ def bind(function: tt.FuncOp, values: Sequence[Any], names: Sequence[str], memor
     return result
 
 
+def reach(arrays: Sequence[NDArray[Any]], memory: GlobalMemory) -> None:
+    """Put arrays at the addresses that they have in this process: pointers that a kernel loads lead to them.
+
+    Raises TypeError for an array that runs backwards, or is read-only.
+    """
+    ranges = _merged([_range(array, "an array that is no argument") for array in arrays])
+    for range_ in ranges:
+        memory.add_at(range_.name, _bytes(range_), range_.start)
+
+
 def _is_descriptor(value: Any) -> bool:
     return hasattr(value, "block_shape")
 
@@ -126,14 +136,7 @@ def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: 
     Raises TypeError for an array that runs backwards.
     """
     ranges = [_range(array, name) for array, name in zip(arrays, names, strict=True)]
-    merged: list[_Range] = []
-    for range_ in sorted((range_ for range_ in ranges if range_ is not None), key=lambda range_: range_.start):
-        if merged and range_.start < merged[-1].end:
-            last = merged[-1]
-            owner = (last.owner, range_.owner)
-            merged[-1] = _Range(last.start, max(last.end, range_.end), f"{last.name}, {range_.name}", owner)
-        else:
-            merged.append(range_)
+    merged = _merged(ranges)
     # Aligned as they are here: the signature says so.
     starts: Mapping[_Range, int] = {
         range_: memory.add(range_.name, _bytes(range_), skew=range_.start % ALIGNED) for range_ in merged
@@ -146,6 +149,19 @@ def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: 
             home = next(home for home in merged if home.start <= range_.start and range_.end <= home.end)
             addresses.append(starts[home] + range_.start - home.start)
     return addresses
+
+
+def _merged(ranges: Sequence[_Range | None]) -> list[_Range]:
+    """The ranges in the order of their addresses, those that overlap as one."""
+    merged: list[_Range] = []
+    for range_ in sorted((range_ for range_ in ranges if range_ is not None), key=lambda range_: range_.start):
+        if merged and range_.start < merged[-1].end:
+            last = merged[-1]
+            name = last.name if last.name == range_.name else f"{last.name}, {range_.name}"
+            merged[-1] = _Range(last.start, max(last.end, range_.end), name, (last.owner, range_.owner))
+        else:
+            merged.append(range_)
+    return merged
 
 
 def _range(array: NDArray[Any] | None, name: str) -> _Range | None:

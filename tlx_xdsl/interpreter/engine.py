@@ -26,9 +26,9 @@ OVER = {
 """By what an asynchronous operation is known to be over, by its kind."""
 
 OUTLIVING = ("TMA store",)
-"""The kinds of asynchronous operations that take effect although the tasks of their cluster have ended: those that write
-global memory. The hardware keeps the shared memory of a thread block until they have read it; PTX promises that of
-stores that were waited for only."""
+"""The kinds of asynchronous operations that take effect although the tasks of their cluster have ended: those that
+write global memory. The hardware keeps the shared memory of a thread block until they have read it; PTX promises that
+of stores that were waited for only."""
 
 
 @dataclass(eq=False, slots=True)

@@ -55,6 +55,13 @@ class GlobalMemory:
         self._next = -(-(start + len(data) + GAP) // ALIGNMENT) * ALIGNMENT
         return start
 
+    def add_at(self, name: str, data: NDArray[np.uint8], start: int) -> None:
+        """Give the flat bytes `data` the address `start`, above all that were given before."""
+        assert start >= self._next, "addresses rise"
+        self._buffers.append(Buffer(name, start, data))
+        self._starts.append(start)
+        self._next = start + len(data)
+
     def forget(self, count: int) -> None:
         """Drop all buffers after the first `count`."""
         del self._buffers[count:], self._starts[count:]

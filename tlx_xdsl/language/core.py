@@ -79,8 +79,8 @@ def range(
     `disallow_acc_multi_buffer` keeps one buffer for accumulators, `flatten` merges a nest of loops into one,
     `warp_specialize` splits the body among warps, `disable_licm` keeps invariant code inside.
 
-    `multi_cta` is Meta's: the loop is the work of all CTAs of the cluster together, which run it on the same data. A loop
-    that stores is divided among them, one that adds up is repeated by each, so that each has the whole sum.
+    `multi_cta` is Meta's: the loop is the work of all CTAs of the cluster together, which run it on the same data. A
+    loop that stores is divided among them, one that adds up is repeated by each, so that each has the whole sum.
     The hints after it, of Meta's automatic warp specialization, change no result and nothing here.
     """
 

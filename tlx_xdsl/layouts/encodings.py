@@ -195,6 +195,11 @@ class TensorMemoryLayout:
     fp4_padded: bool = False
     """Bytes of two fp4 values each take the space of two bytes (PTX: "kind::mxf8f6f4")."""
 
+    @property
+    def halves_columns(self) -> bool:
+        """True where the right half of the columns is in lanes 64 to 127 (PTX ISA, "tcgen05.mma", "Layout B")."""
+        return self.two_ctas and self.block_m == 64
+
 
 BlockRepOrder: TypeAlias = Literal["mnThenK", "kThenMn"]
 

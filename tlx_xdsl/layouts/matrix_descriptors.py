@@ -81,10 +81,10 @@ def operand_of(layout: NvmmaSharedLayout, tile: tuple[int, int], shape: tuple[in
     return Operand(width, leading, ATOM_ROWS * width, k_major, tuple(at(k, 0) for k in range(0, shape[k_dim], K)))
 
 
-def instruction_descriptor(m: int, n: int, *, bf16: bool, f32_result: bool, a: Operand, b: Operand) -> int:
-    """The descriptor of a product of m x n elements, of f16 or bf16 numbers."""
+def instruction_descriptor(m: int, n: int, *, bf16: bool, f32_result: bool, a: Operand | None, b: Operand) -> int:
+    """The descriptor of a product of m x n elements, of f16 or bf16 numbers; A is None in tensor memory."""
     kind = int(bf16)
-    majors = int(not a.k_major) << 15 | int(not b.k_major) << 16
+    majors = int(a is not None and not a.k_major) << 15 | int(not b.k_major) << 16
     return int(f32_result) << 4 | kind << 7 | kind << 10 | majors | n // 8 << 17 | m // 16 << 24
 
 

@@ -22,16 +22,16 @@ from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.interpreter.arguments import bind
+from tlx_xdsl.interpreter.arguments import bind, reach
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
-from tlx_xdsl.interpreter.workers import First, run_launch
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.host_values import flattened, is_constant, signature_of, specialized
+from tlx_xdsl.interpreter.workers import run_launch
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
+from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
@@ -130,7 +130,7 @@ def interpret_source(
             signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
             debug=True,
         )  # fmt: skip
-        module = frontend_module(source, specialization)
+        module = frontend_module(source, specialization, installed_profile())
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)
@@ -302,6 +302,7 @@ def _prepared(
         # Text may say it, which a pass has had from the options once.
         sizes = cluster_dims(module) or sizes
     arguments = bind(plan.function, values, names, memory)
+    reach([on_host("reachable", value) for value in options.reachable], memory)
     return Launch(
         plan, memory, grid, sizes, arguments,
         warns_of_unwritten=options.unwritten == "warn", in_issue_order=options.tensor_core_order == "issue",
@@ -310,12 +311,13 @@ def _prepared(
 
 def _traced(launch: Launch, firsts: Sequence[First], options: Options) -> tuple[int, int]:
     """Run the clusters; gives their turns, and the number of processes."""
+    jobs = 1 if options.reachable else options.jobs
     settings = Settings(options.schedule, options.seed, options.max_turns, options.max_operations, options.max_seconds)
     if options.trace is None:
-        return run_launch(launch, firsts, settings, options.jobs)
+        return run_launch(launch, firsts, settings, jobs)
     trace = Trace(launch.plan.function.sym_name.data)
     try:
-        return run_launch(launch, firsts, settings, options.jobs, trace)
+        return run_launch(launch, firsts, settings, jobs, trace)
     finally:
         # A trace is of most use when the run ends in a fault.
         trace.write(Path(options.trace))

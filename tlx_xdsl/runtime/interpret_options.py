@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
@@ -47,6 +48,9 @@ class Options:
     before it. `issue`: each follows all those before it, as on today's tensor cores. All else, such as
     tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
     """
+    reachable: Sequence[Any] = ()
+    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
+    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
     jobs: int | None = None
     """Processes; by default all cores for a grid that is worth it."""
     max_turns: int = MAX_TURNS

@@ -1,25 +1,12 @@
 // RUN: tlx-opt %s -p tlx-lower-2cta-mma --split-input-file --verify-diagnostics
 
 #s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
-#t = #ttng.tensor_memory_encoding<blockM = 64, blockN = 128, colStride = 1, twoCTAs = true>
-#smem = #ttg.shared_memory
-builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
-  tt.func public @rows(%a: !ttg.memdesc<64x64xf16, #s, #smem>, %b: !ttg.memdesc<64x64xf16, #s, #smem>, %d: !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>, %p: i1) {
-    // expected-error @+1 {{an MMA of a pair of CTAs can be compiled with 128 rows of an f32 accumulator in each CTA only}}
-    ttng.tc_gen5_mma %a, %b, %d, %p, %p {is_async, two_ctas} : !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>
-    tt.return
-  }
-}
-
-// -----
-
-#s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #t = #ttng.tensor_memory_encoding<blockM = 128, blockN = 128, colStride = 1, twoCTAs = true>
 #smem = #ttg.shared_memory
 builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
-  tt.func public @waits(%a: !ttg.memdesc<128x64xf16, #s, #smem>, %b: !ttg.memdesc<64x64xf16, #s, #smem>, %d: !ttg.memdesc<128x128xf32, #t, #ttng.tensor_memory, mutable>, %p: i1) {
-    // expected-error @+1 {{an MMA of a pair of CTAs can be compiled with mBarriers or force_async=True only}}
-    ttng.tc_gen5_mma %a, %b, %d, %p, %p {two_ctas} : !ttg.memdesc<128x64xf16, #s, #smem>, !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<128x128xf32, #t, #ttng.tensor_memory, mutable>
+  tt.func public @rows(%a: !ttg.memdesc<256x64xf16, #s, #smem>, %b: !ttg.memdesc<64x64xf16, #s, #smem>, %d: !ttg.memdesc<256x128xf32, #t, #ttng.tensor_memory, mutable>, %p: i1) {
+    // expected-error @+1 {{an MMA of a pair of CTAs can be compiled with 64 or 128 rows of an f32 accumulator in each CTA only}}
+    ttng.tc_gen5_mma %a, %b, %d, %p, %p {is_async, two_ctas} : !ttg.memdesc<256x64xf16, #s, #smem>, !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<256x128xf32, #t, #ttng.tensor_memory, mutable>
     tt.return
   }
 }

@@ -67,6 +67,10 @@ from tlx_xdsl.layouts.encodings import BlockRepOrder, TensorMemoryLayout, Tensor
 
 SCALE_BLOCK_ROWS, SCALE_BLOCK_COLUMNS = 128, 4
 """Scales in one block of tensor memory (PTX ISA, "tcgen05 scale factor layout")."""
+PAIR_ROWS = 64
+"""The least rows of the accumulator in each CTA of a pair, of which the columns are halved among the lanes."""
+PAIR_HALVES = "tlx.pair_halves"
+"""Attribute of what makes a buffer of 128 rows that was an accumulator of 64 rows in each CTA of a pair."""
 MAX_N = 256
 """Most columns of the accumulator of one instruction."""
 
@@ -189,10 +193,14 @@ class TCGen5MMAOp(_MMAOp):
         for name, buffer in (("a", a), ("b", b), ("d", d)):
             if len(buffer.shape) != 2:
                 raise VerifyException(f"{name} must have two dimensions, found {buffer}")
-        columns = b.shape[1]
-        if self.two_ctas is not None and num_ctas_of(self) in (1, None) and 2 * columns == d.shape[1]:
-            columns = d.shape[1]
-        verify_matmul(a.shape, (b.shape[0], columns), d.shape)
+        rows, columns = d.shape
+        if self.two_ctas is not None and num_ctas_of(self) in (1, None):
+            if a.shape[0] == PAIR_ROWS and (2 * PAIR_ROWS, b.shape[1]) == d.shape:
+                # The right half of the columns is in the lanes of the other rows (`tlx-lower-pair-accumulators`).
+                rows = PAIR_ROWS
+            elif 2 * b.shape[1] == columns:
+                columns = b.shape[1]
+        verify_matmul(a.shape, b.shape, (rows, columns))
         eight_bits = (Float8E4M3FNType, Float8E5M2Type)
         if a.element_type != b.element_type and not (
             isinstance(a.element_type, eight_bits) and isinstance(b.element_type, eight_bits)

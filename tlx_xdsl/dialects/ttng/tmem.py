@@ -106,13 +106,17 @@ def columns_of(buffer: MemDescType) -> int:
     m, n = buffer.shape[-2:]
     ctas = 1 << len(layout.cga_layout)
     columns = -(-n * element_bits(buffer.element_type) * layout.col_stride // 32)
+    if layout.halves_columns:
+        columns = -(-columns // 2)
     return prod(buffer.shape[:-2]) * columns * -(-m // ROWS) // ctas or 1
 
 
 def rows_of(buffer: MemDescType) -> int:
     """Rows of tensor memory that a buffer takes in each of its columns: 64 or 128."""
     layout = tensor_memory_layout(buffer)
-    if isinstance(layout, TensorMemoryLayout) and layout.block_m == ROWS // 2 and buffer.shape[-2] == ROWS // 2:
+    if not isinstance(layout, TensorMemoryLayout) or layout.halves_columns:
+        return ROWS
+    if layout.block_m == ROWS // 2 and buffer.shape[-2] == ROWS // 2:
         return ROWS // 2
     return ROWS
 

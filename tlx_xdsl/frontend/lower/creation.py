@@ -116,6 +116,11 @@ def _num_programs(call: Call) -> Value:
     return call.builder.value(tt.GetNumProgramsOp(_axis(call)), int32)
 
 
+@lowers("tl.sums_bfloat16")
+def _sums_bfloat16(call: Call) -> Value:
+    return Constexpr(call.visitor.unit.sums_bfloat16)
+
+
 @lowers("tl.to_tensor")
 def _to_tensor(call: Call) -> Value:
     return semantic.to_tensor(call.builder, call.args["x"])

@@ -76,8 +76,6 @@ def element_value(call: Call, parameter: str, element: dtype, pointer: Tensor) -
     tensor = call.tensor(parameter)
     if tensor.shape and not pointer.shape:
         call.fail(parameter, f"'{parameter}' must be a scalar because 'pointer' is one, found {tensor.describe()}")
-    if isinstance(tensor.dtype, pointer_type):
-        call.expected(parameter, f"a number that converts to {element}")
     return semantic.cast(call.builder, tensor, element)
 
 

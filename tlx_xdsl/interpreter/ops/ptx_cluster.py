@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.dialects.tlx.cluster import Releases
+from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_ROWS
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.addresses import Address, TensorMap, bytes_view, decode, mapped, view_at
 from tlx_xdsl.interpreter.faults import fault_at
@@ -220,6 +221,8 @@ def tensor_core(statement: Statement) -> Action | None:
             return _product
         case ("commit", "cta_group::2", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64"):
             return _commit
+        case ("commit", "cta_group::2", "mbarrier::arrive::one", "shared::cluster", "b64"):
+            return _commit_here
         case _:
             return None
 
@@ -231,6 +234,12 @@ def _commit(running: Running) -> Coroutine:
     if (mask := running.number(1, "b16")) != pair:
         raise fault_at(running.op, f"the mask {mask:#x} is not that of the pair, {pair:#x}")
     commit(running.task, running.op, barrier_view(running, 0), pair=True)
+
+
+def _commit_here(running: Running) -> Coroutine:
+    yield None
+    running.once()
+    commit(running.task, running.op, barrier_view(running, 0), pair=False)
 
 
 def _product(running: Running) -> Coroutine:
@@ -245,10 +254,17 @@ def _product(running: Running) -> Coroutine:
     form = running.number(3)
     m, n = (form >> 24 & 31) * 16, (form >> 17 & 63) * 8
     dtype = np.dtype(ml_dtypes.bfloat16 if form >> 7 & 7 else np.float16)
-    a = _operand(running, running.number(1, "b64"), m // 2, dtype, k_major=not form >> 15 & 1)
+    first = str(running.statement.operands[1])
+    if first.startswith("["):
+        a = running.others.get(first.strip("[ ]"))
+        if not isinstance(a, View):
+            raise UnknownInstruction(f"the interpreter can't read the operands of the PTX '{running.statement.text}'")
+    else:
+        a = _operand(running, running.number(1, "b64"), m // 2, dtype, k_major=not form >> 15 & 1)
     b = _operand(running, running.number(2, "b64"), n // 2, dtype, k_major=not form >> 16 & 1)
     added = running.value(str(running.statement.operands[4]), "pred")
-    if target.shape != (m // 2, n):
+    halved = m == 2 * PAIR_ROWS and target.shape == (m, n // 2)
+    if target.shape != (m // 2, n) and not halved:
         raise fault_at(op, f"a product of {m} x {n} elements, the accumulator in each CTA is {list(target.shape)}")
 
     def compute(a_views: list[View], b_views: list[View], part: int, before: Array | None) -> Array:
@@ -256,7 +272,7 @@ def _product(running: Running) -> Coroutine:
         return multiply(a_views[part].read(op), columns, before, np.dtype(np.float32))
 
     issue_product(
-        task, op, a, b, target, pair=True, adds=bool(added),
+        task, op, a, b, target, pair=True, adds=bool(added), rows=m // 2,
         prepare=lambda left, right: lambda part, before: compute(list(left), list(right), part, before),
     )  # fmt: skip
 

@@ -145,6 +145,22 @@ _Compute = Callable[[int, Array | None], Array]
 """The result of CTA 0 or 1 of a pair, with what is to be added."""
 
 
+def as_held(d: View, rows: int, compute: _Compute) -> _Compute:
+    """`compute` for the accumulator `d`, which may hold twice the `rows`: the right half of the columns below the left.
+
+    Source: PTX ISA, "tcgen05.mma", "Layout B".
+    """
+    if d.shape[0] == rows:
+        return compute
+
+    def halved(part: int, added: Array | None) -> Array:
+        if added is not None:
+            added = np.concatenate(np.split(added, 2), axis=1)
+        return np.concatenate(np.split(compute(part, added), 2, axis=1))
+
+    return halved
+
+
 def issue_product(
     task: Task,
     op: Operation,
@@ -154,15 +170,17 @@ def issue_product(
     *,
     pair: bool,
     adds: bool,
+    rows: int,
     prepare: Callable[[Sequence[View], Sequence[View]], _Compute],
     others: Sequence[View] = (),
 ) -> None:
     """Issue a product to `d`, to which it adds where `adds` says so; `pair` is for both CTAs.
 
-    `prepare` gets the operands of all CTAs and gives what computes; `others` are read, too.
+    The product has `rows` rows in each CTA. `prepare` gets the operands of all CTAs and gives what computes; `others`
+    are read, too.
     """
     all_a, all_b, all_d = (_everywhere(task, view, pair=pair) for view in (a, b, d))
-    compute = prepare(all_a, all_b)
+    compute = as_held(d, rows, prepare(all_a, all_b))
 
     def finish(_transfer: Transfer) -> None:
         results = [compute(part, view.read(op) if adds else None) for part, view in enumerate(all_d)]
@@ -200,7 +218,7 @@ def _product(
                 check_tile(op, operand)
         all_scales = [_everywhere(task, view, pair=pair) for view in scales]
         issue_product(
-            task, op, a, b, d, pair=pair, adds=bool(use_d),
+            task, op, a, b, d, pair=pair, adds=bool(use_d), rows=d.shape[0] if num_scales else a.shape[0],
             prepare=lambda left, right: prepare(left, right, all_scales),
             others=[view for views in all_scales for view in views],
         )  # fmt: skip

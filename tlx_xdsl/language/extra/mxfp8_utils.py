@@ -65,7 +65,7 @@ def _cvt_e5m2x4_f32(a: Any) -> Any:
 @library()
 def _quantize(groups: Any, amax: Any, dtype: constexpr) -> Any:
     """Scales (uint8, one for each group) and elements in `dtype` of (rows, groups, elements) in fp32."""
-    static_assert(dtype == float8e4nv or dtype == float8e5, "an MXFP8 block has elements of float8e4nv or float8e5")
+    static_assert(dtype in (float8e4nv, float8e5), "an MXFP8 block has elements of float8e4nv or float8e5")
     exponent, reciprocal = _fused_amax_to_e8m0(amax, 1.0 / 448.0 if dtype == float8e4nv else 1.0 / 57344.0)
     scaled = groups * expand_dims(reciprocal, 2)
     data = reshape(scaled.to(dtype), (groups.shape[0], groups.shape[1] * groups.shape[2]))
@@ -104,9 +104,8 @@ def _to_mxfp8_32x32_block(data_input: Any, VEC_SIZE: constexpr, dtype: constexpr
     count: constexpr = data_input.shape[1] // VEC_SIZE
     squares = reshape(max(abs(groups), axis=2), (rows // VEC_SIZE, VEC_SIZE, count))
     amax = expand_dims(max(squares, axis=1), 1)
-    scales, data = _quantize(
-        groups, reshape(broadcast_to(amax, (rows // VEC_SIZE, VEC_SIZE, count)), (rows, count)), dtype
-    )
+    repeated = broadcast_to(amax, (rows // VEC_SIZE, VEC_SIZE, count))
+    scales, data = _quantize(groups, reshape(repeated, (rows, count)), dtype)
     return data, scales
 
 

@@ -57,7 +57,7 @@ def _accumulator(layout: TensorMemoryLayout, shape: Ints, version: Version) -> L
     columns = [(0, 1 << bit) for bit in range(log2(width))]
     blocks = [(layout.block_m << bit, 0) for bit in range(log2(m // layout.block_m))]
     blocks += [(0, width << bit) for bit in range(log2(n // width))]
-    if layout.block_m == 64 and layout.two_ctas:
+    if layout.halves_columns:
         halved = columns if version >= PAIR_HALVES_ALL_COLUMNS_UNTIL or width == n else blocks
         if not halved:
             raise InputError("a pair of CTAs with blocks of 64 rows needs blocks of at least two columns")
