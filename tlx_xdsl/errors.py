@@ -27,13 +27,17 @@ class SourceLocation:
 class InputError(ValueError):
     """A value that a caller has given is wrong: its message is for that caller.
 
-    Command lines and passes show the message of this class and of `InputTypeError`. Any other ValueError or TypeError
-    is a defect, and is reported as one.
+    Command lines and passes show the message of this class, of `InputTypeError` and of `InputOverflowError`. Any other
+    ValueError or TypeError is a defect, and is reported as one.
     """
 
 
 class InputTypeError(TypeError):
     """A value that a caller has given has the wrong type, or there are too many or too few: see `InputError`."""
+
+
+class InputOverflowError(OverflowError):
+    """A number that a caller has given is too large, as Python's own conversions to C integers report it."""
 
 
 class CompilationError(Exception):
@@ -154,6 +158,8 @@ def internal_error(error: Exception) -> CompilationError:
     """Return the error to report for an exception that is no fault of the input but of tlx_xdsl."""
     if isinstance(error, RecursionError):
         return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
+    if isinstance(error, MemoryError):
+        return CompilationError(f"out of memory: {error}" if str(error) else "out of memory")
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     return CompilationError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,3 +62,11 @@ def install(target: str) -> None:
         setattr(torch.cuda, name, value)
     torch.Generator = _Generator  # type: ignore[misc]
     _OnTheCpu().__enter__()
+    # The mode is of a thread.
+    run = threading.Thread.run
+
+    def run_on_the_cpu(self: threading.Thread) -> None:
+        with _OnTheCpu():
+            run(self)
+
+    threading.Thread.run = run_on_the_cpu  # type: ignore[method-assign]

@@ -7,17 +7,15 @@ import json
 import os
 import signal
 import sys
-import types
 from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
 from _pytest.assertion import rewrite
 
-import tlx_xdsl.compat
+from tests.conformance import meta_process
+from tests.conformance.meta_process import OPTIONS
 from tests.conformance.meta_text import without_text
-
-OPTIONS: dict[str, Any] = json.loads(os.environ.get("TLX_META_TESTS", "{}"))
 
 _UNUSABLE = ("CUDA error", "CUDA_ERROR", "AcceleratorError")
 """What an error says after which the process can't use the GPU any more."""
@@ -25,16 +23,7 @@ _UNUSABLE = ("CUDA error", "CUDA_ERROR", "AcceleratorError")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Change this process before a test file is imported."""
-    gating = types.ModuleType("triton.runtime.fbcode_gating")
-    gating.is_fbcode_dependant = lambda: False  # type: ignore[attr-defined]
-    sys.modules[gating.__name__] = gating
-    if OPTIONS["gpu"]:
-        tlx_xdsl.compat.install()
-    else:
-        tlx_xdsl.compat.install(mode="interpret", target=OPTIONS["target"])
-        from tests.conformance.fake_cuda import install
-
-        install(OPTIONS["target"])
+    meta_process.begin()
     if OPTIONS["text_asserts_yes"]:
         _change_tests(without_text)
 
@@ -57,8 +46,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
         functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    with open(OPTIONS["only"]) as file:
+        only = set(json.load(file))
     chosen = [each for group in functions.values() for each in _spread(group, OPTIONS["per_function"])]
-    items[:] = [item for item in chosen if item.nodeid not in done]
+    items[:] = [item for item in chosen if item.nodeid not in done and (not only or item.nodeid in only)]
 
 
 def _spread(group: list[pytest.Item], number: int) -> list[pytest.Item]:
@@ -96,7 +87,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         outcome = "xfailed" if outcome == "skipped" else "xpassed"
     reason = _reason(report)
     _write({"nodeid": report.nodeid, "outcome": outcome, "reason": reason, "seconds": round(report.duration, 2)})
-    if OPTIONS["gpu"] and outcome == "failed" and any(word in reason for word in _UNUSABLE):
+    if OPTIONS["mode"] == "launch" and outcome == "failed" and any(word in reason for word in _UNUSABLE):
         sys.stdout.flush()
         os._exit(70)
 

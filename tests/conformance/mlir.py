@@ -138,7 +138,7 @@ def stock_answers(cases: Sequence[Chunk], jobs: int, kept_in: Path | None) -> li
 
 @cache
 def _context() -> Any:
-    from tlx_xdsl.tools.tlx_opt import TlxOptMain
+    from tlx_xdsl.tools.opt_driver import TlxOptMain
 
     return TlxOptMain(["-"]).ctx
 
@@ -148,7 +148,7 @@ def our_answer(chunk: Chunk) -> dict[str, Any]:
     from tlx_xdsl.text.parser import parse_module
     from tlx_xdsl.text.printer import print_module
     from tlx_xdsl.text.verify import verify_module
-    from tlx_xdsl.tools.tlx_opt import as_compilation_error
+    from tlx_xdsl.tools.failures import as_compilation_error
 
     step = "parser"
     try:

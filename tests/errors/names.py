@@ -90,7 +90,7 @@ def kernel(x, n):
     tl.store(x, n * SCALE)  # error
 """,
             "The compiled kernel would keep the old value when Python changes `SCALE` later. Declare it as "
-            "`SCALE: tl.constexpr = 3`, or pass it as an argument.",
+            "`SCALE = tl.constexpr(3)`, or pass it as an argument.",
         ),
         Entry(
             "A variable of the function around the kernel",

@@ -24,7 +24,7 @@ LOWEST = {"errors", "targets", "version"}
 """What every package may import."""
 
 LAYERS = {
-    "errors": -1,
+    "errors": -2,
     "targets": -1,
     "version": -1,
     "layouts": 0,

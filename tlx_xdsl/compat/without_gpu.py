@@ -13,18 +13,18 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.compat.pointers import tensors_reached
-from tlx_xdsl.errors import OverBudgetError
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.runtime.interpret import Interpretation
-from tlx_xdsl.runtime.interpret_options import TTGIR
+from tlx_xdsl.runtime.interpret import Interpretation, interpret_source
+from tlx_xdsl.runtime.interpret_options import TTGIR, Options
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS
-from tlx_xdsl.runtime.jit.triton_errors import with_triton_face
+from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 from tlx_xdsl.targets import Target, target_named
 
@@ -128,10 +128,11 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
             named[parameter.name] = _constant_one(named[parameter.name])
     options["reachable"] = tensors_reached(named.values())
     try:
-        result = kernel.interpret(grid, options=options, **named)
-    except OverBudgetError as error:
-        # What autotuners skip.
-        raise with_triton_face(error) from error
+        kernel.check_parameters()
+        kernel.source.signature.bind(**named)
+        result = interpret_source(kernel.source, grid, named, Options(**options), _annotated(kernel, named))
+    except CompilationError as error:
+        raise with_interpreter_face(error) from error
     for each in result.warnings:
         place = each.location
         warnings.warn_explicit(
@@ -149,8 +150,19 @@ def _is_specialized(parameter: Any) -> bool:
     return not (parameter.is_constexpr or parameter.do_not_specialize or parameter.annotation_type)
 
 
+def _annotated(kernel: InterpretedKernel, named: dict[str, Any]) -> dict[str, str]:
+    """The types of the numbers whose parameters are annotated with one: `x: tl.float16`."""
+    numbers = (each for each in kernel.params if isinstance(named.get(each.name), bool | int | float))
+    return {each.name: each.annotation_type for each in numbers if each.annotation_type and not each.is_constexpr}
+
+
 def _constant_one(value: Any) -> Any:
-    """An integer that is 1 as a constant: Triton compiles kernels for that, and strides are 1 by it."""
+    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
+    if isinstance(value, tuple):
+        given = cast("tuple[Any, ...]", value)
+        cls: Any = type(given)
+        items = map(_constant_one, given)
+        return cls(*items) if hasattr(cls, "_fields") else tuple(items)
     return constexpr(1) if type(value) is int and value == 1 else value
 
 

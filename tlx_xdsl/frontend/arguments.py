@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
+from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.foreign import compile_time
 from tlx_xdsl.frontend.source import Parameter
 from tlx_xdsl.frontend.types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
@@ -92,7 +93,7 @@ class Arguments:
 
     def _argument(self, type_: Attribute, name: str, divisibility: int = 1) -> SSAValue:
         argument = self.block.insert_arg(type_, len(self.block.args), self.visitor.builder.location)
-        argument.name_hint = name
+        hint(argument, name)
         attributes = {"tt.divisibility": IntegerAttr(divisibility, i32)} if divisibility > 1 else {}
         self.attributes.append(DictionaryAttr(attributes))
         return argument

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -31,7 +32,7 @@ from tlx_xdsl.frontend.values import (
     Value,
 )
 from tlx_xdsl.frontend.visitor import CallSite, Visitor
-from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, int32, pointer_type
+from tlx_xdsl.language.core import MEMBERS, block_type, constexpr, constexpr_type, int32, pointer_type
 from tlx_xdsl.language.tlx.types import storage_kind
 
 DESCRIPTOR_BYTES = 128
@@ -40,12 +41,20 @@ DESCRIPTOR_BYTES = 128
 
 def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
     """`value.attr`."""
+    if isinstance(value, Constexpr):
+        return _python_attribute(visitor, node, value)
+    found = _runtime_attribute(visitor, node, value)
+    if found is None:
+        suggestion = did_you_mean(node.attr, attribute_names(value))
+        raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}")
+    return found
+
+
+def _runtime_attribute(visitor: Visitor, node: ast.Attribute, value: Value) -> Value | None:
     name = node.attr
     if (type(value), name) in METHODS:
         return Method(value, name)
     match value:
-        case Constexpr():
-            return _python_attribute(visitor, node, value)
         case Tensor():
             found = _tensor_attribute(visitor, node, value)
         case StorageAliasSpec():
@@ -65,9 +74,6 @@ def attribute_of(visitor: Visitor, node: ast.Attribute, value: Value) -> Value:
             found = value.items.get(name)
         case _:
             found = None
-    if found is None:
-        suggestion = did_you_mean(name, _attribute_names(value))
-        raise visitor.error(node, f"{value.describe()} has no attribute '{name}'{suggestion}")
     return found
 
 
@@ -78,7 +84,8 @@ def _spec_attribute(value: StorageAliasSpec, name: str) -> Value | None:
     return {"storage": Constexpr(storage), "buffer_size_bytes": Constexpr(type_.size_bytes)}.get(name)
 
 
-def _attribute_names(value: Value) -> list[str]:
+def attribute_names(value: Value) -> list[str]:
+    """The names of the attributes and methods of a runtime value."""
     names = [name for cls, name in METHODS if cls is type(value)]
     match value:
         case Tensor():
@@ -91,8 +98,12 @@ def _attribute_names(value: Value) -> list[str]:
             return [*names, "dtype", "shape"]
         case StorageAliasSpec():
             return [*names, "storage", "buffer_size_bytes"]
-        case TupleValue() | Aggregate():
+        case TupleValue():
             return [*names, *value.names]
+        case Aggregate():
+            return [*names, *value.names, *(name for name in dir(value.cls) if not name.startswith("__"))]
+        case NewAggregate():
+            return [*names, *value.items]
         case _:
             return names
 
@@ -147,6 +158,8 @@ def _python_attribute(visitor: Visitor, node: ast.Attribute, value: Constexpr) -
         if node.attr == "value":
             # What `tl.constexpr` objects call their content.
             return value
+        if node.attr == "type":
+            return Constexpr(constexpr_type(owner))
         suggestion = did_you_mean(node.attr, dir(owner))
         raise visitor.error(node, f"{value.describe()} has no attribute '{node.attr}'{suggestion}") from None
     try:
@@ -245,12 +258,12 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     """`block[:, None]`: None inserts a dimension of size 1, `:` keeps one, `...` keeps those that are left."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if not value.shape and not all(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
+    kinds = [_index_kind(visitor, part) for part in parts] if value.shape or _adds_dimensions(parts) else []
+    if not kinds:
         way = ": read with tl.load(pointer + index)" if isinstance(value.dtype, pointer_type) else ""
-        raise visitor.error(node, f"{value.describe()} can't be indexed{way}")
-    kinds = [_index_kind(visitor, part) for part in parts]
-    kept = kinds.count(":")
-    if kept > len(value.shape):
+        raise visitor.error(node, f"unsupported tensor index: {value.describe()} can't be indexed{way}")
+    # Triton takes the dimensions that None adds to a scalar for those that `:` keeps.
+    if kinds.count(":") > len(value.shape or parts):
         raise visitor.error(node, f"too many indices for {value.describe()}")
     if kinds.count("...") > 1:
         raise visitor.error(node, "an index has at most one '...'")
@@ -266,8 +279,16 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     return value
 
 
+def _adds_dimensions(parts: Sequence[ast.expr]) -> bool:
+    """True for an index that a scalar can have: None or `...`, and `:` beside them."""
+    plain = [isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts]
+    return any(plain) and all(
+        is_plain or isinstance(part, ast.Slice) for part, is_plain in zip(parts, plain, strict=True)
+    )
+
+
 def _index_kind(visitor: Visitor, part: ast.expr) -> str:
-    if isinstance(part, ast.Slice) and part.lower is part.upper is part.step is None:
+    if isinstance(part, ast.Slice) and all(_is_none(visitor, each) for each in (part.lower, part.upper, part.step)):
         return ":"
     if isinstance(part, ast.Constant) and part.value is ...:
         return "..."
@@ -275,7 +296,17 @@ def _index_kind(visitor: Visitor, part: ast.expr) -> str:
         index = visitor.expression(part)
         if isinstance(index, Constexpr) and index.value is None:
             return "None"
-    raise visitor.error(part, "a block is indexed by ':', None and '...' only (tl.gather picks elements)")
+    raise visitor.error(
+        part, "unsupported tensor index: a block is indexed by ':', None and '...' only (tl.gather picks elements)"
+    )
+
+
+def _is_none(visitor: Visitor, bound: ast.expr | None) -> bool:
+    """Say whether the bound of a slice is absent, or None."""
+    if bound is None:
+        return True
+    value = visitor.expression(bound)
+    return isinstance(value, Constexpr) and value.value is None
 
 
 # --- methods --------------------------------------------------------------------------------------------------------

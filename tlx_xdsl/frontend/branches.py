@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Region
 
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.frontend import semantic
 from tlx_xdsl.frontend.carry import (
     TypeMismatch,
     all_parts,
@@ -48,6 +50,8 @@ def visit_if(visitor: Visitor, node: ast.If) -> bool:
     test = visitor.expression(node.test)
     if isinstance(test, Constexpr):
         return visitor.visit_body(node.body if test.value else node.orelse)
+    if isinstance(test, Tensor) and test.shape and prod(test.shape) == 1:
+        test = _only_element(visitor, node.test, test)
     condition = visitor.branch_condition(node.test, test, "a branch")
     visitor.locate(node)
     if contains_return((*node.body, *node.orelse)):
@@ -58,16 +62,24 @@ def visit_if(visitor: Visitor, node: ast.If) -> bool:
     return False
 
 
+def _only_element(visitor: Visitor, node: ast.expr, test: Tensor) -> Tensor:
+    """The number in a block of one element, which Triton takes for a condition, with a warning."""
+    scalar: Tensor = visitor.semantic(node, semantic.unsplat, test)
+    way = f"write ({ast.unparse(node)}).item()"
+    visitor.warn(scalar, f"the condition of this branch is {test.describe()}, not a scalar: {way}")
+    return scalar
+
+
 def _branch(visitor: Visitor, node: ast.If, condition: Tensor) -> bool:
     """An `if` that returns, in the body of a function: blocks and `cf` branches."""
     builder = visitor.builder
-    location, outer = builder.location, dict(visitor.names)
+    location, outer, declared = builder.location, dict(visitor.names), visitor.declared
     starts = [builder.new_block(), builder.new_block()]
     builder.insert(cf.ConditionalBranchOp(condition.ssa, starts[0], [], starts[1], []))
     sides: list[_Side] = []
     visitor.branches += 1
     for start, body in zip(starts, (node.body, node.orelse), strict=True):
-        visitor.names = dict(outer)
+        visitor.names, visitor.declared = dict(outer), declared
         builder.move_to(start)
         returned = visitor.visit_body(body)
         sides.append(_Side(builder.block, visitor.names, returned))
@@ -98,10 +110,10 @@ def _branch(visitor: Visitor, node: ast.If, condition: Tensor) -> bool:
 
 def _emit_if(visitor: Visitor, node: ast.If, condition: Tensor) -> None:
     builder = visitor.builder
-    location, outer = builder.location, dict(visitor.names)
+    location, outer, declared = builder.location, dict(visitor.names), visitor.declared
     sides: list[_Side] = []
     for body in (node.body, node.orelse):
-        visitor.names = dict(outer)
+        visitor.names, visitor.declared = dict(outer), declared
         block = Block()
         with builder.at_end_of(block):
             visitor.visit_body(body)
@@ -143,8 +155,8 @@ def _mismatch(visitor: Visitor, node: ast.If) -> Callable[[str], TypeMismatch]:
     def of_name(name: str) -> TypeMismatch:
         return lambda one, other: visitor.error(
             node,
-            f"'{name}' is {one.describe()} on one side of this 'if' and {other.describe()} on the other: "
-            "it needs one type",
+            f"Mismatched type for {name}: it is {one.describe()} on one side of this 'if' and {other.describe()} on "
+            "the other",
         )
 
     return of_name
@@ -182,7 +194,8 @@ def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:
     def mismatch(one: Value, other: Value) -> CompilationError:
         return visitor.error(
             node,
-            f"a conditional expression needs one type, found {one.describe()} and {other.describe()}",
+            "Ternary expression with dynamic condition has inconsistent type: "
+            f"found {one.describe()} and {other.describe()}",
         )
 
     like = merged(visitor, node, values, mismatch)

@@ -38,6 +38,7 @@ def build_module(
     clustered: bool = False,
     capability: int = 90,
     debug: bool = False,
+    sums_bfloat16: bool = True,
     symbol: str | None = None,
 ) -> ModuleOp:
     """The module of one kernel, every operation located in its source.
@@ -45,14 +46,15 @@ def build_module(
     `signature` gives the type of each runtime argument in Triton's spelling (of a tuple, a tuple of types),
     `constexprs` the value of each compile-time one; defaults of the kernel's parameters fill gaps. `clustered` says
     that clusters have several CTAs. `capability` is the target's compute capability, such as 90 for sm_90a; with
-    `debug`, `tl.device_assert` has an effect. `symbol` is the name of the kernel in the module, if not that of its
+    `debug`, `tl.device_assert` has an effect. Without `sums_bfloat16`, sums of bf16 are in f32, as before Triton 3.9.
+    `symbol` is the name of the kernel in the module, if not that of its
     function.
 
     Raises CompilationError, located in the kernel, when arguments are missing, surplus or of a wrong type, and for
     every error in the kernel itself; also, as an internal error, for what is our fault.
     """
     try:
-        unit = Unit(capability, debug, num_warps, num_ctas, clustered or num_ctas > 1)
+        unit = Unit(capability, debug, num_warps, num_ctas, clustered or num_ctas > 1, sums_bfloat16)
         return _build(source, signature, constexprs, unit, symbol or source.symbol)
     except CompilationError:
         raise

@@ -13,11 +13,12 @@ from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.tt.enums import RoundingMode
+from tlx_xdsl.frontend import fp8e4b15
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.numbers import constant
 from tlx_xdsl.frontend.types import SemanticError, ir_type
 from tlx_xdsl.frontend.values import Tensor
-from tlx_xdsl.language.core import dtype, float32, float64, int1, int64, pointer_type
+from tlx_xdsl.language.core import dtype, float16, float32, float64, int1, int64, pointer_type
 
 ROUNDINGS = {"rtne": RoundingMode.RTNE, "rtz": RoundingMode.RTZ}
 """Rounding modes of narrowing floats: to nearest even, towards zero."""
@@ -39,7 +40,7 @@ def cast(builder: Builder, value: Tensor, target: dtype | pointer_type, rounding
     if isinstance(source, pointer_type) or isinstance(target, pointer_type):
         return _cast_pointer(builder, value, target)
     if source.is_fp8e4b15() or target.is_fp8e4b15():
-        raise SemanticError(f"cannot convert {source} to {target}: fp8e4b15 is a format for storage only, use fp8e4nv")
+        return _cast_e4b15(builder, value, source, target, rounding)
     if source.is_floating() and target.is_floating():
         return _cast_float(builder, value, source, target, rounding)
     if source.is_fp8() or target.is_fp8():
@@ -102,6 +103,19 @@ def _cast_pointer(builder: Builder, value: Tensor, target: dtype | pointer_type)
     if not target.is_int() or target.primitive_bitwidth != 64:
         raise SemanticError(f"a pointer becomes an int64, an int1 or another pointer, found {target}")
     return _unary(builder, tt.PtrToIntOp, value, target)
+
+
+def _cast_e4b15(builder: Builder, value: Tensor, source: dtype, target: dtype, rounding: RoundingMode | None) -> Tensor:
+    """Convert from or to fp8e4b15, by way of float16; float32 goes there towards zero, as in Triton."""
+    if rounding is RoundingMode.RTNE:
+        raise SemanticError(f"cannot convert {source} to {target} with a rounding mode: there is one way")
+    other = target if source.is_fp8e4b15() else source
+    if other not in (float16, float32):
+        raise SemanticError(f"cannot convert {source} to {target} directly, go through fp16 or fp32")
+    if source.is_fp8e4b15():
+        return cast(builder, fp8e4b15.to_float16(builder, value), target)
+    half = value if source == float16 else cast(builder, value, float16, RoundingMode.RTZ)
+    return fp8e4b15.from_float16(builder, half)
 
 
 def _cast_float(builder: Builder, value: Tensor, source: dtype, target: dtype, rounding: RoundingMode | None) -> Tensor:

@@ -13,6 +13,7 @@ from tlx_xdsl.frontend.branches import visit_ternary
 from tlx_xdsl.frontend.calls import did_you_mean
 from tlx_xdsl.frontend.carry import assignments
 from tlx_xdsl.frontend.constructs import construct
+from tlx_xdsl.frontend.declarations import bound
 from tlx_xdsl.frontend.foreign import NotInOurLanguage, compile_time, source_of
 from tlx_xdsl.frontend.functions import is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
@@ -79,13 +80,13 @@ def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
         or source_of(value) is not None
     ):
         return Constexpr(value)
-    if visitor.source.is_constexpr_global(node.id) or visitor.source.is_library:
+    if visitor.source.is_library:
         return Constexpr(value)
-    if node.id in visitor.source.fn.__code__.co_freevars:
-        way = f"'{node.id}' of the function around is not a constexpr: make it a tl.constexpr(...) there"
-    else:
-        way = f"the global '{node.id}' is not a constexpr: declare it as `{node.id}: tl.constexpr = ...`"
-    raise visitor.error(node, f"{way} or pass it as an argument")
+    raise visitor.error(
+        node,
+        f"Cannot access global variable '{node.id}': a kernel sees constexprs only, make it "
+        f"`{node.id} = tl.constexpr(...)` or pass it as an argument",
+    )
 
 
 def _compile_time(visitor: Visitor, node: ast.AST, value: Any) -> Any:
@@ -164,7 +165,7 @@ def _comprehension(visitor: Visitor, node: ast.ListComp | ast.GeneratorExp) -> V
 
 
 def _walrus(visitor: Visitor, node: ast.NamedExpr) -> Value:
-    value = visitor.expression(node.value)
+    value = bound(visitor, node.value, node.target, visitor.expression(node.value))
     visitor.assign(node.target, value)
     return value
 

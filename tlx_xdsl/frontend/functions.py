@@ -210,8 +210,8 @@ def _return(visitor: Visitor, node: ast.AST, value: Value) -> None:
         where = "here" if isinstance(node, ast.Return) else "at its end"
         raise visitor.error(
             node,
-            f"'{visitor.source.name}' returns {returns.value.describe()} first and {value.describe()} {where}: "
-            "every return must have one type",
+            f"Return type mismatch: '{visitor.source.name}' returns {returns.value.describe()} first and "
+            f"{value.describe()} {where}",
         )
     if returns.style == "function":
         builder.emit(tt.ReturnOp, parts(value))

@@ -6,6 +6,7 @@ import math
 import struct
 
 from tlx_xdsl.dialects import arith
+from tlx_xdsl.frontend import fp8e4b15
 from tlx_xdsl.frontend.builder import Builder
 from tlx_xdsl.frontend.shapes import splat
 from tlx_xdsl.frontend.types import SemanticError, ir_type
@@ -59,6 +60,8 @@ def constant(
     """
     if isinstance(element, pointer_type):
         raise SemanticError(f"expected {element}, found the number {number}: cast an int64 to a pointer instead")
+    if element.is_fp8e4b15():
+        return Tensor(builder.constant(fp8e4b15.bits_of(float(number)), ir_type(element, shape)), element, shape)
     if element.is_fp8():
         # Triton makes these from float32.
         wide = builder.constant(rounded(number, float32), ir_type(float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from enum import Enum
@@ -9,7 +10,7 @@ from typing import Any, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.frontend import semantic
-from tlx_xdsl.frontend.attributes import call_method
+from tlx_xdsl.frontend.attributes import attribute_names, call_method
 from tlx_xdsl.frontend.calls import bound_arguments, call_builtin
 from tlx_xdsl.frontend.carry import runtime
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
@@ -26,7 +27,7 @@ from tlx_xdsl.frontend.values import (
     describe_object,
 )
 from tlx_xdsl.frontend.visitor import Argument, CallSite
-from tlx_xdsl.language.core import builtin_name, constexpr
+from tlx_xdsl.language.core import MUST_USE_MARK, builtin_name, constexpr
 
 _ANY_ARGUMENTS: tuple[Any, ...] = (
     abs, bool, bytes, dict, divmod, float, int, len, list, max, min, pow, range, repr, reversed, round, set,
@@ -48,6 +49,7 @@ def call(site: CallSite, callee: Value) -> Value:
 
 
 def _call_function(site: CallSite, function: Any) -> Value:
+    _refuse_unused(site, function)
     if builtin_name(function) is not None:
         return call_builtin(site, function)
     if (source := source_of(function)) is not None:
@@ -65,6 +67,15 @@ def _call_function(site: CallSite, function: Any) -> Value:
     if _is_helper(function):
         return bind_python(site, function)
     raise site.error(f"{describe_object(function)} can't be called in a kernel")
+
+
+def _refuse_unused(site: CallSite, function: Any) -> None:
+    """Refuse a statement that does nothing: the call of a function whose result is the point of it."""
+    must_use: Any = getattr(function, MUST_USE_MARK, False)
+    if not must_use or site.node is not site.visitor.unused:
+        return
+    why = f" {must_use}" if isinstance(must_use, str) else ""
+    raise site.error(f"The result of {ast.unparse(site.callee)} is not being used.{why}")
 
 
 def _hashable(value: Any) -> bool:
@@ -173,6 +184,23 @@ def _len(site: CallSite) -> Value | None:
     return None
 
 
+def _tuple(site: CallSite) -> Value | None:
+    """`tuple` and `list` of a tuple of runtime values."""
+    if len(site.positional) != 1 or site.keywords or not isinstance(site.positional[0][1], TupleValue):
+        return None
+    return TupleValue(site.positional[0][1].items)
+
+
+def _hasattr(site: CallSite) -> Value | None:
+    """`hasattr` of a runtime value: the answer is known at compile time."""
+    if len(site.positional) != 2 or site.keywords:
+        return None
+    (_, value), (_, name) = site.positional
+    if isinstance(value, Constexpr) or not isinstance(name, Constexpr) or not isinstance(name.value, str):
+        return None
+    return Constexpr(name.value in attribute_names(value))
+
+
 def _abs(site: CallSite) -> Value | None:
     if len(site.positional) == 1 and isinstance(site.positional[0][1], Tensor):
         return call_builtin(site, cast(Any, language).abs)
@@ -215,6 +243,10 @@ _PYTHON: dict[Any, _Special] = {
     max: _minmax("max"),
     len: _len,
     abs: _abs,
+    tuple: _tuple,
+    list: _tuple,
+    cast(Any, language).tuple: _tuple,
+    hasattr: _hasattr,
     print: _print,
     isinstance: _isinstance,
 }

@@ -32,6 +32,7 @@ from tlx_xdsl.frontend.shapes import (
     common_shape as common_shape,
     expand_dims as expand_dims,
     splat as splat,
+    unsplat as unsplat,
 )
 from tlx_xdsl.frontend.types import SemanticError as SemanticError, ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value, shown
@@ -88,7 +89,7 @@ def promoted(lhs: dtype, rhs: dtype, *, division: bool = False) -> dtype:
             raise SemanticError(f"cannot combine {lhs} with {rhs}: cast the 8-bit float first")
         return lhs if lhs == rhs else float16
     if division and lhs.is_int_signed() != rhs.is_int_signed():
-        raise SemanticError(f"cannot divide {lhs} by {rhs}: their signedness differs, cast one of them")
+        raise SemanticError(f"Cannot use /, // or % with {lhs} and {rhs} because they have different signedness")
     if lhs.primitive_bitwidth == rhs.primitive_bitwidth:
         return lhs if lhs.is_int_unsigned() else rhs
     return max(lhs, rhs, key=lambda ty: ty.primitive_bitwidth)
@@ -105,7 +106,7 @@ def _with_number(number: bool | int | float, other: dtype, *, division: bool) ->
                 f"cannot combine an unsigned {other} with the negative number {number}: cast one of them"
             )
         if not other.get_int_min_value() <= number <= other.get_int_max_value():
-            raise SemanticError(f"{number} is outside the range of {other}")
+            raise SemanticError(f"{number} is out of range for {other}")
     return promoted(other, other, division=division)
 
 
@@ -177,7 +178,8 @@ def arithmetic(builder: Builder, symbol: str, lhs: Value, rhs: Value, *, propaga
         signed = shifted.dtype if isinstance(shifted, Tensor) and isinstance(shifted.dtype, dtype) else element
     op = _arithmetic_op(symbol, element, signed.is_int_signed(), propagate_nan)
     if op is None:
-        raise SemanticError(f"'{symbol}' does not exist for {element}")
+        types = " and ".join(str(each.dtype) for each in (lhs, rhs) if isinstance(each, Tensor))
+        raise SemanticError(f"invalid operands of type {types} for '{symbol}'")
     return builder.tensor(op, element, left.shape, left, right)
 
 
@@ -188,6 +190,8 @@ def _check_operands(symbol: str, *operands: Value) -> None:
 
 
 def _arithmetic_op(symbol: str, element: dtype, signed: bool, nan: bool) -> type[IRDLOperation] | None:
+    if element.is_fp8e4b15():
+        return None
     if element.is_floating():
         return NAN_OPS[symbol] if nan and symbol in NAN_OPS else FLOAT_OPS.get(symbol)
     if symbol in SIGNED_OPS:
@@ -231,6 +235,8 @@ def compare(builder: Builder, symbol: str, lhs: Value, rhs: Value) -> Any:
         symbol, lhs, rhs = MIRRORED[symbol], rhs, lhs
     left, right, element = _unify(builder, lhs, rhs)
     assert isinstance(element, dtype)
+    if element.is_fp8e4b15():
+        raise SemanticError(f"{element} does not compare: convert it to fp16 first")
     signed, unsigned, floating = COMPARISONS[symbol]
     if element.is_floating():
         op: Operation = arith.CmpfOp(floating, left.ssa, right.ssa)

@@ -15,6 +15,11 @@ def splat(builder: Builder, value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return builder.tensor(tt.SplatOp, value.dtype, shape, value)
 
 
+def unsplat(builder: Builder, value: Tensor) -> Tensor:
+    """The only element of a block."""
+    return builder.tensor(tt.UnsplatOp, value.dtype, (), value)
+
+
 def expand_dims(builder: Builder, value: Tensor, axis: int) -> Tensor:
     """Insert a dimension of size 1; a scalar becomes a block of one element."""
     if not value.shape:

@@ -153,11 +153,6 @@ class KernelSource:
         """Names that the function sees outside of itself."""
         return set(self.fn.__globals__) | set(self.fn.__code__.co_freevars)
 
-    def is_constexpr_global(self, name: str) -> bool:
-        """Say whether the module declares `name: tl.constexpr = ...`."""
-        annotations = self.fn.__globals__.get("__annotations__", {})
-        return says_constexpr(annotations.get(name))
-
     def location(self, node: ast.AST) -> SourceLocation:
         """The location of `node`; columns count characters from 1."""
         line = getattr(node, "lineno", self.fn.__code__.co_firstlineno)

@@ -9,6 +9,8 @@ from tlx_xdsl import language
 from tlx_xdsl.frontend import branches, functions, loops, tasks
 from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.carry import runtime
+from tlx_xdsl.frontend.constructs import construct
+from tlx_xdsl.frontend.declarations import bound, declare, known
 from tlx_xdsl.frontend.expressions import binary, visit_name
 from tlx_xdsl.frontend.values import Constexpr
 from tlx_xdsl.frontend.visitor import STATEMENTS, Argument, CallSite, Visitor
@@ -18,33 +20,36 @@ from tlx_xdsl.language.core import constexpr
 def _expression(visitor: Visitor, node: ast.Expr) -> None:
     """An expression on its own; a string is a docstring or a comment."""
     if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
+        visitor.unused = node.value
         visitor.expression(node.value)
 
 
 def _assign(visitor: Visitor, node: ast.Assign) -> None:
     """`target = value`."""
     value = visitor.expression(node.value)
-    if any(not isinstance(target, ast.Attribute) for target in node.targets):
-        # A field of an aggregate takes the value as it is: it may be a constexpr.
+    if not visitor.declared and not any(isinstance(target, ast.Attribute) for target in node.targets):
+        # One value for all targets.
         value = runtime(visitor, node.value, value)
     for target in node.targets:
-        visitor.assign(target, value)
+        visitor.assign(target, bound(visitor, node.value, target, value))
 
 
 def _annotated_assign(visitor: Visitor, node: ast.AnnAssign) -> None:
-    """`name: annotation = value`."""
-    if node.value is None or not isinstance(node.target, ast.Name):
-        raise visitor.error(node, "an annotation needs a name and a value")
-    value = visitor.expression(node.value)
+    """`name: annotation = value`, or a declaration for the next assignment to the name."""
+    if not isinstance(node.target, ast.Name):
+        raise visitor.error(node.target, f"an annotation needs a name, found {construct(node.target)}")
+    name = node.target.id
+    value = None if node.value is None else visitor.expression(node.value)
     annotation = visitor.expression(node.annotation)
-    if not (isinstance(annotation, Constexpr) and annotation.value is constexpr):
+    is_constexpr = isinstance(annotation, Constexpr) and annotation.value is constexpr
+    if node.value is None or value is None:
+        declare(visitor, name, is_constexpr=is_constexpr)
+    elif not is_constexpr:
         visitor.assign(node.target, runtime(visitor, node.value, value))
-        return
-    if not functions.is_compile_time(value):
-        raise visitor.error(node.value, f"'{node.target.id}' is declared constexpr, found {value.describe()}")
-    if node.target.id in visitor.names:
-        raise visitor.error(node, f"the constexpr '{node.target.id}' is already defined")
-    visitor.names[node.target.id] = value
+    elif name in visitor.names:
+        raise visitor.error(node, f"the constexpr '{name}' is already defined")
+    else:
+        visitor.names[name] = known(visitor, node.value, name, value)
 
 
 def _augmented_assign(visitor: Visitor, node: ast.AugAssign) -> None:

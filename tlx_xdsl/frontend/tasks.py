@@ -119,8 +119,6 @@ def _task(node: ast.With, call: Call) -> Task:
     if _is_default(call):
         if call.given("num_warps"):
             call.fail("num_warps", "the default task runs on the kernel's own num_warps")
-        if start:
-            call.fail("warp_group_start_id", "the default task begins at warp 0")
         return Task(node, True, call.visitor.unit.num_warps, registers, replicate, None)
     if not call.given("num_warps"):
         call.fail(None, "a task other than the default one needs num_warps")

@@ -56,11 +56,15 @@ def ir_type(element: dtype | pointer_type, shape: tuple[int, ...] = ()) -> Attri
         scalar = _INTEGERS[8]
     elif element.is_floating():
         if element.name not in _FLOATS:
-            raise SemanticError(f"{element} is a type of AMD's GPUs, NVIDIA's have fp8e4nv and fp8e5")
+            raise SemanticError(_not_here(element))
         scalar = _FLOATS[element.name]
     else:
         scalar = _INTEGERS[element.primitive_bitwidth]
     return TensorType(scalar, shape) if shape else scalar
+
+
+def _not_here(element: dtype) -> str:
+    return f"type {element} not supported in this architecture: it is AMD's, NVIDIA's are fp8e4nv and fp8e5"
 
 
 def descriptor_ir_type(element: dtype, block_shape: tuple[int, ...]) -> TensorDescType:
@@ -158,5 +162,5 @@ def _element(name: str, text: str) -> dtype:
         )
     found = _BY_NAME[name]
     if found.is_floating() and not found.is_fp8e4b15() and found.name not in _FLOATS:
-        raise InputError(f"{found} is a type of AMD's GPUs, NVIDIA's have fp8e4nv and fp8e5")
+        raise InputError(_not_here(found))
     return found

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, StringAttr
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError, internal_error
@@ -23,6 +23,7 @@ from tlx_xdsl.frontend.builder import Builder, hint
 from tlx_xdsl.frontend.constructs import construct
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.frontend.values import Aggregate, Constexpr, NewAggregate, Tensor, TupleValue, Value, parts
+from tlx_xdsl.text.diagnostics import report_warning
 
 Argument: TypeAlias = tuple[ast.AST, Value]
 """An argument of a call, and its node."""
@@ -55,6 +56,8 @@ class Unit:
     """CTAs of a cluster that work on one tensor."""
     clustered: bool = False
     """True if a cluster has several CTAs."""
+    sums_bfloat16: bool = True
+    """True if bf16 is summed in bf16, as from Triton 3.9 on."""
     functions: list[tt.FuncOp] = field(default_factory=list[tt.FuncOp])
     compiled: dict[Hashable, Compiled] = field(default_factory=dict[Hashable, Compiled])
     replica_ids: list[int] = field(default_factory=list[int])
@@ -124,6 +127,10 @@ class Visitor:
         """The type of each argument, or its value where that is known at compile time; None for the kernel."""
         self.gone: dict[str, str] = {}
         """Why names that were assigned somewhere do not exist here."""
+        self.declared: frozenset[str] = frozenset()
+        """Names that `name: tl.constexpr` has declared, and that were not assigned since."""
+        self.unused: ast.AST | None = None
+        """The expression that is a statement of its own: nothing uses its value."""
         self.branches = 0
         """Number of `if`s with blocks of their own around the insertion point."""
         self.returns = Returns("kernel", 0)
@@ -170,6 +177,12 @@ class Visitor:
         """Give the operations that follow the location of `node`."""
         place = self.source.location(node)
         self.builder.location = _located(place.filename, place.line, place.column, self._call_site)
+
+    def warn(self, value: Tensor, message: str) -> None:
+        """Warn about the operation that computes `value`, where its code is the user's."""
+        op = value.ssa.owner
+        if isinstance(op, Operation) and not self.source.is_library:
+            report_warning(op, message)
 
     # --- statements --------------------------------------------------------------------------------------------
 

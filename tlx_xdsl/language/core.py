@@ -21,6 +21,7 @@ from tlx_xdsl.language.marks import (
     BUILTIN_NAME as BUILTIN_NAME,
     LIBRARY_MARK as LIBRARY_MARK,
     MEMBERS as MEMBERS,
+    MUST_USE_MARK as MUST_USE_MARK,
     _aggregate as _aggregate,  # pyright: ignore[reportPrivateUsage]
     aggregate as aggregate,
     builtin as builtin,

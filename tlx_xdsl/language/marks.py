@@ -23,6 +23,9 @@ MEMBERS: dict[str, Callable[..., Any]] = {}
 LIBRARY_MARK = "__tlx_library__"
 """The attribute that marks a function of the language that is written in the language."""
 
+MUST_USE_MARK = "_must_use_result"
+"""The attribute that marks a function whose result must be used, also Triton's; it holds True or the reason."""
+
 AGGREGATE_MARK = "__tlx_aggregate__"
 """The attribute that marks a class whose instances are values of kernels; it holds the fields' annotations."""
 
@@ -69,6 +72,16 @@ def library(*, member: bool = False) -> Callable[[F], F]:
         setattr(fn, LIBRARY_MARK, True)
         if member:
             MEMBERS[fn.__name__] = fn
+        return fn
+
+    return mark
+
+
+def must_use_result(why: str) -> Callable[[F], F]:
+    """Mark a function whose call alone does nothing: that nothing uses its result is an error, which says `why`."""
+
+    def mark(fn: F) -> F:
+        setattr(fn, MUST_USE_MARK, why)
         return fn
 
     return mark

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.language.marks import builtin
+from tlx_xdsl.language.marks import builtin, must_use_result
 
 __all__ = [
     "advance",
@@ -85,6 +85,7 @@ def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shap
     """
 
 
+@must_use_result("tl.advance has no side effect: assign what it returns to a name.")
 @_member
 def advance(base: Any, offsets: Any) -> Any:
     """The block pointer `base`, moved by `offsets` elements."""

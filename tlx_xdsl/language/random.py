@@ -74,6 +74,7 @@ def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: constexpr = 
 
     With 64-bit counters, the key's first word is the seed and the second is 0.
     """
+    assert to_tensor(seed).dtype.is_int(), f"the seed must be an integer, found {to_tensor(seed).dtype}"
     key = to_tensor(seed).to(uint64)
     if to_tensor(c0).dtype.primitive_bitwidth == 64:
         return philox_impl(c0, c1, c2, c3, key, 0, n_rounds)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tlx_xdsl.language.compile_time import constexpr_function
 from tlx_xdsl.language.core import to_tensor
 from tlx_xdsl.language.creation import arange
-from tlx_xdsl.language.dtypes import dtype as element_type, float32, int32, uint32
+from tlx_xdsl.language.dtypes import bfloat16, dtype as element_type, float32, int32, uint32
 from tlx_xdsl.language.marks import builtin, library
 from tlx_xdsl.language.math import maximum, minimum, where
 from tlx_xdsl.language.shape import broadcast_to, expand_dims
@@ -67,11 +67,18 @@ def _other_axes(rank: int, axis: int) -> tuple[int, ...]:
     return tuple(dim for dim in range(rank) if dim != axis % rank)
 
 
+@builtin("tl")
+def sums_bfloat16() -> Any:
+    """Whether the Triton that is compiled for sums bf16 in bf16, as from 3.9 on; constexpr."""
+
+
 @constexpr_function
-def _summed_type(element: element_type, wanted: element_type | None) -> element_type:
-    """The type in which elements are summed: `wanted`, else at least 32 bits for integers."""
+def _summed_type(element: element_type, wanted: element_type | None, in_bfloat16: bool) -> element_type:
+    """The type in which elements are summed: `wanted`, else at least 32 bits for integers, and for bf16 of old."""
     if wanted is not None:
         return wanted
+    if element == bfloat16 and not in_bfloat16:
+        return float32
     if element.is_int() and element.primitive_bitwidth < 32:
         return int32 if element.is_int_signed() else uint32
     return element
@@ -170,10 +177,10 @@ def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: constexpr =
     """The sum of the elements along `axis`, or of all; `keep_dims` keeps the axis, with size 1.
 
     The elements are converted to `dtype` first; without it, integers of less than 32 bits to int32, or to uint32 when
-    they are unsigned.
+    they are unsigned, and bf16 to fp32 where Triton is older than 3.9.
     """
     input = to_tensor(input)
-    return reduce(input.to(_summed_type(input.dtype, dtype)), axis, _add, keep_dims=keep_dims)
+    return reduce(input.to(_summed_type(input.dtype, dtype, sums_bfloat16())), axis, _add, keep_dims=keep_dims)
 
 
 @library(member=True)
@@ -248,11 +255,11 @@ def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
 def cumsum(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
     """The sums of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
     input = to_tensor(input)
-    return associative_scan(input.to(_summed_type(input.dtype, dtype)), axis, _add, reverse)
+    return associative_scan(input.to(_summed_type(input.dtype, dtype, sums_bfloat16())), axis, _add, reverse)
 
 
 @library(member=True)
 def cumprod(input: Any, axis: Any = 0, reverse: Any = False, dtype: constexpr = None) -> Any:
     """The products of the elements up to each one along `axis`, from its start or its end; `dtype` as for `sum`."""
     input = to_tensor(input)
-    return associative_scan(input.to(_summed_type(input.dtype, dtype)), axis, _multiply, reverse)
+    return associative_scan(input.to(_summed_type(input.dtype, dtype, sums_bfloat16())), axis, _multiply, reverse)

@@ -7,9 +7,11 @@ Each function returns a sentence that says what was expected and what was found,
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import chain
+from math import prod
 
-from tlx_xdsl.layouts.conversion.shared import MAX_BOX
+from tlx_xdsl.layouts.conversion.distributed import rank_of
+from tlx_xdsl.layouts.conversion.shared import MAX_BOX, buffer_rank
+from tlx_xdsl.layouts.conversion.tiling import dim_names
 from tlx_xdsl.layouts.encodings import (
     Bases,
     BlockedLayout,
@@ -61,7 +63,7 @@ def _fault_of_distributed(layout: DistributedLayout) -> str | None:
         case BlockedLayout():
             return _fault_of_blocked(layout)
         case SliceLayout(dim, parent):
-            rank = rank_of(parent)
+            rank = rank_of(parent) or 1
             if rank < 2:
                 return f"the parent of a slice needs at least two dimensions, found {rank}"
             return None if 0 <= dim < rank else f"dimension {dim} is none of the {rank} of the parent"
@@ -78,26 +80,21 @@ def _fault_of_distributed(layout: DistributedLayout) -> str | None:
             return _fault_of_generic(layout)
 
 
-def rank_of(layout: Layout) -> int:
-    """The number of dimensions that a layout is for."""
+def holders_of(layout: Layout) -> tuple[int | None, int | None, int | None]:
+    """The threads of a warp, the warps and the CTAs that a layout is for; None where it does not say."""
     match layout:
-        case BlockedLayout() | SwizzledSharedLayout():
-            return len(layout.order)
-        case SliceLayout():
-            return rank_of(layout.parent) - 1
-        case DotOperandLayout():
-            return rank_of(layout.parent)
+        case BlockedLayout():
+            return prod(layout.threads_per_warp), prod(layout.warps_per_cta), 1 << len(layout.cga_layout)
         case NvidiaMmaLayout():
-            return len(layout.warps_per_cta)
+            return 32, prod(layout.warps_per_cta), 1 << len(layout.cga_layout)
+        case SliceLayout() | DotOperandLayout():
+            return holders_of(layout.parent)
         case DistributedLinearLayout() | GenericLinearLayout():
-            bases = chain(layout.register, layout.lane, layout.warp, layout.block)
-            return max(map(len, bases), default=1)
-        case NvmmaSharedLayout():
-            return len(layout.cga_layout[0]) if layout.cga_layout else layout.rank
+            return 1 << len(layout.lane), 1 << len(layout.warp), 1 << len(layout.block)
+        case SwizzledSharedLayout() | NvmmaSharedLayout() | TensorMemoryLayout() | TensorMemoryScalesLayout():
+            return None, None, 1 << len(layout.cga_layout)
         case PaddedSharedLayout() | SharedLinearLayout():
-            return max(map(len, chain(layout.offset, layout.block)), default=1)
-        case TensorMemoryLayout() | TensorMemoryScalesLayout():
-            return 2
+            return None, None, 1 << len(layout.block)
 
 
 def _fault_of_blocked(layout: BlockedLayout) -> str | None:
@@ -133,7 +130,7 @@ def _fault_of_generic(layout: GenericLinearLayout) -> str | None:
         if (basis := next((basis for basis in bases if sum(map(bool, basis)) > 1), None)) is not None:
             return f"a {name} basis must move along one dimension, found {list(basis)}"
     bases = {"": (*layout.register, *layout.lane, *layout.warp, *layout.block)}
-    names = tuple(map(str, range(rank_of(layout))))
+    names = dim_names(rank_of(layout) or 1)
     return None if LinearLayout.from_bases(bases, names).is_surjective() else "the layout does not reach every element"
 
 
@@ -142,7 +139,7 @@ def _fault_of_nvmma(layout: NvmmaSharedLayout) -> str | None:
         return f"elementBitWidth must be positive, found {layout.element_bit_width}"
     if layout.swizzling_byte_width not in SWIZZLES:
         return f"swizzlingByteWidth must be 0, 32, 64 or 128, found {layout.swizzling_byte_width}"
-    return _fault_of_cga(layout.cga_layout, rank_of(layout))
+    return _fault_of_cga(layout.cga_layout, buffer_rank(layout))
 
 
 def _fault_of_padded(layout: PaddedSharedLayout) -> str | None:
@@ -153,7 +150,7 @@ def _fault_of_padded(layout: PaddedSharedLayout) -> str | None:
         return "needs at least one interval and its padding"
     if len(set(layout.intervals)) != len(layout.intervals):
         return f"the intervals must differ, found {list(layout.intervals)}"
-    rank = rank_of(layout)
+    rank = buffer_rank(layout)
     for basis in (*layout.offset, *layout.block):
         if len(basis) != rank or sum(map(bool, basis)) > 1 or any(step and not _is_power(step) for step in basis):
             return f"each basis must be zero or a power of two along one dimension, found {list(basis)}"
@@ -166,8 +163,7 @@ def _fault_of_shared_linear(layout: SharedLinearLayout) -> str | None:
     if not _is_power(layout.alignment):
         return f"the alignment must be a power of two, found {layout.alignment}"
     bases = [basis for basis in (*layout.offset, *layout.block) if any(basis)]
-    names = tuple(map(str, range(rank_of(layout))))
-    linear = LinearLayout.from_bases({"": bases}, names)
+    linear = LinearLayout.from_bases({"": bases}, dim_names(buffer_rank(layout)))
     if not linear.is_surjective():
         return "the layout does not reach every element"
     return None if linear.is_injective() else "no two offsets may hold one element, up to zero bases"
@@ -251,7 +247,7 @@ def _fault_in_tensor_memory(
 
 
 def _fault_in_shared_memory(layout: SharedLayout, shape: Ints, alloc_shape: Ints) -> str | None:
-    rank = rank_of(layout)
+    rank = buffer_rank(layout)
     if rank not in (len(shape), len(shape) - 1):
         return f"the layout has {rank} dimensions, the buffer {len(shape)}"
     whole = alloc_shape[len(alloc_shape) - rank :]

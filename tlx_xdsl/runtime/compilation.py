@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.launch_budget import check_launch
+from tlx_xdsl.backend.version import installed_triton_version
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.arguments import Signature
@@ -20,7 +21,7 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import Profile, profile_for, version_name
+from tlx_xdsl.text.profiles import PROFILES, Profile, parse_version, profile_for, version_name
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
@@ -118,7 +119,7 @@ def compile_text(
     if profile is not None:
         _check_version(target_named(specialization.target), profile)
     clock = _Clock()
-    module = frontend_module(source, specialization)
+    module = frontend_module(source, specialization, profile)
     clock.lap("frontend")
     if check_budget:
         check_launch(module)
@@ -182,6 +183,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
         native_gathers=profile.has_local_gathers,
         buffer_selects=profile.selects_buffers,
         calls_beside_tasks=profile.calls_beside_tasks,
+        dead_accesses=profile.dead_accesses,
         check_budget=check_budget,
     )
 
@@ -218,8 +220,10 @@ def frontend_text(source: KernelSource, specialization: Specialization, *, verif
     return print_module(module)
 
 
-def frontend_module(source: KernelSource, specialization: Specialization) -> ModuleOp:
+def frontend_module(source: KernelSource, specialization: Specialization, profile: Profile | None = None) -> ModuleOp:
     """Return what the frontend makes of a kernel; no pass runs and nothing is verified.
+
+    The language is that of the newest Triton, but for what `profile` says of an older one.
 
     Raises CompilationError, located in the kernel's source, for every fault in it; ValueError for an unknown target.
     """
@@ -232,12 +236,22 @@ def frontend_module(source: KernelSource, specialization: Specialization) -> Mod
         clustered=prod(specialization.cluster) > 1,
         capability=target_named(specialization.target).capability,
         debug=specialization.debug,
+        sums_bfloat16=profile is None or profile.sums_bfloat16,
         symbol=specialization.symbol,
     )
     set_cluster(module, specialization.cluster)
     if specialization.maxnreg is not None:
         module.attributes[MAX_REGISTERS_PER_THREAD] = IntegerAttr(specialization.maxnreg, i32)
     return module
+
+
+def installed_profile() -> Profile | None:
+    """The profile of the installed Triton, or the nearest older one; None without Triton."""
+    version = installed_triton_version()
+    if version is None:
+        return None
+    at_most = [profile for profile in PROFILES if profile.version <= parse_version(version)]
+    return at_most[-1] if at_most else None
 
 
 class _Clock:

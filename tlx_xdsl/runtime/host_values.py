@@ -10,8 +10,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import InputTypeError
-from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.errors import InputOverflowError, InputTypeError
+from tlx_xdsl.frontend.arguments import Fixed, Signature
+from tlx_xdsl.frontend.values import shown
+from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
 _NUMPY: dict[str, Any] = {
@@ -23,6 +25,8 @@ _NUMPY: dict[str, Any] = {
     "fp64": np.float64,
     "fp8e4nv": ml_dtypes.float8_e4m3fn,
     "fp8e5": ml_dtypes.float8_e5m2,
+    # No library has this format: bytes.
+    "fp8e4b15": np.uint8,
 }
 """The numpy type of each element type, by Triton's short name."""
 
@@ -38,12 +42,20 @@ def is_descriptor(value: object) -> bool:
     return hasattr(value, "block_shape")
 
 
+def is_constant(value: object) -> bool:
+    """Return whether a value that is passed to a kernel is a part of it: None, a constexpr, a type or a function."""
+    return value is None or isinstance(value, constexpr | dtype) or callable(value)
+
+
 def signature_of(name: str, value: Any) -> Signature:
     """The type, in Triton's spelling, of the argument `name` that has this value.
 
-    An int is an i32 where that holds it, a float is an fp32, an array a pointer to its elements.
-    Raises TypeError for a value that no argument can have.
+    An int is an i32 where that holds it, a float is an fp32, an array a pointer to its elements. What a tuple holds
+    beside values is fixed. Raises TypeError for a value that no argument can have, OverflowError for an integer that
+    has more than 64 bits.
     """
+    if is_constant(value):
+        return Fixed(value)
     if isinstance(value, tuple):
         items = [signature_of(f"{name}[{at}]", item) for at, item in enumerate(cast(tuple[Any, ...], value))]
         return _like(cast(tuple[Any, ...], value), items)
@@ -92,7 +104,8 @@ def _integer(name: str, value: int) -> str:
         return "i32"
     if -(1 << 63) <= value < 1 << 64:
         return "i64" if value < 1 << 63 else "u64"
-    raise InputTypeError(f"'{name}' is {value}, which no integer of 64 bits can hold")
+    # As Python's own conversions to C integers, and so Triton's launches, raise it.
+    raise InputOverflowError(f"'{name}' is {shown(value)}, which no integer of 64 bits can hold")
 
 
 def _element(name: str, value: Any) -> str:
@@ -112,7 +125,9 @@ def flattened(name: str, value: Any) -> list[tuple[str, Any]]:
     """The arguments of the function that a value is passed as: each item of a tuple is one of its own."""
     if isinstance(value, tuple):
         items = enumerate(cast(tuple[Any, ...], value))
-        return [argument for at, item in items for argument in flattened(f"{name}[{at}]", item)]
+        return [
+            argument for at, item in items if not is_constant(item) for argument in flattened(f"{name}[{at}]", item)
+        ]
     return [(name, on_host(name, value))]
 
 

@@ -30,9 +30,8 @@ from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch
-from tlx_xdsl.language.core import constexpr, dtype
-from tlx_xdsl.runtime.compilation import Specialization, frontend_module
-from tlx_xdsl.runtime.host_values import flattened, on_host, signature_of, specialized
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
+from tlx_xdsl.runtime.host_values import flattened, is_constant, on_host, signature_of, specialized
 from tlx_xdsl.runtime.interpret_options import ALIASED, FRONTEND, TTGIR, Options
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 from tlx_xdsl.text.parser import parse_module
@@ -121,7 +120,7 @@ def interpret_source(
         if name not in arguments:
             continue
         value = arguments[name]
-        if parameter.is_constexpr or value is None or isinstance(value, constexpr | dtype) or callable(value):
+        if parameter.is_constexpr or is_constant(value):
             constexprs[name] = value
         else:
             signature[name] = (types or {}).get(name) or specialized(name, signature_of(name, value), value)
@@ -131,7 +130,7 @@ def interpret_source(
             signature, constexprs, options.target, options.num_warps, options.num_ctas, _cluster(options.cluster),
             debug=True,
         )  # fmt: skip
-        module = frontend_module(source, specialization)
+        module = frontend_module(source, specialization, installed_profile())
     names = [name for name, _ in values]
     known = {**defaults_of(source), **arguments}
     return _run(module, source.symbol, _grid(grid, known), [value for _, value in values], names, options, warnings)

@@ -189,7 +189,7 @@ def first_step(
 def step_after_frontend(kernel: Any, specialization: Specialization, triton_version: str | None = None) -> Step:
     """The same for what a kernel is compiled for as a whole."""
     profile = None if triton_version is None else profile_for(triton_version)
-    module = frontend_module(source_of_kernel(kernel), specialization)
+    module = frontend_module(source_of_kernel(kernel), specialization, profile)
     verify_module(module)
     plain = is_plain(module)
     return Step("frontend", print_module(module), passes_for(profile, plain=plain), profile, plain, None)

@@ -103,7 +103,8 @@ class Printer(XDSLPrinter):
         return name
 
     def _unused_name(self, hint: str | None) -> str:
-        if hint is None:
+        # xDSL takes the numeric ending off a hint, and so all of `_0`.
+        if not hint:
             return self._get_new_valid_name_id()
         hint = ascii_name(hint)
         names = self.ssa_names

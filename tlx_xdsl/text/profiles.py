@@ -66,7 +66,8 @@ class Profile:
     cache_policy_as_keywords: bool
     """Cache hints: `cacheModifier = cg` (3.6 to 3.8) or an attribute `cachePolicy` (3.9)."""
     pointer_space_as_number: bool
-    """Address spaces of pointers: `!tt.ptr<f32, 4>` (3.6 to 3.8) or `!tt.ptr<f32, "constant">` (3.9)."""
+    """Address spaces of pointers: `!tt.ptr<f32, 0>` (3.6 to 3.8) or `!tt.ptr<f32, "descriptor">` (3.9). That of
+    pointers that are only read, "constant", came with 3.9."""
     tmem_subslice_n: bool
     """The offset of a `ttng.tmem_subslice`: `N` (3.6 to 3.8) or `offset` (3.9)."""
 
@@ -81,6 +82,12 @@ class Profile:
 
     calls_beside_tasks: bool
     """Calls that are not inlined can be lowered in a kernel with tasks (not in 3.8)."""
+
+    sums_bfloat16: bool
+    """`tl.sum`, `cumsum` and `cumprod` of bf16 are computed in bf16 (from 3.9 on), not in f32."""
+
+    dead_accesses: bool
+    """Global accesses may stand where control never gets to (from 3.7 on); 3.6 asserts."""
 
     allocates_for_pairs: bool
     """`ttng.two-ctas` is heeded where tensors do not span CTAs (from 3.8 on); older versions set it anew."""
@@ -126,6 +133,8 @@ def _profile(version: Version) -> Profile:
         views_fill_allocations=version == (3, 8),
         selects_buffers=version >= (3, 8),
         calls_beside_tasks=version != (3, 8),
+        sums_bfloat16=version >= (3, 9),
+        dead_accesses=version >= (3, 7),
         allocates_for_pairs=version >= (3, 8),
     )
 

@@ -24,6 +24,7 @@ from tlx_xdsl.tools.kernel_options import (
     add_kernel_arguments,
     load,
     triton_version,
+    write_file,
 )
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
@@ -105,8 +106,7 @@ def run(args: argparse.Namespace) -> None:
 
     def write(stage: str, content: str | bytes) -> None:
         path = output / f"{kernel.source.name}.{stage}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        write_file(path, content)
         paths.append(path)
 
     numbers = count()

@@ -214,3 +214,7 @@ def _bounded(value: Any) -> Any:
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise InputError(f"a number has at most {_MOST_BITS} bits")
     return value
+
+
+def _refused(node: ast.expr) -> InputError:
+    return InputError(f"'{ast.unparse(node)}' is more than numbers, names, arithmetic and calls")

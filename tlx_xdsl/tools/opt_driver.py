@@ -16,7 +16,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from tlx_xdsl.dialects.registry import ALL as ALL_DIALECTS
 from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
-from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.text.diagnostics import collected_diagnostics, with_place
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import PROFILES, profile_for
@@ -200,7 +200,8 @@ class TlxOptMain(xDSLOptMain):
             self.apply_passes(module)
             return self.output_resulting_program(module), None
         except Exception as error:
-            found = as_compilation_error(error)
+            # Whatever is said is about this text.
+            found = with_place(as_compilation_error(error), error)
             found.location = found.location or self._file()
             return None, found
 
@@ -214,12 +215,14 @@ class TlxOptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """Run the passes, verifying and printing as asked."""
         self._verify(prog)
+        verified = True
         for each in self.pipeline.passes:
             self._show("Before", each, prog, self.args.print_ir_before_all or each.name in self.args.print_ir_before)
             before = self._text(prog) if self.args.print_ir_after_change else None
             try:
                 each.apply(self.ctx, prog)
-                if self._flag(self.args.verify_each):
+                verified = self._flag(self.args.verify_each)
+                if verified:
                     self._verify(prog)
             except Exception:
                 self._show("After", each, prog, self.args.print_ir_after_failure, " Failed")
@@ -227,7 +230,8 @@ class TlxOptMain(xDSLOptMain):
             changed = before is not None and before != self._text(prog)
             wanted = self.args.print_ir_after_all or self.args.print_between_passes
             self._show("After", each, prog, wanted or changed or each.name in self.args.print_ir_after)
-        self._verify(prog)
+        if not verified:
+            self._verify(prog)
 
     @staticmethod
     def _flag(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tlx_xdsl.errors import CompilationError, InputTypeError
+from tlx_xdsl.errors import CompilationError, InputOverflowError, InputTypeError
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.budget import MAX_OPERATIONS, MAX_SECONDS
 from tlx_xdsl.interpreter.launch import MAX_TURNS
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
             _run_text(args, path, function or None)
         else:
             _run_kernel(args)
-    except InputTypeError as error:
+    except (InputTypeError, InputOverflowError) as error:
         # Arguments that do not fit the kernel.
         raise CompilationError(str(error)) from error
 
@@ -209,6 +209,9 @@ class _Run:
         self._names: dict[str, Any] = numbers | {name: _wide(array) for name, array in self._before.items()}
         self.grid = self._grid(args.grid)
         self._saved = self._known(args.save, "--save")
+        for path in self._saved.values():
+            if not (folder := Path(path).parent).is_dir():
+                raise CompilationError(f"--save: there is no folder '{folder}'")
         self._expected = self._known(args.check, "--check")
 
     def _grid(self, text: str) -> tuple[int, ...]:
@@ -241,7 +244,6 @@ class _Run:
             f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
         )
         for name, path in self._saved.items():
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
             np.save(path, self._arrays[name])
         for name, expression in self._expected.items():
             self._check(name, expression)

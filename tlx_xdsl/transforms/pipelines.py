@@ -24,13 +24,15 @@ def ttgir_pipeline(
     native_gathers: bool = True,
     buffer_selects: bool = True,
     calls_beside_tasks: bool = True,
+    dead_accesses: bool = True,
     check_budget: bool = True,
 ) -> tuple[ModulePass, ...]:
     """The passes from the frontend's module to TTGIR for stock Triton, in order.
 
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
-    `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `calls_beside_tasks` for those of that name.
+    `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `calls_beside_tasks` and `dead_accesses` for
+    those of that name.
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
@@ -75,8 +77,8 @@ def ttgir_pipeline(
         _pass("expand-float-conversions"),
         # 3.6 and 3.7 do not lower `arith.negf`.
         _pass("expand-negf"),
-        # 3.6 gathers from registers only.
-        *(() if native_gathers else (_pass("expand-local-gather"),)),
+        # 3.6 gathers from registers only, and does not scatter.
+        *(() if native_gathers else (_pass("expand-local-gather"), _pass("expand-local-scatter"))),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers where the CTAs of a cluster start and end using each other's memory.
         _pass("tlx-lower-cluster-barriers"),
@@ -109,6 +111,8 @@ def ttgir_pipeline(
         *(() if buffer_selects else (_pass("tlx-keep-memdesc-branches"),)),
         # 3.8 can't lower calls in kernels with tasks.
         *(() if calls_beside_tasks else (_pass("tlx-inline-calls-with-tasks"),)),
+        # 3.6 asserts at accesses that control never gets to.
+        *(() if dead_accesses else (_pass("tlx-fold-branches"),)),
         # --- report ---
         # The layouts that the user prints or asserts: last, when they are final.
         _pass("tlx-dump-layout"),

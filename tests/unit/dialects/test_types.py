@@ -27,7 +27,7 @@ FORMS = [
     "#ttg.partitioned_shared<{numPartitions = 2, numGroups = 4, partitionDim = 0, partitionLayout = "
     "#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>}>",
     "#ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>",
-    "#ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 2, CGALayout = [[1, 0]], twoCTAs = true, "
+    "#ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1, CGALayout = [[1, 0]], twoCTAs = true, "
     "fp4Padded = true>",
     "#ttng.tensor_memory_scales_encoding<>",
     "#ttng.tensor_memory_scales_encoding<CGALayout = [[1, 0]], blockRepOrder = kThenMn>",

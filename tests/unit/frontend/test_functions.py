@@ -307,7 +307,7 @@ def helper(x):
 def kernel(out, n):
     tl.store(out, helper(n))
 """,
-            "every return must have one type",
+            "Return type mismatch: ",
         ),
         (
             """

@@ -150,7 +150,6 @@ def kernel(out, n):
         (("[0, 1]",), 8, 'a list of task ids is not taken any more: write "default"'),
         (('"consumer"',), 8, 'the only task that has a name is "default"'),
         (('"default", num_warps=4',), 8, "runs on the kernel's own num_warps"),
-        (('"default", warp_group_start_id=4',), 8, "the default task begins at warp 0"),
         (('"default", num_regs=24, registers=24',), 8, "mean the same: give one of them"),
         (('"default"', "num_warps=4, registers=264"), 10, "a multiple of 8 of at most 256, found 264"),
         (('"default"', "num_warps=4, registers=24", "num_warps=4"), 12, "state their registers, or none does"),

@@ -9,7 +9,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 
-OFFSET: tl.constexpr = 3  # pyright: ignore[reportAssignmentType]
+OFFSET = tl.constexpr(3)
 
 
 @dataclass(frozen=True)

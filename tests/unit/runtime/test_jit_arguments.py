@@ -33,7 +33,7 @@ pytestmark = pytest.mark.backend
 MODE = tl.constexpr(3)
 STOCK_MODE = stock_tl.constexpr(3)
 ELEMENT = tl.float16
-NOT_A_NUMBER: tl.constexpr = float("nan")  # pyright: ignore[reportAssignmentType]
+NOT_A_NUMBER = tl.constexpr(float("nan"))
 value = 1.5
 """Has the name of a parameter below."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import Any
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
@@ -78,6 +79,12 @@ def parse_types(parser: Parser) -> list[Attribute]:
 def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
     """Print `type, type, ...`."""
     printer.print_list(types, printer.print_attribute)
+
+
+def location_here(parser: Parser) -> LocationAttr | None:
+    """The place of the token that is about to be read, where the parser keeps places."""
+    here: Callable[[], LocationAttr] | None = getattr(parser, "location_here", None)
+    return None if here is None else here()
 
 
 def split_properties(

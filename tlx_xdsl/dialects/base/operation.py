@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, NoneAttr, TensorType
-from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, traits_def
 from xdsl.traits import (
     OpTrait,
@@ -19,17 +19,46 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.effects import (
     DeclaredEffects,
 )
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
-from tlx_xdsl.dialects.base.tensors import as_tensor
-from tlx_xdsl.layouts.encodings import (
-    BlockedLayout,
-    DotOperandLayout,
-    Layout,
-    NvidiaMmaLayout,
-    SliceLayout,
-)
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
+from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
+from tlx_xdsl.layouts.conversion.distributed import rank_of
+from tlx_xdsl.layouts.encodings import DistributedLayout
+from tlx_xdsl.layouts.validity import holders_of
 
 OpT = TypeVar("OpT", bound=Operation)
+
+
+def outermost(op: Operation) -> Operation:
+    """The operation around all others, such as the module."""
+    while (parent := op.parent_op()) is not None:
+        op = parent
+    return op
+
+
+class ClusterType(TypeAttribute):
+    """Base of the types of what may be spread over the CTAs of a cluster."""
+
+    def fault_in_cluster(self, ctas: int) -> str | None:
+        """Return the error in the layout for code that `ctas` CTAs run together, or None."""
+        raise NotImplementedError
+
+
+class Holders(NamedTuple):
+    """What runs an operation; None where nothing says so."""
+
+    threads: int | None
+    """Threads of a warp."""
+    warps: int | None
+    ctas: int | None
+    """Thread blocks of a cluster that tensors span."""
+
+
+def holders_around(op: Operation) -> Holders:
+    """Return what runs `op`."""
+    root = outermost(op)
+    threads = module_integer(root, "ttg.threads-per-warp")
+    return Holders(32 if threads is None else threads, num_warps_of(op), module_integer(root, "ttg.num-ctas"))
+
 
 MAX_TENSOR_ELEMENTS = 1 << 20
 """Most elements that a tensor of Triton may have."""
@@ -68,9 +97,7 @@ def module_integer(module: Operation, name: str) -> int | None:
 
 def num_ctas_of(op: Operation) -> int | None:
     """Thread blocks of a cluster that tensors span; None where nothing says so."""
-    while (parent := op.parent_op()) is not None:
-        op = parent
-    return module_integer(op, "ttg.num-ctas")
+    return module_integer(outermost(op), "ttg.num-ctas")
 
 
 @lru_cache(maxsize=4096)
@@ -85,51 +112,51 @@ def _size_fault(type_: TensorType[Attribute]) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _layout_fault(type_: TensorType[Attribute], num_warps: int) -> str | None:
-    """The error in the layout of a tensor in code that `num_warps` warps run, or None."""
-    if not isinstance(type_.encoding, LayoutAttr):
+def _layout_fault(type_: TensorType[Attribute], around: Holders) -> str | None:
+    """The error in the layout of a tensor in code that `around` runs, or None."""
+    encoding = bare(type_.encoding)
+    if not isinstance(encoding, LayoutAttr):
         return None
-    layout = type_.encoding.data
-    rank, warps = _rank_and_warps(layout)
+    layout = encoding.data
+    if not isinstance(layout, DistributedLayout):
+        return f"the layout of {type_} is one of buffers, a tensor needs one of registers"
+    rank = rank_of(layout)
     if rank is not None and rank != len(type_.get_shape()):
         return f"the layout of {type_} has {rank} dimensions, the tensor has {len(type_.get_shape())}"
-    if warps is not None and warps != num_warps:
-        return f"the layout of {type_} is for {warps} warps, but {num_warps} run this code"
+    threads, warps, ctas = holders_of(layout)
+    if around.warps is not None and warps not in (None, around.warps):
+        return f"the layout of {type_} is for {warps} warps, but {around.warps} run this code"
+    if around.warps is not None and threads not in (None, around.threads):
+        return f"the layout of {type_} is for warps of {threads} threads, they have {around.threads} here"
+    if around.ctas is not None and ctas not in (None, around.ctas):
+        return f"the layout of {type_} is for {ctas} CTAs, 'ttg.num-ctas' is {around.ctas}"
     return None
 
 
-def _rank_and_warps(layout: Layout) -> tuple[int | None, int | None]:
-    """Dimensions and warps of a register layout; None where this layout does not say."""
-    match layout:
-        case BlockedLayout():
-            return len(layout.order), prod(layout.warps_per_cta)
-        case NvidiaMmaLayout():
-            return len(layout.warps_per_cta), prod(layout.warps_per_cta)
-        case SliceLayout():
-            rank, warps = _rank_and_warps(layout.parent)
-            return None if rank is None else rank - 1, warps
-        case DotOperandLayout():
-            return _rank_and_warps(layout.parent)
-        case _:
-            return None, None
-
-
 class TensorsFit(OpTrait):
-    """Tensors have a legal size, and their layouts fit their shape and the number of warps."""
+    """Tensors have a legal size, and their layouts and those of buffers fit the warps and CTAs that run the code."""
 
     def verify(self, op: Operation) -> None:
         """Check the operands and the results of `op`."""
         encoded: list[TensorType[Attribute]] = []
+        buffers: list[ClusterType] = []
         for type_ in (*op.operand_types, *op.result_types):
             if (tensor := as_tensor(type_)) is not None:
                 if (fault := _size_fault(tensor)) is not None:
                     raise VerifyException(fault)
                 if not isinstance(tensor.encoding, NoneAttr):
                     encoded.append(tensor)
-        if encoded and (num_warps := num_warps_of(op)) is not None:
-            for tensor in encoded:
-                if (fault := _layout_fault(tensor, num_warps)) is not None:
-                    raise VerifyException(fault)
+            elif isinstance(type_, ClusterType):
+                buffers.append(type_)
+        if not encoded and not buffers:
+            return
+        around = holders_around(op)
+        for tensor in encoded:
+            if (fault := _layout_fault(tensor, around)) is not None:
+                raise VerifyException(fault)
+        for buffer in buffers:
+            if around.ctas is not None and (fault := buffer.fault_in_cluster(around.ctas)) is not None:
+                raise VerifyException(fault)
 
 
 def dialect_of(name: str, members: Mapping[str, object]) -> Dialect:
@@ -183,3 +210,25 @@ def is_elementwise(op: Operation) -> bool:
     """True if all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
     traits = (Elementwise, SameShapeAndLayout)
     return op.name.startswith(("arith.", "math.")) or any(op.has_trait(t, value_if_unregistered=False) for t in traits)
+
+
+def verify_places(
+    source: Attribute, result: Attribute, fault: Callable[[DistributedLayout, DistributedLayout], str | None]
+) -> None:
+    """Check the layouts of two tensors of which one follows from the other, where both are chosen.
+
+    Raises VerifyException with what `fault` says about them, or when only one of them has a layout.
+    """
+    before, after = tensor_type(source).encoding, tensor_type(result).encoding
+    if isinstance(before, NoneAttr) != isinstance(after, NoneAttr):
+        raise VerifyException(f"both tensors need a layout, or neither: from {source} to {result}")
+    if not isinstance(before, LayoutAttr) or not isinstance(after, LayoutAttr):
+        return
+    first, second = before.data, after.data
+    if isinstance(first, DistributedLayout) and isinstance(second, DistributedLayout):
+        try:
+            found = fault(first, second)
+        except ValueError as error:
+            found = str(error)
+        if found is not None:
+            raise VerifyException(f"{found}: from {source} to {result}")

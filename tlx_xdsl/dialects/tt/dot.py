@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, Float8E4M3FNType, IntegerAttr, IntegerType, i8, i32
+from xdsl.dialects.builtin import BoolAttr, Float8E4M3FNType, Float32Type, IntegerAttr, IntegerType, NoneAttr, i8, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -26,13 +26,16 @@ from tlx_xdsl.dialects.base import (
     Feature,
     Needs,
     TritonOp,
+    chosen_layout,
     element_bits,
     keyword_directive,
     same,
     scalar_type,
     shape_of_tensor,
+    tensor_type,
 )
 from tlx_xdsl.dialects.tt.enums import InputPrecision, ScaleDotElemType
+from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
 
 TRUE = BoolAttr.from_bool(True)
 
@@ -85,6 +88,28 @@ class DotOp(TritonOp):
         """Shapes multiply, the operands have one element width, and both have a layout or neither."""
         verify_matmul(shape_of_tensor(self.a.type), shape_of_tensor(self.b.type), shape_of_tensor(self.d.type))
         verify_operand_widths(scalar_type(self.a.type), scalar_type(self.b.type))
+        self._verify_layouts()
+
+    def _verify_layouts(self) -> None:
+        """Operands in registers of a matrix instruction are all for the same one."""
+        encodings = [tensor_type(value.type).encoding for value in (self.a, self.b, self.d)]
+        a, b, d = map(chosen_layout, encodings)
+        if not isinstance(a, DotOperandLayout) and not isinstance(b, DotOperandLayout):
+            return
+        if not isinstance(a, DotOperandLayout) or not isinstance(b, DotOperandLayout):
+            raise VerifyException(f"both operands are laid out for a dot, or neither: {self.a.type} and {self.b.type}")
+        if isinstance(encodings[2], NoneAttr):
+            raise VerifyException(f"the accumulator needs a layout, as the operands have one: {self.d.type}")
+        if a.k_width != b.k_width:
+            raise VerifyException(f"both operands need one kWidth, found {a.k_width} and {b.k_width}")
+        versions = {
+            each.version_major if isinstance(each, NvidiaMmaLayout) else None for each in (a.parent, b.parent, d)
+        }
+        if len(versions) > 1:
+            raise VerifyException("operands and accumulator need layouts of one matrix instruction")
+        is_f32 = all(isinstance(scalar_type(each.type), Float32Type) for each in (self.a, self.b))
+        if versions == {2} and is_f32 and self.input_precision != InputPrecision.TF32.attr:
+            raise VerifyException("the matrix instruction multiplies f32 with inputPrecision = tf32 only")
 
     def also_needs(self) -> tuple[Feature, ...]:
         """Conversion of fp8e4nv operands, which tensor cores that can't multiply this type require first."""
@@ -99,6 +124,10 @@ def verify_operand_widths(a: Attribute, b: Attribute) -> None:
             raise VerifyException(f"integer operands must have one element type, found {a} and {b}")
     elif element_bits(a) != element_bits(b):
         raise VerifyException(f"operands must have one element width, found {a} and {b}")
+
+
+SCALED_GROUPS = (16, 32)
+"""Elements along K with one scale (PTX ISA, "block scaling")."""
 
 
 @irdl_op_definition
@@ -147,6 +176,9 @@ class DotScaledOp(TritonOp):
         a = _unpacked(a, lhs, 0 if not self.lhs_k_pack.value.data else 1)
         b = _unpacked(b, rhs, 1 if not self.rhs_k_pack.value.data else 0)
         verify_matmul(a, b, shape_of_tensor(self.d.type))
+        for scale in (self.a_scale, self.b_scale):
+            if scale is not None and a[-1] // shape_of_tensor(scale.type)[-1] not in SCALED_GROUPS:
+                raise VerifyException(f"a scale must be that of 16 or 32 elements: {scale.type} for {a[-1]} elements")
 
     def also_needs(self) -> tuple[Feature, ...]:
         """As for `tt.dot`."""

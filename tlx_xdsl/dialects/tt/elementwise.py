@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, Float8E4M3FNType, IntegerAttr, StringAttr, i32
@@ -37,6 +38,7 @@ from tlx_xdsl.dialects.base import (
     Needs,
     SameShapeAndLayout,
     TritonOp,
+    as_tensor,
     effects_of_ptx,
     element_bits,
     is_pointer,
@@ -44,6 +46,7 @@ from tlx_xdsl.dialects.base import (
     keyword_directive,
     same,
     scalar_type,
+    shape_of_tensor,
 )
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 
@@ -268,6 +271,11 @@ class ElementwiseInlineAsmOp(TritonOp):
         """The pack holds at least one element."""
         if self.packed_element.value.data < 1:
             raise VerifyException(f"packed_element must be at least 1, found {self.packed_element.value.data}")
+        pack = self.packed_element.value.data
+        for type_ in self.operand_types:
+            count = prod(shape_of_tensor(type_)) if as_tensor(type_) is not None else 1
+            if count % pack:
+                raise VerifyException(f"the elements must be a multiple of packed_element, found {count} and {pack}")
 
     def effects(self) -> Effects:
         """Those of its PTX."""
@@ -291,7 +299,7 @@ class MapElementwiseOp(TritonOp):
     traits = traits_def(SameShapeAndLayout(), RecursiveMemoryEffect())
 
     def verify_(self) -> None:
-        """The region takes and returns `pack` elements of each source and result."""
+        """The region takes `pack` elements of each source."""
         pack = self.pack.value.data
         if pack < 1:
             raise VerifyException(f"pack must be at least 1, found {pack}")
@@ -299,11 +307,6 @@ class MapElementwiseOp(TritonOp):
         entry = self.scalar_op.blocks.first
         if entry is None or [argument.type for argument in entry.args] != expected:
             raise VerifyException(f"the region must take {pack} elements of each operand")
-        returned = [scalar_type(result.type) for result in self.result for _ in range(pack)]
-        for block in self.scalar_op.blocks:
-            last = block.last_op
-            if isinstance(last, MapElementwiseReturnOp) and [value.type for value in last.result] != returned:
-                raise VerifyException(f"the region must return {pack} elements of each result")
 
 
 @irdl_op_definition
@@ -316,3 +319,12 @@ class MapElementwiseReturnOp(TritonOp):
 
     traits = traits_def(IsTerminator(), HasParent(MapElementwiseOp), Pure())
     assembly_format = "attr-dict ($result^ `:` type($result))?"
+
+    def verify_(self) -> None:
+        """The region returns as many elements of each result as it takes of each source."""
+        parent = self.parent_op()
+        assert isinstance(parent, MapElementwiseOp), "HasParent says so"
+        pack = parent.pack.value.data
+        expected = [scalar_type(result.type) for result in parent.result for _ in range(pack)]
+        if [value.type for value in self.result] != expected:
+            raise VerifyException(f"the region must return {pack} elements of each result")

@@ -17,6 +17,7 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import (
     INT_LIKE,
@@ -29,6 +30,7 @@ from tlx_xdsl.dialects.base import (
     Needs,
     Sync,
     TritonOp,
+    enclosing,
     is_set,
     mask_type,
     pointee_type,
@@ -37,6 +39,7 @@ from tlx_xdsl.dialects.base import (
     writes,
 )
 from tlx_xdsl.dialects.tt.attrs import CacheKeywords
+from tlx_xdsl.dialects.tt.elementwise import MapElementwiseOp
 
 FALSE = BoolAttr.from_bool(False)
 
@@ -133,6 +136,11 @@ class StoreOp(TritonOp):
         cache_policy: Attribute | None = None,
     ):
         super().__init__(operands=[ptr, value, mask], properties={"cachePolicy": cache_policy})
+
+    def verify_(self) -> None:
+        """A function of elements stores nothing."""
+        if enclosing(self, MapElementwiseOp) is not None:
+            raise VerifyException("a 'tt.map_elementwise' can't store")
 
 
 @irdl_op_definition

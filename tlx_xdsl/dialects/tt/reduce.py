@@ -34,7 +34,9 @@ from tlx_xdsl.dialects.base import (
     as_tensor,
     scalar_type,
     shape_of_tensor,
+    verify_places,
 )
+from tlx_xdsl.layouts.inferred import fault_of_slice
 
 
 class _CombiningOp(TritonOp):
@@ -87,6 +89,8 @@ class ReduceOp(_CombiningOp):
         for source, result in zip(self.srcs, self.result, strict=True):
             if scalar_type(result.type) != scalar_type(source.type) or _shape(result.type) != expected:
                 raise VerifyException(f"{source.type} cannot reduce to {result.type} along axis {axis}")
+            if as_tensor(result.type) is not None:
+                verify_places(source.type, result.type, lambda whole, of: fault_of_slice(whole, of, expected, axis))
 
 
 def _shape(type_: Attribute) -> tuple[int, ...]:

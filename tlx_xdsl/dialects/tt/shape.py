@@ -31,6 +31,14 @@ from tlx_xdsl.dialects.base import (
     scalar_type,
     shape_of_tensor,
     verify_permutation,
+    verify_places,
+)
+from tlx_xdsl.layouts.inferred import (
+    fault_of_cat,
+    fault_of_halves,
+    fault_of_reshape,
+    fault_of_slice,
+    fault_of_transpose,
 )
 
 
@@ -140,6 +148,8 @@ class ExpandDimsOp(_KeepsElementType):
         shape.insert(axis, 1)
         if list(shape_of_tensor(self.result.type)) != shape:
             raise VerifyException(f"expected the shape {shape}, found {list(shape_of_tensor(self.result.type))}")
+        part = shape_of_tensor(self.src.type)
+        verify_places(self.src.type, self.result.type, lambda of, whole: fault_of_slice(whole, of, part, axis))
 
 
 @irdl_op_definition
@@ -165,6 +175,8 @@ class ReshapeOp(_KeepsElementType):
         source, result = shape_of_tensor(self.src.type), shape_of_tensor(self.result.type)
         if prod(source) != prod(result):
             raise VerifyException(f"cannot reshape {list(source)} to {list(result)}")
+        if self.allow_reorder is None:
+            verify_places(self.src.type, self.result.type, lambda a, b: fault_of_reshape(a, b, source, result))
 
 
 @irdl_op_definition
@@ -196,7 +208,9 @@ class TransOp(_KeepsElementType):
     def verify_(self) -> None:
         """The result shape is the permuted source shape."""
         super().verify_()
-        verify_permutation(self.order, shape_of_tensor(self.src.type), shape_of_tensor(self.result.type))
+        shape, order = shape_of_tensor(self.src.type), tuple(self.order.get_values())
+        verify_permutation(self.order, shape, shape_of_tensor(self.result.type))
+        verify_places(self.src.type, self.result.type, lambda a, b: fault_of_transpose(a, b, shape, order))
 
 
 @irdl_op_definition
@@ -224,6 +238,7 @@ class CatOp(TritonOp):
         source, result = shape_of_tensor(self.lhs.type), shape_of_tensor(self.result.type)
         if len(source) != len(result) or prod(result) != 2 * prod(source):
             raise VerifyException(f"two tensors of shape {list(source)} do not fill the shape {list(result)}")
+        verify_places(self.lhs.type, self.result.type, lambda a, b: fault_of_cat(a, b, source, result))
 
 
 @irdl_op_definition
@@ -283,6 +298,7 @@ def verify_halves(half: Attribute, whole: Attribute) -> None:
         )
     if scalar_type(half) != scalar_type(whole):
         raise VerifyException(f"the element type must stay, found {half} and {whole}")
+    verify_places(half, whole, lambda a, b: fault_of_halves(a, b, shape))
 
 
 @irdl_op_definition
@@ -311,6 +327,10 @@ class GatherOp(TritonOp):
             raise VerifyException(f"the result must have the shape of the indices, found {self.result.type}")
         if scalar_type(self.result.type) != scalar_type(self.src.type):
             raise VerifyException(f"the element type must stay, found {self.src.type} and {self.result.type}")
+        verify_places(self.indices.type, self.result.type, lambda a, b: None if a == b else _GATHER_LAYOUTS)
+
+
+_GATHER_LAYOUTS = "the result must have the layout of the indices"
 
 
 def verify_gather(source: tuple[int, ...], indices: tuple[int, ...], axis: int) -> None:

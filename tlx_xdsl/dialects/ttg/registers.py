@@ -41,9 +41,11 @@ from tlx_xdsl.dialects.base import (
     scalar_type,
     shape_of_tensor,
     tensor_type,
+    verify_places,
 )
 from tlx_xdsl.dialects.ttg.enums import AddrSpace
 from tlx_xdsl.dialects.ttg.types import MemDescType
+from tlx_xdsl.layouts.inferred import fault_of_unpacking
 
 INDEX_LIKE = TypeIs("an integer or an index", lambda type_: isinstance(type_, IntegerType | IndexType))
 ASM_OPERAND = TypeIs(
@@ -131,6 +133,8 @@ class Fp4ToFpOp(TritonOp):
         shape[axis] *= 2
         if list(shape_of_tensor(self.result.type)) != shape:
             raise VerifyException(f"expected the shape {shape}, found {list(shape_of_tensor(self.result.type))}")
+        packed = shape_of_tensor(self.src.type)
+        verify_places(self.src.type, self.result.type, lambda a, b: fault_of_unpacking(a, b, packed, axis))
 
 
 @irdl_op_definition

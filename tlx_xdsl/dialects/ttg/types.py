@@ -13,14 +13,22 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import Space, chosen_layout, is_layout_or_placeholder, print_shaped, shape_attr, shape_of
+from tlx_xdsl.dialects.base import (
+    ClusterType,
+    Space,
+    chosen_layout,
+    is_layout_or_placeholder,
+    print_shaped,
+    shape_attr,
+    shape_of,
+)
 from tlx_xdsl.dialects.base.tensors import (
     as_tensor as as_tensor,
     element_bits as element_bits,
     tensor_type as tensor_type,
 )
 from tlx_xdsl.layouts.shared import bytes_of
-from tlx_xdsl.layouts.validity import fault_in_buffer
+from tlx_xdsl.layouts.validity import fault_in_buffer, holders_of
 
 
 def memdesc_type(type_: Attribute) -> MemDescType:
@@ -48,7 +56,7 @@ def _shape_fault(shape: tuple[int, ...], alloc_shape: tuple[int, ...]) -> str | 
 
 
 @irdl_attr_definition
-class MemDescType(ParametrizedAttribute, TypeAttribute):
+class MemDescType(ParametrizedAttribute, ClusterType):
     """A view of a buffer in shared or tensor memory.
 
     Syntax: `!ttg.memdesc<3x64x64xf16, #shared, #smem, mutable, 4x64x64>`: shape in elements, layout, memory space,
@@ -115,9 +123,11 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         """Bytes of the last `rank` dimensions."""
         return bytes_of(prod(self.shape[len(self.shape) - rank :]), self.element_bits)
 
-    def with_shape(self, shape: Sequence[int]) -> MemDescType:
-        """The same buffer kind with another shape, as a whole allocation."""
-        return MemDescType.get(shape, self.element_type, self.encoding, self.memory_space, mutable=self.is_mutable)
+    def with_shape(self, shape: Sequence[int], encoding: Attribute | None = None) -> MemDescType:
+        """The same buffer kind with another shape, as a whole allocation; in its layout or in another one."""
+        return MemDescType.get(
+            shape, self.element_type, encoding or self.encoding, self.memory_space, mutable=self.is_mutable
+        )
 
     def with_encoding(self, encoding: Attribute) -> MemDescType:
         """The same view with another layout."""
@@ -140,6 +150,12 @@ class MemDescType(ParametrizedAttribute, TypeAttribute):
         layout = chosen_layout(self.encoding)
         if layout is not None and (fault := fault_in_buffer(layout, shape, alloc_shape, self.element_bits)) is not None:
             raise VerifyException(fault)
+
+    def fault_in_cluster(self, ctas: int) -> str | None:
+        """Return the error in the layout for code that `ctas` CTAs run together, or None."""
+        layout = chosen_layout(self.encoding)
+        have = None if layout is None else holders_of(layout)[2]
+        return None if have in (None, ctas) else f"the layout of {self} is for {have} CTAs, 'ttg.num-ctas' is {ctas}"
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:

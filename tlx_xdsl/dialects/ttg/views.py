@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import prod
 from typing import ClassVar
 
@@ -19,8 +20,11 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import TritonOp, View, ViewLayout, verify_permutation
+from tlx_xdsl.dialects.base import TritonOp, View, ViewLayout, chosen_layout, verify_permutation
 from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.layouts.conversion.shared import OFFSET, buffer_rank, shared_to_linear
+from tlx_xdsl.layouts.encodings import PaddedSharedLayout, SharedLayout
+from tlx_xdsl.layouts.shared import bytes_of
 
 
 def verify_view(source: MemDescType, result: MemDescType) -> None:
@@ -60,6 +64,8 @@ class MemDescIndexOp(TritonOp):
         verify_view(source, result)
         if result.encoding != source.encoding:
             raise VerifyException(f"the layout must stay: from {source} to {result}")
+        if source.shape == source.alloc_shape and result.alloc_shape != result.shape:
+            raise VerifyException(f"a buffer of an array is an allocation of its own shape, found {result}")
 
 
 @irdl_custom_directive
@@ -114,6 +120,9 @@ class MemDescSubsliceOp(TritonOp):
             raise VerifyException(f"the layout must stay: from {source} to {result}")
         if result.alloc_shape != source.alloc_shape:
             raise VerifyException(f"both are parts of one allocation: from {source} to {result}")
+        layout = chosen_layout(source.encoding)
+        if isinstance(layout, PaddedSharedLayout) and buffer_rank(layout) < len(source.shape):
+            raise VerifyException(f"cannot take a part of an array of padded buffers: {source}")
         for dim, (offset, part, whole) in enumerate(zip(offsets, result.shape, source.shape, strict=True)):
             if offset < 0 or offset + part > whole:
                 raise VerifyException(
@@ -185,6 +194,29 @@ class MemDescReinterpretOp(TritonOp):
         source, result = memdesc_type(self.src.type), self.result.type
         if source.memory_space != result.memory_space:
             raise VerifyException(f"the memory space must stay: from {source} to {result}")
+        if source.is_mutable != result.is_mutable:
+            raise VerifyException(f"both are mutable, or neither: from {source} to {result}")
+        before, after = chosen_layout(source.encoding), chosen_layout(result.encoding)
+        if before and after and isinstance(before, PaddedSharedLayout) != isinstance(after, PaddedSharedLayout):
+            raise VerifyException(f"both have a padded layout, or neither: from {source} to {result}")
         have, need = source.bytes_of_trailing(len(source.shape)), result.bytes_of_trailing(len(result.shape))
         if need > have:
             raise VerifyException(f"the result takes {need} bytes, the source has {have}")
+        have = min(have, _contiguous_bytes(source))
+        if need > have:
+            raise VerifyException(f"the result takes {need} bytes, the source has {have} that follow each other")
+
+
+def _contiguous_bytes(buffer: MemDescType) -> int:
+    """The bytes of a buffer in shared memory from its first one on, without what lies between and is not its own."""
+    layout = chosen_layout(buffer.encoding)
+    whole = buffer.bytes_of_trailing(len(buffer.shape))
+    if not isinstance(layout, SharedLayout) or isinstance(layout, PaddedSharedLayout):
+        return whole
+    rank = buffer_rank(layout)
+    part, allocation = buffer.shape[-rank:], buffer.alloc_shape[-rank:]
+    if part == allocation:
+        return whole
+    offsets = shared_to_linear(layout, allocation).bases_of(OFFSET)
+    inside = takewhile(lambda basis: all(step < size for step, size in zip(basis, part, strict=True)), offsets)
+    return bytes_of(1 << sum(1 for _ in inside), buffer.element_bits)

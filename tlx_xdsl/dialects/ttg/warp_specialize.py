@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import Feature, Needs, num_warps_of, print_attr_dict, split_properties
+from tlx_xdsl.dialects.base import Feature, Needs, location_here, num_warps_of, print_attr_dict, split_properties
 
 MAX_WARPS = 32
 """Most warps of a thread block (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
@@ -78,16 +78,11 @@ class WarpSpecializeOp(IRDLOperation):
         return tuple(self.partition_num_warps.get_values())
 
     def verify_(self) -> None:
-        """Warp counts, registers, captures and results fit the partitions, and nothing is nested."""
+        """Warp counts, registers and results fit the partitions, and nothing is nested."""
         partitions = self.partitions
         count = len(partitions.partition_regions)
         self._verify_warps(count)
         self._verify_registers(count)
-        captured = [capture.type for capture in partitions.explicit_captures]
-        for index, region in enumerate(partitions.partition_regions):
-            entry = region.blocks.first
-            if entry is None or [argument.type for argument in entry.args] != captured:
-                raise VerifyException(f"the arguments of partition {index} do not match the captures")
         parent = self.parent_op()
         while parent is not None:
             if isinstance(parent, WarpSpecializeOp):
@@ -150,6 +145,7 @@ class WarpSpecializeOp(IRDLOperation):
         default_region = parser.parse_region()
         regions: list[Region] = []
         counts: list[int] = []
+        place = location_here(parser)
         while parser.parse_optional_keyword(f"partition{len(regions)}") is not None:
             arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_argument(parser))
             parser.parse_keyword("num_warps")
@@ -160,9 +156,12 @@ class WarpSpecializeOp(IRDLOperation):
         position = parser.pos
         types = parser.parse_function_type()
         operands = parser.resolve_operands(captures, types.inputs.data, position)
-        return cls.build_with(
+        op = cls.build_with(
             operands, counts, default_region, regions, types, None if attributes is None else attributes.data
         )
+        if place is not None:
+            op.partitions.location = place
+        return op
 
     @classmethod
     def build_with(
@@ -208,6 +207,14 @@ class WarpSpecializePartitionsOp(IRDLOperation):
     traits = lazy_traits_def(
         lambda: (IsolatedFromAbove(), IsTerminator(), HasParent(WarpSpecializeOp), RecursiveMemoryEffect())
     )
+
+    def verify_(self) -> None:
+        """Each partition takes the captures as its arguments."""
+        captured = [capture.type for capture in self.explicit_captures]
+        for index, region in enumerate(self.partition_regions):
+            entry = region.blocks.first
+            if entry is None or [argument.type for argument in entry.args] != captured:
+                raise VerifyException(f"the arguments of partition {index} do not match the captures")
 
 
 @irdl_op_definition

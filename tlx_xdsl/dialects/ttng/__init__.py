@@ -7,6 +7,7 @@ from tlx_xdsl.dialects.ttng.attrs import *
 from tlx_xdsl.dialects.ttng.barrier import *
 from tlx_xdsl.dialects.ttng.cluster import *
 from tlx_xdsl.dialects.ttng.mma import *
+from tlx_xdsl.dialects.ttng.packed import *
 from tlx_xdsl.dialects.ttng.tcgen05 import *
 from tlx_xdsl.dialects.ttng.tensormap import *
 from tlx_xdsl.dialects.ttng.tma import *

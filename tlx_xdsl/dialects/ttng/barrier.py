@@ -29,14 +29,28 @@ from tlx_xdsl.dialects.base import (
     Sync,
     TritonOp,
     arrives,
+    chosen_layout,
+    enclosing,
     frees,
     initialises,
     num_ctas_of,
+    tensor_type,
     waits,
     writes,
 )
-from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_mutable, verify_same_elements, verify_shared
+from tlx_xdsl.dialects.ttg import (
+    MemDescType,
+    WarpSpecializeOp,
+    memdesc_type,
+    verify_mutable,
+    verify_same_elements,
+    verify_shared,
+)
+from tlx_xdsl.layouts.encodings import DistributedLayout, SharedLayout
+from tlx_xdsl.layouts.shared_access import element_offsets, vector_elements
 
+MIN_STORE_BITS = 32
+"""Fewest bits that a thread stores to another CTA at a time (PTX ISA, "st.async")."""
 MAX_ARRIVALS = (1 << 20) - 1
 """Most arrivals that a phase of an mbarrier may wait for (PTX ISA, "Size and alignment of mbarrier object")."""
 
@@ -86,6 +100,9 @@ class InitBarrierOp(MBarrierOp):
         """The operand is one barrier and the count is legal."""
         super().verify_()
         _verify_count(self.count.value.data)
+        # Other CTAs see the barrier after a barrier of the cluster, which tasks can't pass.
+        if memdesc_type(self.alloc.type).shape[0] != (num_ctas_of(self) or 1) and enclosing(self, WarpSpecializeOp):
+            raise VerifyException("a barrier of several CTAs can't be initialised inside 'ttg.warp_specialize'")
 
 
 @irdl_op_definition
@@ -229,3 +246,16 @@ class AsyncSharedStoreOp(TritonOp):
         verify_shared(memdesc_type(self.dst.type))
         verify_same_elements(memdesc_type(self.dst.type), self.src.type)
         verify_barrier(memdesc_type(self.mbarrier.type), num_ctas)
+        self._verify_width()
+
+    def _verify_width(self) -> None:
+        """The hardware stores 32 bits at least (PTX ISA, "st.async")."""
+        registers = chosen_layout(tensor_type(self.src.type).encoding)
+        buffer = memdesc_type(self.dst.type)
+        shared = chosen_layout(buffer.encoding)
+        if not isinstance(registers, DistributedLayout) or not isinstance(shared, SharedLayout):
+            return
+        offsets = element_offsets(registers, shared, buffer.shape, buffer.alloc_shape)
+        width = vector_elements(offsets, max(1, MIN_STORE_BITS // buffer.element_bits)) * buffer.element_bits
+        if width < MIN_STORE_BITS:
+            raise VerifyException(f"each thread must store {MIN_STORE_BITS} bits in a row, the layouts allow {width}")

@@ -19,17 +19,19 @@ from tlx_xdsl.dialects.base import (
     Needs,
     Sync,
     TritonOp,
+    enclosing,
     is_set,
     keyword_directive,
     num_ctas_of,
     reads,
     writes,
 )
-from tlx_xdsl.dialects.tt import ProgramIDDim
+from tlx_xdsl.dialects.tt import FuncOp, ProgramIDDim
 from tlx_xdsl.dialects.ttg import MemDescType, memdesc_type, verify_shared
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttng.cga import verify_completion_barrier, verify_response_layout
 
-FALSE = BoolAttr.from_bool(False)
+FALSE, TRUE = BoolAttr.from_bool(False), BoolAttr.from_bool(True)
 I128 = IntegerType(128)
 
 
@@ -78,6 +80,13 @@ class ClusterBarrierOp(_ClusterOp):
 
     relaxed = prop_def(BoolAttr, default_value=FALSE)
 
+    def verify_(self) -> None:
+        """All warps of the cluster come here: a kernel does, a function that partitions may call does not."""
+        super().verify_()
+        function = enclosing(self, FuncOp)
+        if function is not None and not function.is_kernel and function.attributes.get("noinline") == TRUE:
+            raise VerifyException("must be in a kernel or in a function that is inlined")
+
     def effects(self) -> Effects:
         """The wait acquires; a relaxed arrival releases nothing (PTX ISA, "barrier.cluster")."""
         return Effects(sync=Sync.CLUSTER | Sync.ACQUIRE | (Sync.NONE if is_set(self, "relaxed") else Sync.RELEASE))
@@ -115,6 +124,7 @@ def verify_response(buffer: MemDescType) -> None:
     verify_shared(buffer)
     if buffer.element_type != i64 or buffer.shape != (2,):
         raise VerifyException(f"a response is a memdesc of shape 2xi64, found {buffer}")
+    verify_response_layout(buffer)
 
 
 @irdl_op_definition
@@ -156,6 +166,7 @@ class CLCTryCancelOp(TritonOp):
         """The response has 16 bytes, and the barrier is one."""
         verify_response(memdesc_type(self.result.type))
         verify_barrier(memdesc_type(self.mbarrier.type), num_ctas_of(self))
+        verify_completion_barrier(memdesc_type(self.mbarrier.type))
 
 
 @irdl_op_definition

@@ -26,20 +26,16 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import (
     NUMBER_TENSOR,
     ORDERED,
-    PACKED_OPERAND,
-    PACKED_RESULT,
     WGMMA,
     Effects,
     EnumNumber,
@@ -51,8 +47,9 @@ from tlx_xdsl.dialects.base import (
     TritonOp,
     TypeIs,
     as_tensor,
+    chosen_layout,
+    element_bits,
     is_set,
-    keyword_directive,
     num_warps_of,
     parse_operands,
     parse_types,
@@ -60,7 +57,6 @@ from tlx_xdsl.dialects.base import (
     print_types,
     reads,
     same,
-    shape_of_tensor,
     split_properties,
     tensor_type,
 )
@@ -73,13 +69,13 @@ from tlx_xdsl.dialects.ttg import (
     memdesc_type,
     verify_shared,
 )
-from tlx_xdsl.dialects.ttng.enums import PackedArithOpKind
-from tlx_xdsl.layouts.encodings import NvidiaMmaLayout
+from tlx_xdsl.layouts.encodings import DotOperandLayout, NvidiaMmaLayout
 
 FALSE = BoolAttr.from_bool(False)
 TENSOR_OR_BUFFER = TypeIs(
     "a tensor or a buffer", lambda type_: isinstance(type_, MemDescType) or as_tensor(type_) is not None
 )
+REGISTER_BITS = 32
 WARPS_PER_GROUP = 4
 """wgmma is issued by four consecutive warps together."""
 
@@ -178,6 +174,11 @@ class WarpGroupDotOp(TritonOp):
                 layouts = (NvmmaSharedEncodingAttr, SharedLinearEncodingAttr)
                 if isinstance(buffer.encoding, LayoutAttr) and not isinstance(buffer.encoding, layouts):
                     raise VerifyException(f"a wgmma reads buffers in an nvmma_shared layout, found {buffer}")
+        operand = None if isinstance(self.a.type, MemDescType) else chosen_layout(tensor_type(self.a.type).encoding)
+        if isinstance(operand, DotOperandLayout):
+            wanted = REGISTER_BITS // element_bits(tensor_type(self.a.type).element_type)
+            if operand.k_width != wanted:
+                raise VerifyException(f"operand a in registers needs a kWidth of {wanted}, found {operand.k_width}")
         layout = accumulator.encoding
         if isinstance(layout, NvidiaMmaEncodingAttr):
             mma = layout.data
@@ -232,33 +233,3 @@ class WarpGroupDotWaitOp(TritonOp):
             raise VerifyException("the results must have the types of the inputs")
         if self.pendings.value.data < 0:
             raise VerifyException(f"the number of pending groups can't be negative: {self.pendings.value.data}")
-
-
-@irdl_op_definition
-class PackedArithOp(TritonOp):
-    """Arithmetic on several small floats in one instruction; i8 holds pairs of fp4, low half first.
-
-    Example: `%2 = ttng.packed_arith add %0, %1 : (tensor<64xf32, #b>, tensor<64xf32, #b>) -> tensor<64xf32, #b>`
-    """
-
-    name = "ttng.packed_arith"
-    NEEDS: ClassVar = Needs("ttng.packed_arith", Feature.PACKED_F32)
-
-    op_kind = prop_def(EnumNumber(PackedArithOpKind))
-    inputs = var_operand_def(PACKED_OPERAND)
-    result = result_def(PACKED_RESULT)
-
-    traits = traits_def(Pure())
-    custom_directives = (keyword_directive(PackedArithOpKind),)
-    assembly_format = "custom<PackedArithOpKind>($op_kind) $inputs attr-dict `:` functional-type($inputs, $result)"
-
-    def verify_(self) -> None:
-        """There are as many operands as the operation takes, of one rank."""
-        kind = PackedArithOpKind(self.op_kind.value.data)
-        wanted = 3 if kind is PackedArithOpKind.FMA else 2
-        if len(self.inputs) != wanted:
-            raise VerifyException(f"'{kind.keyword}' takes {wanted} operands, found {len(self.inputs)}")
-        rank = len(shape_of_tensor(self.result.type))
-        for operand in self.inputs:
-            if len(shape_of_tensor(operand.type)) != rank:
-                raise VerifyException(f"operands and result must have one rank, found {operand.type}")

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     IntegerType,
+    StringAttr,
     UnitAttr,
     i1,
     i8,
@@ -40,9 +41,11 @@ from tlx_xdsl.dialects.base import (
     Needs,
     TritonOp,
     arrives,
+    chosen_layout,
     is_set,
     keyword_directive,
     num_ctas_of,
+    outermost,
     reads,
     updates,
 )
@@ -57,9 +60,13 @@ from tlx_xdsl.dialects.ttg import (
 )
 from tlx_xdsl.dialects.ttng.assembly import BarriersAndPreds, Token
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttng.cga import verify_completion_barrier
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout
+from tlx_xdsl.layouts.conversion.tiling import shape_per_cta
+from tlx_xdsl.layouts.encodings import BlockRepOrder, TensorMemoryLayout, TensorMemoryScalesLayout
 
+SCALE_BLOCK_ROWS, SCALE_BLOCK_COLUMNS = 128, 4
+"""Scales in one block of tensor memory (PTX ISA, "tcgen05 scale factor layout")."""
 PAIR_ROWS = 64
 """The least rows of the accumulator in each CTA of a pair, of which the columns are halved among the lanes."""
 PAIR_HALVES = "tlx.pair_halves"
@@ -101,6 +108,7 @@ def _verify_barriers(
         raise VerifyException("only an asynchronous MMA ('is_async') arrives on barriers")
     for barrier in barriers:
         verify_barrier(memdesc_type(barrier.type), num_ctas)
+        verify_completion_barrier(memdesc_type(barrier.type))
 
 
 def _accumulators(element: Attribute) -> tuple[Attribute, ...]:
@@ -262,12 +270,32 @@ class TCGen5MMAScaledOp(_MMAOp):
             in_shared_memory = isinstance(scale.memory_space, SharedMemorySpaceAttr)
             if not in_shared_memory and isinstance(tensor_memory_layout(scale), TensorMemoryLayout):
                 raise VerifyException(f"{name} needs a tensor_memory_scales layout, found {scale}")
+        self._verify_scale_order("a_scale", memdesc_type(self.a_scale.type), self._order_of_a())
+        self._verify_scale_order("b_scale", memdesc_type(self.b_scale.type), "mnThenK")
         for side, kind, buffer in (("lhs", self.a_type, a), ("rhs", self.b_type, b)):
             verify_scaled_type(side, ScaleDotElemType(kind.value.data), buffer.element_type)
         m, n = d.shape[-2:]
         # 4-bit elements may be packed in pairs along M or N, too.
         if a.shape[-2] not in (m, m // 2) or b.shape[-1] not in (n, n // 2):
             raise VerifyException(f"shapes do not match: {a} * {b} -> {d}")
+
+    def _order_of_a(self) -> BlockRepOrder:
+        """The order in which sm_107 reads the scales of `a` where both operands are NVFP4; others have one order."""
+        target = outermost(self).attributes.get("ttg.target")
+        kinds = {self.a_type.value.data, self.b_type.value.data}
+        scales = (memdesc_type(scale.type).element_type for scale in (self.a_scale, self.b_scale))
+        of_nvfp4 = kinds == {ScaleDotElemType.E2M1.value} and all(isinstance(each, Float8E4M3FNType) for each in scales)
+        return "kThenMn" if target == StringAttr("cuda:107") and of_nvfp4 else "mnThenK"
+
+    @staticmethod
+    def _verify_scale_order(name: str, scale: MemDescType, expected: BlockRepOrder) -> None:
+        layout = chosen_layout(scale.encoding)
+        if not isinstance(layout, TensorMemoryScalesLayout) or layout.block_rep_order == expected:
+            return
+        rows, columns = shape_per_cta(layout.cga_layout, scale.shape[-2:])
+        has_order = rows > SCALE_BLOCK_ROWS and columns > SCALE_BLOCK_COLUMNS
+        if has_order or layout.block_rep_order != "mnThenK":
+            raise VerifyException(f"{name} must have blockRepOrder = {expected}, found {layout.block_rep_order}")
 
 
 @irdl_op_definition
@@ -293,3 +321,4 @@ class TCGen5CommitOp(TritonOp):
     def verify_(self) -> None:
         """The operand is one barrier."""
         verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
+        verify_completion_barrier(memdesc_type(self.barrier.type))

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, IntegerType, UnitAttr, i1, i32
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    BoolAttr,
+    Float16Type,
+    Float32Type,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    UnitAttr,
+    i1,
+    i32,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -47,10 +58,12 @@ from tlx_xdsl.dialects.tt import (
 )
 from tlx_xdsl.dialects.ttg import MemDescType, NvmmaSharedEncodingAttr, memdesc_type, verify_mutable, verify_shared
 from tlx_xdsl.dialects.ttng.barrier import verify_barrier
+from tlx_xdsl.dialects.ttng.cga import verify_copy_barrier, verify_multicast, verify_row_offsets, verify_tile
 from tlx_xdsl.dialects.ttng.types import TensorDescIm2ColType
 
 FALSE = BoolAttr.from_bool(False)
 ANY_DESCRIPTOR = TypeIs("a tensor descriptor", lambda type_: isinstance(type_, DescriptorType))
+_INTEGERS_32, _INTEGERS_64 = ([IntegerType(bits, sign) for sign in Signedness] for bits in (32, 64))
 MAX_DIMENSIONS = 5
 """Most dimensions of a tensor that TMA copies (PTX ISA, "Tensor dimension, size and format")."""
 
@@ -72,11 +85,14 @@ def _verify_copy(descriptor: DescriptorType, buffer: MemDescType, coordinates: i
         lead = rank - len(buffer.shape)
         if lead < 0 or descriptor.shape != (1,) * lead + buffer.shape:
             raise VerifyException(f"the block of {descriptor} does not match the buffer {buffer}")
+    elif not 3 <= coordinates <= MAX_DIMENSIONS:
+        raise VerifyException(f"im2col mode takes 3 to {MAX_DIMENSIONS} coordinates, found {coordinates}")
     _verify_elements(descriptor, buffer)
     verify_shared(buffer)
     layout = buffer.encoding
     if isinstance(layout, NvmmaSharedEncodingAttr) and layout.data.transposed:  # pyright: ignore
         raise VerifyException("TMA cannot copy to or from a transposed buffer")
+    verify_tile(descriptor, buffer)
 
 
 def load_effects(*, multicast: bool, pair: bool = False) -> Effects:
@@ -135,6 +151,9 @@ class AsyncTMACopyGlobalToLocalOp(TritonOp):
         _verify_copy(descriptor, memdesc_type(self.result.type), len(self.coord))
         verify_mutable(memdesc_type(self.result.type))
         verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
+        verify_copy_barrier(self, memdesc_type(self.barrier.type))
+        if self.multicast is not None:
+            verify_multicast(memdesc_type(self.result.type))
         wanted = len(self.coord) - 2 if isinstance(descriptor, TensorDescIm2ColType) else 0
         if len(self.offsets) != wanted:
             raise VerifyException(f"expected {wanted} offsets, found {len(self.offsets)}")
@@ -186,13 +205,28 @@ class AsyncTMAReduceOp(TritonOp):
     )
 
     def verify_(self) -> None:
-        """Block, buffer and coordinates agree, and floats only add, or take a minimum or maximum."""
-        _verify_copy(descriptor_type(self.desc.type), memdesc_type(self.src.type), len(self.coord))
+        """Block, buffer and coordinates agree, and the hardware combines such elements so."""
+        descriptor = descriptor_type(self.desc.type)
+        _verify_copy(descriptor, memdesc_type(self.src.type), len(self.coord))
         kind = DescriptorReduceKind(self.kind.value.data)
-        of_floats = (DescriptorReduceKind.ADD, DescriptorReduceKind.MIN, DescriptorReduceKind.MAX)
-        element = memdesc_type(self.src.type).element_type
-        if kind not in of_floats and not isinstance(element, IntegerType):
-            raise VerifyException(f"'{kind.keyword}' takes integers, found {element}")
+        element = descriptor.element_type
+        if not _reduces(kind, element):
+            raise VerifyException(f"TMA has no '{kind.keyword}' of {element}")
+
+
+def _reduces(kind: DescriptorReduceKind, element: Attribute) -> bool:
+    """True if TMA combines elements so (PTX ISA, "cp.reduce.async.bulk.tensor")."""
+    of_integers = element in (*_INTEGERS_32, *_INTEGERS_64)
+    match kind:
+        case DescriptorReduceKind.ADD:
+            is_float = isinstance(element, Float16Type | BFloat16Type | Float32Type)
+            return is_float or (of_integers and element != IntegerType(64, Signedness.SIGNED))
+        case DescriptorReduceKind.MIN | DescriptorReduceKind.MAX:
+            return of_integers or isinstance(element, Float16Type | BFloat16Type)
+        case DescriptorReduceKind.AND | DescriptorReduceKind.OR | DescriptorReduceKind.XOR:
+            return of_integers
+        case _:
+            return False
 
 
 @irdl_op_definition
@@ -224,6 +258,11 @@ class AsyncTMAGatherOp(TritonOp):
         verify_shared(memdesc_type(self.result.type))
         verify_mutable(memdesc_type(self.result.type))
         verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
+        verify_copy_barrier(self, memdesc_type(self.barrier.type))
+        verify_tile(descriptor_type(self.desc.type), memdesc_type(self.result.type))
+        verify_row_offsets(self.x_offsets.type, memdesc_type(self.result.type))
+        if self.multicast is not None:
+            verify_multicast(memdesc_type(self.result.type))
 
     def effects(self) -> Effects:
         """A read of the tensor, and a write of the buffer or of those of several CTAs."""
@@ -253,6 +292,8 @@ class AsyncTMAScatterOp(TritonOp):
         )
         _verify_elements(descriptor_type(self.desc.type), memdesc_type(self.src.type))
         verify_shared(memdesc_type(self.src.type))
+        verify_tile(descriptor_type(self.desc.type), memdesc_type(self.src.type))
+        verify_row_offsets(self.x_offsets.type, memdesc_type(self.src.type))
 
 
 @irdl_op_definition

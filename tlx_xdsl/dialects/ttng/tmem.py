@@ -38,6 +38,7 @@ from tlx_xdsl.dialects.base import (
     View,
     ViewLayout,
     allocates,
+    chosen_layout,
     element_bits,
     keyword_directive,
     print_attr_dict,
@@ -58,7 +59,8 @@ from tlx_xdsl.dialects.ttg import (
 from tlx_xdsl.dialects.ttng.assembly import Token
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr, TMEMLoadReduceModifierAttr
 from tlx_xdsl.dialects.ttng.enums import TMEMWaitKind
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TensorMemoryScalesLayout
+from tlx_xdsl.layouts.inferred import places
 from tlx_xdsl.targets import TMEM_COLUMNS, Feature
 
 ROWS = 128
@@ -195,6 +197,11 @@ class TMEMLoadOp(TritonOp):
             raise VerifyException(f"a reducing load takes f32, found {self.result.type.element_type}")
         if reduced.get_shape() != self.result.type.get_shape()[:1]:
             raise VerifyException(f"the reduced result has one element per row, found {reduced}")
+        layout = chosen_layout(self.result.type.encoding)
+        if isinstance(layout, DistributedLayout):
+            _, *threads = places(layout, self.result.type.get_shape())
+            if any(basis[1] for bases in threads for basis in bases):
+                raise VerifyException(f"a reducing load needs whole rows in each thread, found {self.result.type}")
 
     def also_needs(self) -> tuple[Feature, ...]:
         """A reduction is done by the load itself."""

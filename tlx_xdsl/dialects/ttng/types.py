@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.irdl import irdl_attr_definition
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.tt import DescriptorType
 
@@ -15,3 +16,8 @@ class TensorDescIm2ColType(DescriptorType):
     """
 
     name = "ttng.tensordesc_im2col"
+
+    def verify(self) -> None:
+        """Blocks are matrices."""
+        if len(self.shape) != 2:
+            raise VerifyException(f"a block of im2col mode has two dimensions, found {len(self.shape)}")

@@ -53,7 +53,10 @@ def _cat(call: Call) -> Value:
     if call.flag("can_reorder"):
         if rank != 1:
             call.fail("input", f"blocks have one dimension when elements may be reordered, found {first.describe()}")
-        return call.builder.tensor(tt.CatOp, first.dtype, (2 * first.shape[0],), first, second)
+        both = call.builder.tensor(tt.CatOp, first.dtype, (2 * first.shape[0],), first, second)
+        message = "tl.cat(can_reorder=True) goes with Triton 3.10; without it the elements keep their order"
+        call.visitor.warn(both, message)
+        return both
     dim %= rank
     # The halves lie side by side in a new last dimension, which moves before `dim` and merges with it.
     order = (*range(dim), rank, *range(dim, rank))
@@ -99,7 +102,7 @@ def _converted(call: Call, value: Tensor) -> Value:
 def _axis(call: Call) -> int:
     axis = call.integer("axis", minimum=0)
     if axis >= len(AXES):
-        call.fail("axis", f"the grid has axes 0, 1 and 2, found {axis}")
+        call.fail("axis", f"{call.name.removeprefix('tl.')} axis must be 0, 1, or 2 but got {axis}")
     return axis
 
 
@@ -111,6 +114,11 @@ def _program_id(call: Call) -> Value:
 @lowers("tl.num_programs")
 def _num_programs(call: Call) -> Value:
     return call.builder.value(tt.GetNumProgramsOp(_axis(call)), int32)
+
+
+@lowers("tl.sums_bfloat16")
+def _sums_bfloat16(call: Call) -> Value:
+    return Constexpr(call.visitor.unit.sums_bfloat16)
 
 
 @lowers("tl.to_tensor")

@@ -74,7 +74,7 @@ def _block_shape(call: Call, element: dtype) -> tuple[int, ...]:
     if block[-1] * width < MIN_ROW_BYTES:
         call.fail(
             "block_shape",
-            f"the last dimension of a block must have at least {MIN_ROW_BYTES} bytes, "
+            f"Descriptor block shape must have at least {MIN_ROW_BYTES} bytes in the last dimension, "
             f"found {block[-1]} elements of type {element}, {block[-1] * width} bytes",
         )
     return block

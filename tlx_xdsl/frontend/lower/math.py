@@ -9,11 +9,11 @@ from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt import enums
-from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend import fp8e4b15, semantic
 from tlx_xdsl.frontend.calls import Call, Handler, lowers
 from tlx_xdsl.frontend.elementwise import FUNCTIONS, Function
 from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
-from tlx_xdsl.language.core import PropagateNan, dtype, float32
+from tlx_xdsl.language.core import PropagateNan, dtype, float32, int1
 
 # --- operators as functions -----------------------------------------------------------------------------------------
 
@@ -60,7 +60,11 @@ def _clamp(call: Call) -> Value:
 
 @lowers("tl.where")
 def _where(call: Call) -> Value:
-    return semantic.where(call.builder, call.args["condition"], call.args["x"], call.args["y"])
+    condition = call.args["condition"]
+    chosen = semantic.where(call.builder, condition, call.args["x"], call.args["y"])
+    if isinstance(condition, Tensor) and condition.dtype != int1:
+        call.visitor.warn(chosen, f"tl.where with a non-boolean condition is deprecated, found {condition.describe()}")
+    return chosen
 
 
 @lowers("tl.cdiv")
@@ -115,6 +119,8 @@ def _abs(call: Call) -> Value:
     x = call.tensor("x")
     if not isinstance(x.dtype, dtype):
         call.expected("x", "an integer or a float")
+    if x.dtype.is_fp8e4b15():
+        return fp8e4b15.absolute(call.builder, x)
     if x.dtype.is_floating():
         return _made(call, math.AbsFOp, x)
     return _made(call, math.AbsIOp, x) if x.dtype.is_int_signed() else x

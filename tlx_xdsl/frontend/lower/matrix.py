@@ -16,6 +16,7 @@ from tlx_xdsl.frontend.values import Constexpr, Tensor, Value
 from tlx_xdsl.language.core import (
     bfloat16,
     dtype,
+    float8e4b15,
     float8e4nv,
     float8e5,
     float16,
@@ -32,7 +33,7 @@ MIN_K_BITS = 256
 HOPPER_IMPRECISE_K = 1 << 30
 """By default, Hopper sums up 8-bit floats in the tensor cores' own precision however long K is."""
 
-_FLOAT8 = (float8e4nv, float8e5)
+_FLOAT8 = (float8e4nv, float8e5, float8e4b15)
 _OPERANDS = (int8, *_FLOAT8, float16, bfloat16, float32, float64)
 _PRECISIONS = {case.keyword: case for case in InputPrecision}
 
@@ -43,6 +44,8 @@ _PRECISIONS = {case.keyword: case for case in InputPrecision}
 def _dot(call: Call) -> Value:
     lhs, rhs = _operand(call, "input"), _operand(call, "other")
     _check_operands(call, lhs, rhs)
+    if float8e4b15 in (lhs.dtype, rhs.dtype):
+        lhs, rhs = _as_float16(call, lhs), _as_float16(call, rhs)
     shape = (*lhs.shape[:-1], rhs.shape[-1])
     out = _result_type(call, lhs)
     acc = _accumulator(call, shape, out)
@@ -53,6 +56,15 @@ def _dot(call: Call) -> Value:
         tt.DotOp, acc.dtype, c.shape, a, b, c, inputPrecision=precision, maxNumImpreciseAcc=imprecise_k
     )
     return product if product.shape == shape else reshape(call.builder, product, shape)
+
+
+def _as_float16(call: Call, value: Tensor) -> Tensor:
+    """An operand beside one of fp8e4b15, which no tensor core takes."""
+    is_slow = value.dtype == float8e4b15 and call.visitor.capability >= 90
+    value = semantic.cast(call.builder, value, float16)
+    if is_slow:
+        call.visitor.warn(value, "the use of fp8e4b15 is deprecated on Hopper and later architectures: it is slow")
+    return value
 
 
 def _operand(call: Call, parameter: str) -> Tensor:

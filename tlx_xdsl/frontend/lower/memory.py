@@ -21,7 +21,13 @@ from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, Value
 from tlx_xdsl.language.core import bfloat16, dtype, float16, float32, float64, int1, int8, pointer_type
 
-LOAD_MODIFIERS = {"": CacheModifier.NONE, ".ca": CacheModifier.CA, ".cg": CacheModifier.CG, ".cv": CacheModifier.CV}
+LOAD_MODIFIERS = {
+    "": CacheModifier.NONE,
+    ".ca": CacheModifier.CA,
+    ".cg": CacheModifier.CG,
+    ".cs": CacheModifier.CS,
+    ".cv": CacheModifier.CV,
+}
 _STORE_MODIFIERS = {
     "": CacheModifier.NONE,
     ".wb": CacheModifier.WB,
@@ -70,8 +76,6 @@ def element_value(call: Call, parameter: str, element: dtype, pointer: Tensor) -
     tensor = call.tensor(parameter)
     if tensor.shape and not pointer.shape:
         call.fail(parameter, f"'{parameter}' must be a scalar because 'pointer' is one, found {tensor.describe()}")
-    if isinstance(tensor.dtype, pointer_type):
-        call.expected(parameter, f"a number that converts to {element}")
     return semantic.cast(call.builder, tensor, element)
 
 
@@ -139,7 +143,7 @@ def to_shape_of_pointer(call: Call, parameter: str, pointer: Tensor, value: Tens
 def must_be_writable(call: Call, pointer: Tensor) -> None:
     """Raise the error that `pointer` is to constant memory, if it is."""
     if isinstance(pointer.dtype, pointer_type) and pointer.dtype.is_const():
-        call.fail("pointer", f"cannot write through {pointer.describe()}, which is constant")
+        call.fail("pointer", f"Cannot store to a constant pointer, found {pointer.describe()}")
 
 
 # --- operations -----------------------------------------------------------------------------------------------------

@@ -31,11 +31,6 @@ def reshape(builder: Builder, value: Tensor, shape: tuple[int, ...], *, can_reor
     return builder.tensor(tt.ReshapeOp, value.dtype, shape, value, allow_reorder=unit(can_reorder))
 
 
-def unsplat(builder: Builder, value: Tensor) -> Tensor:
-    """The only element of a block."""
-    return builder.tensor(tt.UnsplatOp, value.dtype, (), value)
-
-
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
@@ -81,9 +76,12 @@ def _expand_dims(call: Call) -> Value:
     given = call.visitor.items_of(call.args["axis"])
     axes = call.integers("axis") if given is not None else (call.integer("axis"),)
     rank = len(value.shape) + len(axes)
-    places = [axis_of(call, "axis", axis, rank) for axis in axes]
+    for axis in axes:
+        if not -rank <= axis < rank:
+            call.fail("axis", f"invalid axis {axis}: the result's are {-rank} to {rank - 1}")
+    places = [axis % rank for axis in axes]
     if len(set(places)) != len(places):
-        call.fail("axis", f"each axis is inserted once, found {list(axes)}")
+        call.fail("axis", f"duplicate axes, normalized axes = {places}: each axis is inserted once")
     for place in sorted(places):
         value = semantic.expand_dims(call.builder, value, place)
     return value
@@ -117,11 +115,15 @@ def _permuted(call: Call, value: Tensor, order: tuple[int, ...]) -> Tensor:
 def _reshape(call: Call) -> Value:
     value, shape = call.tensor("input"), _shape(call)
     if shape:
-        return _reshaped(call, call.block("input"), shape, call.flag("can_reorder"))
+        result = _reshaped(call, call.block("input"), shape, call.flag("can_reorder"))
+        if call.flag("can_reorder"):
+            message = "tl.reshape(can_reorder=True) goes with Triton 3.10; without it the elements keep their order"
+            call.visitor.warn(result, message)
+        return result
     # No dimensions: the number itself.
     if prod(value.shape) != 1:
         call.fail("shape", f"'shape' must keep the {prod(value.shape)} elements of the block, found []")
-    return unsplat(call.builder, value) if value.shape else value
+    return semantic.unsplat(call.builder, value) if value.shape else value
 
 
 @lowers("tl.view")
@@ -201,7 +203,7 @@ def _split(call: Call) -> Value:
     half = value.shape[:-1]
     op = builder.emit(tt.SplitOp, value, results=[ir_type(value.dtype, half)] * 2)
     halves = tuple(Tensor(result, value.dtype, half) for result in op.results)
-    return TupleValue(tuple(unsplat(builder, part) for part in halves) if is_pair else halves)
+    return TupleValue(tuple(semantic.unsplat(builder, part) for part in halves) if is_pair else halves)
 
 
 @lowers("tl.item")
@@ -209,4 +211,4 @@ def _item(call: Call) -> Value:
     value = call.of("self", Tensor, "a block of one element")
     if prod(value.shape) != 1:
         call.expected("self", "a block of one element")
-    return unsplat(call.builder, value) if value.shape else value
+    return semantic.unsplat(call.builder, value) if value.shape else value

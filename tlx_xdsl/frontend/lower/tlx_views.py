@@ -135,8 +135,7 @@ def _local_trans(call: Call) -> Value:
         layout = transposed_buffer_layout(_shared_layout(source), order)
     except InputError as error:
         call.fail("dims", str(error))
-    encoding = like(source.encoding, layout_attr(layout))
-    result = MemDescType.get(shape, source.element_type, encoding, source.memory_space, mutable=source.is_mutable)
+    result = source.with_shape(shape, like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.language.core import builtin
+from tlx_xdsl.language.core import builtin, hosted
 
 __all__ = ["async_task", "async_task_replica_id", "async_tasks"]
 
@@ -26,20 +26,41 @@ def async_tasks(
     """
 
 
-@_tlx
-def async_task(
-    task: Any = None,
-    num_warps: int | None = None,
-    num_regs: int | None = None,
-    registers: int | None = None,
-    replicate: int = 1,
-    warp_group_start_id: int | None = None,
-) -> Any:
+@hosted("tlx")
+class async_task:
     """`with tlx.async_task("default"):` runs on the kernel's own warps, any other task on `num_warps` of its own.
 
     `replicate` makes that many copies of the task; `num_regs` (or `registers`) is the number of registers per
-    thread, a multiple of 8; `warp_group_start_id` is the number of the first warp of the first copy.
+    thread, a multiple of 8; `warp_group_start_id` is the number of the first warp of the first copy. That of the
+    default task is not looked at: it begins at warp 0.
+
+    Outside of kernels it holds what it is given, and checks the registers: ValueError where they are no multiple of 8.
     """
+
+    def __init__(
+        self,
+        task: Any = None,
+        num_warps: int | None = None,
+        num_regs: int | None = None,
+        registers: int | None = None,
+        replicate: int = 1,
+        warp_group_start_id: int | None = None,
+    ):
+        if num_regs is not None and registers is not None:
+            raise ValueError("'num_regs' and 'registers' mean the same: give one of them")
+        self.task = task
+        self.num_warps = num_warps
+        self.num_regs = num_regs if registers is None else registers
+        self.replicate = replicate
+        self.warp_group_start_id = warp_group_start_id
+        if self.num_regs is not None and self.num_regs % 8:
+            name = "num_regs" if registers is None else "registers"
+            raise ValueError(f"'{name}' must be divisible by 8, found {self.num_regs}")
+
+    @property
+    def is_default(self) -> bool:
+        """Return whether it is the task on the kernel's own warps."""
+        return self.task == "default"
 
 
 @_tlx

@@ -15,7 +15,7 @@ import triton
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, HINTS, cluster_option
+from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
@@ -28,7 +28,7 @@ class Config(triton.Config):
     be a multiple of it. `num_ctas` is another thing: CTAs that share each tensor. Hints of Meta's Triton
     (`launch_options.HINTS`) are dropped.
 
-    Raises ValueError for anything but one to three positive numbers.
+    Raises ValueError for anything but one to three positive numbers, and for registers that no thread can have.
     """
 
     # Only configurations with clusters have it as their own: Triton's autotuner writes what a configuration has to the
@@ -36,6 +36,9 @@ class Config(triton.Config):
     ctas_per_cga: tuple[int, int, int] | None = None
 
     def __init__(self, kwargs: dict[str, Any], *positional: Any, ctas_per_cga: Any = None, **options: Any):
+        for name in REGISTER_HINTS & options.keys():
+            if options[name] is not None and options[name] % 8:
+                raise ValueError(f"{name}: registers per thread must be divisible by 8, got {options[name]}")
         super().__init__(kwargs, *positional, **{name: options[name] for name in options if name not in HINTS})
         if ctas_per_cga is not None:
             self.ctas_per_cga = cluster_option(ctas_per_cga)

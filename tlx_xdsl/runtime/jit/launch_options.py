@@ -19,6 +19,9 @@ HINTS = frozenset(
 )  # fmt: skip
 """Options of Meta's Triton, of launches and configurations, that change no result, and are dropped."""
 
+REGISTER_HINTS = frozenset(("minRegAutoWS", "maxRegAutoWS"))
+"""Those that are numbers of registers."""
+
 META_OPTIONS = HINTS | {CLUSTER_OPTION}
 """Options that stock Triton refuses."""
 

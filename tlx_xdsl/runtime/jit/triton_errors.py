@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from triton.compiler.errors import CompilationError as StockCompilationError
-from triton.runtime.errors import OutOfResources
+from triton.runtime.errors import InterpreterError, OutOfResources
 
 from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.errors import CompilationError, OverBudgetError
@@ -18,6 +19,9 @@ from tlx_xdsl.errors import CompilationError, OverBudgetError
 
 class TritonCompilationError(CompilationError, StockCompilationError):
     """A fault in a kernel, found while Triton's runtime compiles it."""
+
+    kind: type[CompilationError] | None = None
+    """The class of an error of the interpreter without Triton's face."""
 
     def __init__(self, error: CompilationError):
         CompilationError.__init__(self, error.message, error.location, source_line=error.source_line, notes=error.notes)
@@ -29,7 +33,7 @@ class TritonCompilationError(CompilationError, StockCompilationError):
     __str__ = CompilationError.__str__
 
     def __reduce__(self) -> Any:
-        return _rebuilt, (TritonCompilationError, _plain(self))
+        return _rebuilt_as, (self.kind, _plain(self))
 
 
 class DoesNotFitError(OverBudgetError, OutOfResources):
@@ -67,3 +71,19 @@ def with_triton_face(error: CompilationError) -> CompilationError:
     if isinstance(error, OverBudgetError):
         return DoesNotFitError(error)
     return TritonCompilationError(error)
+
+
+def with_interpreter_face(error: CompilationError) -> CompilationError:
+    """An error of a run on the CPU as one that Triton's users can catch, also as that of its interpreter."""
+    return DoesNotFitError(error) if isinstance(error, OverBudgetError) else _interpreted(type(error))(error)
+
+
+@functools.cache
+def _interpreted(kind: type[CompilationError]) -> type[TritonCompilationError]:
+    """The class of errors of a kind that are Triton's, too: what a run finds remains a `Fault`."""
+    kinds = () if kind is CompilationError or issubclass(kind, BackendError) else (kind,)
+    return type(kind.__name__, (TritonCompilationError, *kinds, InterpreterError), {"kind": kind})
+
+
+def _rebuilt_as(kind: type[CompilationError] | None, state: dict[str, object]) -> CompilationError:
+    return _rebuilt(TritonCompilationError if kind is None else _interpreted(kind), state)

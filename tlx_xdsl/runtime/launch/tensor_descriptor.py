@@ -57,6 +57,7 @@ _DTYPE_NAMES = {
     "float8e5": "fp8e5",
     # Scales of blocks, which kernels have as plain bytes (OCP Microscaling Formats, "E8M0").
     "float8_e8m0fnu": "u8",
+    "float8e4b15": "fp8e4b15",
 }
 _DTYPE_NAMES.update({short: short for short in list(_DTYPE_NAMES.values())})
 

@@ -1,0 +1,170 @@
+"""The pytest plugin of `stock_python`'s children: chooses the implementation, ends long cases, and records each."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+_ORDERS: dict[str, Any] = json.loads(Path(os.environ["STOCK_TESTS_ORDERS"]).read_text())
+
+_texts = tempfile.TemporaryDirectory(prefix="stock_tests_")
+"""The files of kernels that tests make by `exec`."""
+
+
+class CaseTimeoutError(BaseException):
+    """A case took longer than its time. No test catches it."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose what kernels are compiled or interpreted by."""
+    _name_what_is_missing()
+    if _ORDERS["implementation"] == "ours":
+        import tlx_xdsl.compat
+
+        if _ORDERS["mode"] == "interpret":
+            tlx_xdsl.compat.install(mode="interpret", target=_ORDERS["target"])
+        else:
+            tlx_xdsl.compat.install()
+            _compile_all_kernels_by_us()
+    config.pluginmanager.register(_Recorder(), "stock-tests-recorder")
+
+
+def _name_what_is_missing() -> None:
+    """Names that the tests import and an older Triton lacks: kinds of AMD's GPUs, and later public names."""
+    from importlib import import_module
+
+    import triton
+
+    testing = import_module("triton._internal_testing")
+
+    def missing(name: str) -> Any:
+        if not name.startswith("is_"):
+            raise AttributeError(name)
+        return lambda: False
+
+    testing.__dict__.setdefault("__getattr__", missing)
+    core = import_module("triton.language.core")
+    for name in ("aggregate", "must_use_result", "constexpr_function"):
+        found = getattr(core, name, None) or getattr(core, f"_{name}", None)
+        if found is None:
+            found = getattr(import_module("triton.runtime.jit"), name, None)
+        if not hasattr(triton, name) and found is not None:
+            setattr(triton, name, found)
+
+
+def _compile_all_kernels_by_us() -> None:
+    """The drop-in leaves kernels that do not use tlx to stock Triton."""
+    from importlib import import_module
+
+    import triton
+
+    from tlx_xdsl.runtime.jit import jit
+
+    triton.jit = import_module("triton.runtime.jit").jit = jit
+
+
+class _Recorder:
+    def __init__(self) -> None:
+        self._progress = open(_ORDERS["progress"], "a") if "progress" in _ORDERS else None  # noqa: SIM115
+        self._reports: list[pytest.TestReport] = []
+
+    def _write(self, line: dict[str, Any]) -> None:
+        assert self._progress is not None
+        self._progress.write(json.dumps(line) + "\n")
+        self._progress.flush()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if "collect" in _ORDERS:
+            Path(_ORDERS["collect"]).write_text(json.dumps([item.nodeid for item in items]))
+            return
+        wanted = set(_ORDERS["cases"])
+        items[:] = [item for item in items if item.nodeid in wanted]
+        if _ORDERS["implementation"] == "ours":
+            for module in {item.module.__name__ for item in items if isinstance(item, pytest.Function)}:
+                if hasattr(sys.modules[module], "patch_kernel"):
+                    sys.modules[module].patch_kernel = _patch_kernel(sys.modules[module].__dict__)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._write({"begin": item.nodeid})
+        self._reports.clear()
+        begin = time.monotonic()
+        signal.signal(signal.SIGALRM, _end)
+        signal.setitimer(signal.ITIMER_REAL, _ORDERS["timeout"])
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            outcome, error = _verdict(self._reports)
+            seconds = round(time.monotonic() - begin, 3)
+            self._write({"case": item.nodeid, "outcome": outcome, "error": error, "seconds": seconds})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._reports.append(report)
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    raise CaseTimeoutError(f"longer than {_ORDERS['timeout']:.0f} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """A case that is out of time fails; pytest takes a BaseException for the user's wish to stop."""
+    try:
+        return (yield)
+    except CaseTimeoutError as error:
+        raise TimeoutError(str(error)) from None
+
+
+def _verdict(reports: list[pytest.TestReport]) -> tuple[str, str]:
+    """The outcome of a case, and the first line of its error."""
+    for report in reports:
+        if hasattr(report, "wasxfail"):
+            return ("xfailed" if report.skipped else "xpassed"), report.wasxfail
+        if report.failed:
+            error = _first_line(report)
+            if error.startswith("TimeoutError: longer than"):
+                return "timeout", error
+            return ("failed" if report.when == "call" else "error"), error
+        if report.skipped:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            return "skipped", reason
+    return ("passed", "") if any(report.when == "call" for report in reports) else ("error", "did not run")
+
+
+def _first_line(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else str(report.longrepr)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[0][:400] if lines else ""
+
+
+def _patch_kernel(names: dict[str, Any]) -> Callable[[Any, dict[str, str]], Any]:
+    """`patch_kernel` of stock's tests, which runs a kernel's changed text: ours needs to find that text in a file."""
+    count = 0
+
+    def patch_kernel(template: Any, to_replace: dict[str, str]) -> Any:
+        nonlocal count
+        text = textwrap.dedent(inspect.getsource(template.fn))
+        for old, new in to_replace.items():
+            text = text.replace(old, new)
+        count += 1
+        path = Path(_texts.name) / f"{template.fn.__name__}_{count}.py"
+        path.write_text(text)
+        made: dict[str, Any] = {}
+        exec(compile(text, str(path), "exec"), names, made)
+        return made[template.fn.__name__]
+
+    return patch_kernel

@@ -1,0 +1,48 @@
+"""Names that are declared before they are assigned: `name: tl.constexpr`, then `name, other = ...`."""
+
+from __future__ import annotations
+
+import ast
+
+from tlx_xdsl.frontend.carry import runtime
+from tlx_xdsl.frontend.functions import is_compile_time
+from tlx_xdsl.frontend.values import TupleValue, Value
+from tlx_xdsl.frontend.visitor import Visitor
+
+
+def declare(visitor: Visitor, name: str, *, is_constexpr: bool) -> None:
+    """Say of a name, for its next assignment alone, whether that keeps a constexpr."""
+    visitor.declared = visitor.declared | {name} if is_constexpr else visitor.declared - {name}
+
+
+def bound(visitor: Visitor, node: ast.expr, target: ast.expr, value: Value) -> Value:
+    """`value` as an assignment to `target` binds it: numbers become runtime scalars, but for names that are declared.
+
+    Raises CompilationError, located at the value, where a name that is declared constexpr would get something else.
+    """
+    match target:
+        case ast.Name(id=name) if name in visitor.declared:
+            declare(visitor, name, is_constexpr=False)
+            return known(visitor, node, name, value)
+        case ast.Tuple() | ast.List() if visitor.declared:
+            items = visitor.items_of(value)
+            starred = any(isinstance(element, ast.Starred) for element in target.elts)
+            if items is None or starred or len(items) != len(target.elts):
+                return runtime(visitor, node, value)
+            pairs = zip(target.elts, items, strict=True)
+            return TupleValue(tuple(bound(visitor, node, element, item) for element, item in pairs))
+        case ast.Attribute():
+            # A field of an aggregate takes the value as it is: it may be a constexpr.
+            return value
+        case _:
+            return runtime(visitor, node, value)
+
+
+def known(visitor: Visitor, node: ast.expr, name: str, value: Value) -> Value:
+    """The value of a name that is declared constexpr.
+
+    Raises CompilationError for a runtime value.
+    """
+    if not is_compile_time(value):
+        raise visitor.error(node, f"'{name}' is declared constexpr, found {value.describe()}")
+    return value
