@@ -290,3 +290,20 @@ tt.func @bits() {
   %0 = ttg.local_alloc : () -> !ttg.memdesc<8xi1, #shared, #smem, mutable>
   tt.return
 }
+
+// -----
+
+#a = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 8}>
+#b = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = true, elementBitWidth = 8}>
+#tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 256, colStride = 1>
+#rows = #ttng.tensor_memory_scales_encoding<>
+#columns = #ttng.tensor_memory_scales_encoding<blockRepOrder = kThenMn>
+#smem = #ttg.shared_memory
+builtin.module attributes {ttg.target = "cuda:107"} {
+  tt.func @order_of_scales(%a: !ttg.memdesc<256x64xi8, #a, #smem>, %b: !ttg.memdesc<64x256xi8, #b, #smem>, %d: !ttg.memdesc<256x256xf32, #tmem, #ttng.tensor_memory, mutable>, %r: !ttg.memdesc<256x8xf8E4M3FN, #rows, #ttng.tensor_memory>, %c: !ttg.memdesc<256x8xf8E4M3FN, #columns, #ttng.tensor_memory>, %p: i1) {
+    ttng.tc_gen5_mma_scaled %a, %b, %d, %c, %r, %p, %p lhs = e2m1 rhs = e2m1 : !ttg.memdesc<256x64xi8, #a, #smem>, !ttg.memdesc<64x256xi8, #b, #smem>, !ttg.memdesc<256x256xf32, #tmem, #ttng.tensor_memory, mutable>, !ttg.memdesc<256x8xf8E4M3FN, #columns, #ttng.tensor_memory>, !ttg.memdesc<256x8xf8E4M3FN, #rows, #ttng.tensor_memory>
+    // expected-error @below {{a_scale must have blockRepOrder = kThenMn, found mnThenK}}
+    ttng.tc_gen5_mma_scaled %a, %b, %d, %r, %r, %p, %p lhs = e2m1 rhs = e2m1 : !ttg.memdesc<256x64xi8, #a, #smem>, !ttg.memdesc<64x256xi8, #b, #smem>, !ttg.memdesc<256x256xf32, #tmem, #ttng.tensor_memory, mutable>, !ttg.memdesc<256x8xf8E4M3FN, #rows, #ttng.tensor_memory>, !ttg.memdesc<256x8xf8E4M3FN, #rows, #ttng.tensor_memory>
+    tt.return
+  }
+}
