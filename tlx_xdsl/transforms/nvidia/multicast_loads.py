@@ -1,8 +1,9 @@
 """TMA loads for several CTAs of a cluster, and loads with a cache policy, as PTX.
 
-Upstream Triton has multicast only for tensors that span the cluster, and cache policies of loads from 3.9 on. One thread issues a copy for each box of the tile
-(PTX ISA, "cp.async.bulk.tensor"); the coordinates come from the fastest dimension to the slowest. With `two_ctas` the
-bytes complete on the barrier of the even CTA of the pair, which `.cta_group::2` allows.
+Upstream Triton has multicast only for tensors that span the cluster, and cache policies of loads from 3.9 on. One
+thread issues a copy for each box of the tile (PTX ISA, "cp.async.bulk.tensor"); the coordinates come from the fastest
+dimension to the slowest. With `two_ctas` the bytes complete on the barrier of the even CTA of the pair, which
+`.cta_group::2` allows.
 
 Before:
 ```mlir
