@@ -1,6 +1,6 @@
 """What scripts for Meta's Triton write beyond stock's language."""
 
-# covers: tl.core, tl.matrix
+# covers: tl.matrix
 
 import numpy as np
 import pytest

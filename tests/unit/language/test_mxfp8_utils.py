@@ -1,6 +1,6 @@
 """Blocks in MXFP8 against the definition of the format, in float64."""
 
-# covers: python -m tlx_xdsl.compat
+# covers: tl.dtypes
 
 import ml_dtypes
 import numpy as np
