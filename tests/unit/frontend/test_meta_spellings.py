@@ -1,6 +1,6 @@
 """What scripts for Meta's Triton write beyond stock's language."""
 
-# covers: tl.range, tl.dot
+# covers: tl.matrix
 
 import numpy as np
 import pytest
@@ -14,9 +14,8 @@ from tlx_xdsl import CompilationError
 def halves(x, PARTS: tl.constexpr):
     if PARTS == 1:
         return (x,)
-    else:
-        left, right = tl.split(tl.trans(tl.reshape(x, (2, x.shape[0] // 2))))
-        return halves(left, PARTS // 2) + halves(right, PARTS // 2)
+    left, right = tl.split(tl.trans(tl.reshape(x, (2, x.shape[0] // 2))))
+    return halves(left, PARTS // 2) + halves(right, PARTS // 2)
 
 
 @tlx_xdsl.jit

@@ -1,6 +1,6 @@
 """Scales of a K that is too small for the four that tensor memory holds together."""
 
-# covers: tlx.async_dot_scaled
+# covers: tlx.mma
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Products of pairs of CTAs with A in tensor memory, and with 64 rows in each CTA, as they are compiled."""
 
-# covers: tlx.async_dot
+# covers: tlx.mma
 
 import numpy as np
 import pytest
