@@ -6,8 +6,9 @@ Each test runs as it is written. Without a GPU `torch.cuda` is faked: tensors li
 the interpreter; with `--gpu` they go to the device. Where a test ends the process, or leaves the CUDA context unusable,
 the rest runs in a new one.
 
-With `--text-asserts-yes` statements of tests that read the text of IR or PTX are left out: what still fails then is
-wrong in another way than its text. `meta_reasons.py` has the rules that sort failures by their cause.
+What fails runs once more without the statements that read the text of IR or PTX: what still fails then is wrong in
+another way. (With `--text-asserts-yes` all tests run so.) `meta_reasons.py` has the rules that sort failures by their
+cause.
 
 The suite is not part of this project: SUITE_ROOT is a checkout of it. torch must be importable.
 """
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.meta_reasons import reason_of
+from tests.conformance.meta_reasons import FAILURES, reason_of
 
 DIRECTORY = Path("python/test/unit/language")
 NOT_NVIDIA = ("test_tlx_amd", "test_tlx_async_load_partial_mask")
@@ -37,6 +38,9 @@ ROOT = Path(__file__).parents[2]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns 0 whatever the tests say, as the numbers are the result."""
     parsed = _parser().parse_args(arguments)
+    if parsed.summary:
+        _report({name: each for path in parsed.summary for name, each in _classified(path).items()})
+        return 0
     folder = (parsed.suite / DIRECTORY).resolve()
     files = sorted(each.name for each in folder.glob("test_tlx_*.py") if not each.name.startswith(NOT_NVIDIA))
     if parsed.files:
@@ -46,7 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     results: dict[str, dict[str, Any]] = {}
     for name in files:
-        results |= run_file(folder, name, parsed)
+        found = run_file(folder, name, parsed)
+        failed = [nodeid for nodeid, each in found.items() if each["outcome"] in FAILURES]
+        if failed and not parsed.text_asserts_yes:
+            again = run_file(folder, name, argparse.Namespace(**{**vars(parsed), "text_asserts_yes": True}), failed)
+            for nodeid, each in again.items():
+                found[nodeid] |= {"without_text": each["outcome"], "reason_without_text": each["reason"]}
+        results |= found
     for each in results.values():
         each["class"] = reason_of(each)
     if parsed.json:
@@ -57,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.meta", description=__doc__.split("\n")[0])
-    parser.add_argument("suite", type=Path, metavar="SUITE_ROOT", help="a checkout of Meta's Triton")
+    parser.add_argument("suite", type=Path, nargs="?", metavar="SUITE_ROOT", help="a checkout of Meta's Triton")
+    parser.add_argument("--summary", type=Path, nargs="+", metavar="JSON", help="run nothing: sum up earlier results")
     parser.add_argument("--target", default="sm_90a", help="GPU to assume without one (sm_90a)")
     parser.add_argument("--gpu", action="store_true", help="run on the GPU; nothing is faked")
     parser.add_argument("--compile-only", action="store_true", help="compile for the target; what is computed is wrong")
@@ -73,8 +84,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_file(folder: Path, name: str, parsed: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Run the tests of one file, in as many processes as it takes; returns the outcome of each by its pytest name."""
+def _classified(path: Path) -> dict[str, dict[str, Any]]:
+    results: dict[str, dict[str, Any]] = json.loads(path.read_text())["tests"]
+    for each in results.values():
+        each["class"] = reason_of(each)
+    return results
+
+
+def run_file(
+    folder: Path, name: str, parsed: argparse.Namespace, only: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Run the tests of one file, in as many processes as it takes; returns the outcome of each by its pytest name.
+
+    `only` names tests, where not all of the file are to run.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "results.jsonl"
         log.touch()
@@ -82,7 +105,7 @@ def run_file(folder: Path, name: str, parsed: argparse.Namespace) -> dict[str, d
             before = len(log.read_text().splitlines())
             command = _command(folder / name, parsed)
             run = subprocess.run(
-                command, cwd=folder, env=_environment(log, Path(scratch), parsed), capture_output=True, text=True
+                command, cwd=folder, env=_environment(log, Path(scratch), parsed, only), capture_output=True, text=True
             )
             lines = [json.loads(line) for line in log.read_text().splitlines()]
             done = _results(lines)
@@ -112,9 +135,11 @@ def _command(path: Path, parsed: argparse.Namespace) -> list[str]:
     ]  # fmt: skip
 
 
-def _environment(log: Path, scratch: Path, parsed: argparse.Namespace) -> dict[str, str]:
+def _environment(log: Path, scratch: Path, parsed: argparse.Namespace, only: Sequence[str]) -> dict[str, str]:
+    (scratch / "only.json").write_text(json.dumps(list(only)))
     options = {
         "log": str(log),
+        "only": str(scratch / "only.json"),
         "target": parsed.target,
         "mode": "launch" if parsed.gpu else "compile" if parsed.compile_only else "interpret",
         "per_function": 0 if parsed.all else parsed.per_function,
@@ -122,7 +147,9 @@ def _environment(log: Path, scratch: Path, parsed: argparse.Namespace) -> dict[s
         "timeout": parsed.timeout,
     }
     # Tests start processes of their own: these are changed as they begin.
-    (scratch / "sitecustomize.py").write_text("from tests.conformance import meta_process\n\nmeta_process.begin_child()\n")
+    (scratch / "sitecustomize.py").write_text(
+        "from tests.conformance import meta_process\n\nmeta_process.begin_child()\n"
+    )
     path = [str(ROOT), str(scratch), os.environ.get("PYTHONPATH")]
     return {
         **os.environ,

@@ -46,8 +46,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
         functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    with open(OPTIONS["only"]) as file:
+        only = set(json.load(file))
     chosen = [each for group in functions.values() for each in _spread(group, OPTIONS["per_function"])]
-    items[:] = [item for item in chosen if item.nodeid not in done]
+    items[:] = [item for item in chosen if item.nodeid not in done and (not only or item.nodeid in only)]
 
 
 def _spread(group: list[pytest.Item], number: int) -> list[pytest.Item]:

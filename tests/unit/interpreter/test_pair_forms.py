@@ -53,9 +53,7 @@ def arguments(rows, n, k):
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
-@pytest.mark.parametrize(
-    ("rows", "form"), [(64, ""), (128, "a in tensor memory"), (128, ""), (128, "synchronous")]
-)
+@pytest.mark.parametrize(("rows", "form"), [(64, ""), (128, "a in tensor memory"), (128, ""), (128, "synchronous")])
 def test_pair_forms(rows, form, schedule):
     n, k = 128, 64
     a, b, c = arguments(rows, n, k)

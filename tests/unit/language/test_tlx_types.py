@@ -188,3 +188,37 @@ def test_padding_is_spelled_out():
 def test_layouts_refuse(make, error, message):
     with pytest.raises(error, match=re.escape(message)):
         make()
+
+
+def test_types_of_opaque_values_have_names_of_their_own():
+    names = [
+        each.mangle()
+        for num in (0, 1, 2)
+        for each in (
+            tlx.clc_response_type(num),
+            tlx.mbarrier_type(num),
+            tlx.mbarrier_type(num, is_warp_barrier=True),
+            tlx.buffered_tensor_type(tl.int64, [1], num, tlx.storage_kind.smem),
+            tlx.tensor_descriptor_ptr_type(num),
+        )
+    ]
+    assert len(set(names)) == len(names)
+    assert tlx.async_token_type() == tlx.async_token_type(3)
+    assert tlx.tensor_descriptor_ptr_type(2) != tlx.tensor_descriptor_ptr_type(2, 64)
+
+
+def test_a_task_outside_of_a_kernel_holds_what_it_is_given():
+    task = tlx.async_task("default", registers=128, warp_group_start_id=1)
+    assert (task.is_default, task.num_regs, task.warp_group_start_id) == (True, 128, 1)
+    assert not tlx.async_task(num_warps=4).is_default
+    with pytest.raises(ValueError, match="'num_regs' must be divisible by 8, found 25"):
+        tlx.async_task(num_warps=1, num_regs=25)
+    with pytest.raises(ValueError, match="mean the same"):
+        tlx.async_task(num_warps=1, num_regs=24, registers=24)
+
+
+def test_architectures_have_numbers():
+    assert [tlx.cuda_parse_arch(name) for name in ("sm90", "sm_90a", "sm100")] == [90, 90, 100]
+    assert not tlx.is_hip()
+    with pytest.raises(ValueError, match="such as sm90, got 'gfx950'"):
+        tlx.cuda_parse_arch("gfx950")

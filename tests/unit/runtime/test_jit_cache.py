@@ -160,9 +160,7 @@ def warm_cache(tmp_path_factory):
 def test_without_a_cache_the_kernel_is_kept_for_the_process(cache):
     (cache / "file").touch()
     knobs.cache.dir = str(cache / "file" / "below")
-    with pytest.warns(
-        RuntimeWarning, match=r"'add' can't be kept in .* for this process only: .*Not a dir"
-    ):
+    with pytest.warns(RuntimeWarning, match=r"'add' can't be kept in .* for this process only: .*Not a dir"):
         kernel = compiled(64)
     assert kernel.asm["cubin"]
     assert kernel.metadata.name == "add"

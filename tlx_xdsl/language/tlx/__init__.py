@@ -8,6 +8,7 @@ from global memory (`copies`), the tensor cores (`mma`), `tasks`, cluster launch
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from tlx_xdsl.language.tlx import barriers, clc, cluster, copies, layouts, memory, mma, tasks, types, utility
@@ -37,7 +38,9 @@ __all__ += utility.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """Names that exist for AMD GPUs only, so that a kernel that uses one gets an error that says so."""
+    """What `mxfp8_utils` defines, and names for AMD GPUs only: a kernel that uses one gets an error that says so."""
+    if name == "_to_mxfp8_block":
+        return import_module("tlx_xdsl.language.extra.mxfp8_utils")._to_mxfp8_block
     found = amd_only(name)
     if found is None:
         raise AttributeError(f"module 'tlx_xdsl.language.tlx' has no attribute '{name}'")

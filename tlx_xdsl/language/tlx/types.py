@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tlx_xdsl.language.core import dtype, hosted, unwrapped
+from tlx_xdsl.language.core import dtype, hosted, int64, unwrapped
 
 __all__ = [
     "CLCPipelineContext",
     "async_token",
+    "async_token_type",
     "buffered_tensor",
     "buffered_tensor_type",
     "clc_response",
+    "clc_response_type",
     "mbarrier",
+    "mbarrier_type",
     "reuse_group",
     "reuse_group_ir_type",
     "reuse_group_type",
@@ -28,6 +31,7 @@ __all__ = [
     "storage_alias_spec_type_class",
     "storage_kind",
     "tensor_descriptor_ptr",
+    "tensor_descriptor_ptr_type",
 ]
 
 
@@ -280,6 +284,82 @@ class buffered_tensor_type:
         """Return the type in words."""
         sizes = ", ".join(map(str, self.shape))
         return f"buffered_tensor<{self.num} x {self.element_ty}[{sizes}], {self.storage.value}>"
+
+
+class mbarrier_type(buffered_tensor_type):
+    """The type of `num` mbarriers; one of them when `num` is 0."""
+
+    def __init__(
+        self,
+        num: int,
+        layout: Any = None,
+        storage: storage_kind = storage_kind.smem,
+        is_warp_barrier: bool = False,
+    ):
+        super().__init__(int64, (1,), num, storage, layout)
+        self.is_warp_barrier = is_warp_barrier
+
+    def mangle(self) -> str:
+        """A name for the type that has no two meanings."""
+        return f"{'warp_' if self.is_warp_barrier else ''}mbarrier_{self.num}_{self.storage.value}"
+
+
+class clc_response_type(buffered_tensor_type):
+    """The type of `num` responses of the cluster launch control, 16 bytes each; one of them when `num` is 0."""
+
+    def __init__(self, num: int, layout: Any = None):
+        super().__init__(int64, (2,), num, storage_kind.smem, layout)
+
+    def mangle(self) -> str:
+        """A name for the type that has no two meanings."""
+        return f"clc_response_{self.num}"
+
+
+class async_token_type:
+    """The type of a token of asynchronous copies."""
+
+    def __init__(self, value: Any = None):
+        self.value = value
+
+    def mangle(self) -> str:
+        """A name for the type."""
+        return "async_token_type"
+
+    def __eq__(self, other: object) -> bool:
+        """There is one such type."""
+        return isinstance(other, async_token_type)
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash(self.mangle())
+
+    def __repr__(self) -> str:
+        """Return the name."""
+        return self.mangle()
+
+
+class tensor_descriptor_ptr_type:
+    """The type of a pointer to `num` tensor descriptors of `size` bytes each."""
+
+    def __init__(self, num: int, size: int = 128):
+        self.num: int = unwrapped(num)
+        self.size: int = unwrapped(size)
+
+    def mangle(self) -> str:
+        """A name for the type that has no two meanings."""
+        return f"tensor_desc_ptr_{self.num}_{self.size}"
+
+    def __eq__(self, other: object) -> bool:
+        """Types are equal when both numbers are."""
+        return isinstance(other, tensor_descriptor_ptr_type) and self.mangle() == other.mangle()
+
+    def __hash__(self) -> int:
+        """Agree with equality."""
+        return hash(self.mangle())
+
+    def __repr__(self) -> str:
+        """Return the type with its numbers."""
+        return f"tensor_descriptor_ptr_type(num={self.num}, size={self.size})"
 
 
 class buffered_tensor:

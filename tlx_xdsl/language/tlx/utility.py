@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tlx_xdsl.language.core import builtin, dtype
+from tlx_xdsl.language.core import builtin, constexpr_function, dtype, float32, library
+from tlx_xdsl.language.debug import static_assert
+from tlx_xdsl.language.matrix import inline_asm_elementwise
+
+if TYPE_CHECKING:
+    # In the language, this annotation says that a value is known at compile time; its type can be any.
+    constexpr: TypeAlias = Any
+else:
+    from tlx_xdsl.language.core import constexpr
 
 __all__ = [
     "assume_uniform",
     "clock64",
+    "cuda_parse_arch",
     "dtype_of",
     "get_bufidx_phase",
     "get_fp8_format_name",
+    "is_hip",
     "size_of",
     "stoch_round",
     "thread_id",
     "vote_ballot_sync",
+    "warp_redux",
 ]
 
 _tlx = builtin("tlx")
@@ -72,3 +84,46 @@ def get_bufidx_phase(accum_cnt: Any, NUM_BUFFERS: int) -> Any:
 @_tlx
 def assume_uniform(value: Any) -> Any:
     """`value`, which is the same in all threads of a warp; NVIDIA's compiler finds that out itself."""
+
+
+_REDUX = {
+    "max": "redux.sync.max.f32 $0, $1, 0xFFFFFFFF;",
+    "min": "redux.sync.min.f32 $0, $1, 0xFFFFFFFF;",
+    "abs_max": "redux.sync.max.abs.f32 $0, $1, 0xFFFFFFFF;",
+    "abs_min": "redux.sync.min.abs.f32 $0, $1, 0xFFFFFFFF;",
+}
+"""PTX ISA, "redux.sync": `.abs` takes the magnitudes."""
+
+
+@constexpr_function
+def _redux(op: str) -> str | None:
+    return _REDUX.get(op)
+
+
+@library()
+def warp_redux(x: Any, op: constexpr) -> Any:
+    """The greatest or least of what the 32 threads of a warp hold at an element's place, in each of them (Blackwell).
+
+    `x` is fp32; `op` is "max", "min", "abs_max" or "abs_min", the latter two of magnitudes. Which elements meet is the
+    layout's choice.
+    """
+    static_assert(_redux(op) is not None, "'op' must be 'max', 'min', 'abs_max' or 'abs_min'")
+    return inline_asm_elementwise(_redux(op), "=f,f", [x], dtype=float32, is_pure=True, pack=1)
+
+
+@constexpr_function
+def is_hip() -> bool:
+    """False: kernels are compiled for NVIDIA's GPUs."""
+    return False
+
+
+@constexpr_function
+def cuda_parse_arch(arch: str) -> int:
+    """The number in the name of an architecture: 90 of `sm90`.
+
+    Raises ValueError for anything else.
+    """
+    match = re.fullmatch(r"sm_?(\d+)[af]?", arch)
+    if match is None:
+        raise ValueError(f"expected the name of an architecture such as sm90, got {arch!r}")
+    return int(match[1])
