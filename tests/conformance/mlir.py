@@ -34,6 +34,10 @@ OPERATION = re.compile(r'^ *(?:%[^=\n]*= *)?(?:"(?P<generic>[a-z_]\w*)\.[\w.]+" 
 OTHER_ATTRIBUTE = re.compile(r"[#!](nvws|nvg|tti|proton|proton_gpu|llvm\.(di_|loop|tbaa|struct|array|func|void))\b")
 
 
+LACKING = re.compile(r"Dialect `tlx' not found|#\"tlx\"<")
+"""Stock's messages for the dialect of a fork: whatever else is wrong there, its parser and verifiers do not see it."""
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A case."""
@@ -186,6 +190,8 @@ def verdict(chunk: Chunk, stock: dict[str, Any], ours: dict[str, Any]) -> str:
         return f"refused by {ours['outcome']}" if refused else "round trip"
     if not chunk.expected:
         return "stock refuses"
+    if LACKING.search(stock["message"]):
+        return "stock lacks tlx"
     if not refused:
         return "error missed"
     if ours["line"] is None:

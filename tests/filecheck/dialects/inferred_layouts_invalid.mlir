@@ -163,9 +163,12 @@ tt.func @dot_widths(%x: tensor<64x16xf16, #a>, %y: tensor<16x16xf16, #b>, %z: te
 
 #mma = #ttg.nvidia_mma<{versionMajor = 2, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
 #b = #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>
-tt.func @dot_operand(%x: tensor<64x16xf16>, %y: tensor<16x16xf16, #b>, %c: tensor<64x16xf32, #mma>) {
+#rows = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+tt.func @dot_operand(%n: tensor<64x16xf16>, %x: tensor<64x16xf16, #rows>, %y: tensor<16x16xf16, #b>, %c: tensor<64x16xf32, #mma>) {
+  // The layout of an operand may be chosen later.
+  %0 = tt.dot %n, %y, %c : tensor<64x16xf16> * tensor<16x16xf16, #b> -> tensor<64x16xf32, #mma>
   // expected-error @below {{both operands are laid out for a dot, or neither}}
-  %0 = tt.dot %x, %y, %c : tensor<64x16xf16> * tensor<16x16xf16, #b> -> tensor<64x16xf32, #mma>
+  %1 = tt.dot %x, %y, %c : tensor<64x16xf16, #rows> * tensor<16x16xf16, #b> -> tensor<64x16xf32, #mma>
   tt.return
 }
 

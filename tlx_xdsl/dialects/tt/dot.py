@@ -96,6 +96,9 @@ class DotOp(TritonOp):
         a, b, d = map(chosen_layout, encodings)
         if not isinstance(a, DotOperandLayout) and not isinstance(b, DotOperandLayout):
             return
+        if any(isinstance(encoding, NoneAttr) for encoding in encodings[:2]):
+            # A pass will ask for the layout of the other operand.
+            return
         if not isinstance(a, DotOperandLayout) or not isinstance(b, DotOperandLayout):
             raise VerifyException(f"both operands are laid out for a dot, or neither: {self.a.type} and {self.b.type}")
         if isinstance(encodings[2], NoneAttr):

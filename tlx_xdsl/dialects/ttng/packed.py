@@ -45,7 +45,7 @@ E5M2, E4M3, E8M0, PAIR_OF_E2M1 = Float8E5M2Type, Float8E4M3FNType, Float8E8M0FNU
 HALVES = (F16, BF16)
 WIDE = (F32, *HALVES)
 SMALL = (E5M2, E4M3, PAIR_OF_E2M1, E8M0)
-LANES = {F32: 2, F16: 2, BF16: 2, E5M2: 4, E4M3: 4}
+LANES: dict[type[Attribute], int] = {F32: 2, F16: 2, BF16: 2, E5M2: 4, E4M3: 4}
 """Results of one instruction, by their type."""
 _LAYOUTS = "operands must have the layout of the result"
 SUMS, PRODUCTS, EXTREMES, FMAS = (Kind.ADD, Kind.SUB), (Kind.MUL,), (Kind.MIN, Kind.MAX), (Kind.FMA,)
