@@ -158,6 +158,8 @@ def internal_error(error: Exception) -> CompilationError:
     """Return the error to report for an exception that is no fault of the input but of tlx_xdsl."""
     if isinstance(error, RecursionError):
         return CompilationError("this is nested too deeply for Python's stack: split it into several statements")
+    if isinstance(error, MemoryError):
+        return CompilationError(f"out of memory: {error}" if str(error) else "out of memory")
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     return CompilationError(

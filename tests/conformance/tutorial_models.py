@@ -1,4 +1,4 @@
-"""Cases of the tutorials that take models apart: MXFP8 attention, generalized dot products, HSTU, IKBO, plain Triton."""
+"""Cases of the tutorials that are parts of models: MXFP8 attention, generalized attention, HSTU, IKBO, plain Triton."""
 
 from __future__ import annotations
 

@@ -131,7 +131,8 @@ def _load(directory: Path, file: str) -> ModuleType:
     path = directory / f"{file}.py"
     sys.path.insert(0, str(path.parent))
     spec = spec_from_file_location(path.stem.replace("-", "_"), path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

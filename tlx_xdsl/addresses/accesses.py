@@ -60,7 +60,8 @@ def _unknown(reason: str, shape: Ints = (), element_size: int = 1) -> _Touched:
 def _pointers(op: Operation, states: States, value: SSAValue) -> _Touched:
     """The block of a tensor of pointers, or of one pointer, under a mask."""
     pointer = states[value]
-    assert isinstance(pointer, Pointer)
+    if not isinstance(pointer, Pointer):
+        return _unknown("it is no pointer", shape_of(value))
     touched = _Touched(
         pointer.base, pointer.offset, shape_of(value), pointee_bytes(value), pointer.conditions, pointer.reason
     )

@@ -14,7 +14,7 @@ _LOWEST = 1 << 32
 """No tensor of a 64-bit process lies below; no number below is taken for an address."""
 
 
-def tensors_behind(arguments: Iterable[Any]) -> list[Any]:
+def tensors_reached(arguments: Iterable[Any]) -> list[Any]:
     """The living tensors of torch in the CPU's memory whose `data_ptr()`, or an address inside, an argument holds.
 
     Scripts pass them as integers, or as tensors of 64-bit integers (`torch.tensor([a.data_ptr(), ...])`).
@@ -40,6 +40,6 @@ def tensors_behind(arguments: Iterable[Any]) -> list[Any]:
 def _addresses(torch: Any, argument: Any) -> list[int]:
     if isinstance(argument, int) and not isinstance(argument, bool):
         return [argument] if argument >= _LOWEST else []
-    if isinstance(argument, torch.Tensor) and argument.dtype in (torch.int64, torch.uint64):
+    if isinstance(argument, torch.Tensor) and str(argument.dtype) in ("torch.int64", "torch.uint64"):
         return [number for number in argument.flatten().tolist() if number >= _LOWEST]
     return []

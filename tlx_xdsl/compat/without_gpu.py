@@ -18,7 +18,7 @@ from typing import Any, cast
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from tlx_xdsl.compat.pointers import tensors_behind
+from tlx_xdsl.compat.pointers import tensors_reached
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
 from tlx_xdsl.runtime.interpret import Interpretation, interpret_source
@@ -126,7 +126,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     for parameter in kernel.params:
         if parameter.name in named and _is_specialized(parameter):
             named[parameter.name] = _constant_one(named[parameter.name])
-    options["reachable"] = tensors_behind(named.values())
+    options["reachable"] = tensors_reached(named.values())
     try:
         kernel.check_parameters()
         kernel.source.signature.bind(**named)

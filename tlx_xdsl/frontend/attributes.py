@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -257,12 +258,12 @@ def view(visitor: Visitor, node: ast.AST, value: Array, index: Value) -> Value:
 def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
     """`block[:, None]`: None inserts a dimension of size 1, `:` keeps one, `...` keeps those that are left."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if not value.shape and not all(isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts):
+    kinds = [_index_kind(visitor, part) for part in parts] if value.shape or _adds_dimensions(parts) else []
+    if not kinds:
         way = ": read with tl.load(pointer + index)" if isinstance(value.dtype, pointer_type) else ""
         raise visitor.error(node, f"unsupported tensor index: {value.describe()} can't be indexed{way}")
-    kinds = [_index_kind(visitor, part) for part in parts]
-    kept = kinds.count(":")
-    if kept > len(value.shape):
+    # Triton takes the dimensions that None adds to a scalar for those that `:` keeps.
+    if kinds.count(":") > len(value.shape or parts):
         raise visitor.error(node, f"too many indices for {value.describe()}")
     if kinds.count("...") > 1:
         raise visitor.error(node, "an index has at most one '...'")
@@ -276,6 +277,14 @@ def _expand(visitor: Visitor, node: ast.Subscript, value: Tensor) -> Value:
         else:
             axis += 1
     return value
+
+
+def _adds_dimensions(parts: Sequence[ast.expr]) -> bool:
+    """True for an index that a scalar can have: None or `...`, and `:` beside them."""
+    plain = [isinstance(part, ast.Constant) and part.value in (None, ...) for part in parts]
+    return any(plain) and all(
+        is_plain or isinstance(part, ast.Slice) for part, is_plain in zip(parts, plain, strict=True)
+    )
 
 
 def _index_kind(visitor: Visitor, part: ast.expr) -> str:

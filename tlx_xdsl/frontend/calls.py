@@ -294,10 +294,13 @@ METHODS: dict[tuple[type[Value], str], tuple[Handler, inspect.Signature]] = {}
 """Methods by the class of the receiver, with the signature that their arguments are bound to."""
 
 
-def lowers_method(cls: type[Value], name: str, *parameters: str) -> Callable[[Handler], Handler]:
+def lowers_method(
+    cls: type[Value], name: str, *parameters: str, defaults: Mapping[str, Any] | None = None
+) -> Callable[[Handler], Handler]:
     """Register the meaning of the method `name` of values of a class; its first parameter is the receiver."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(each, kind) for each in parameters])
+    optional = [inspect.Parameter(each, kind, default=value) for each, value in (defaults or {}).items()]
+    signature = inspect.Signature([*(inspect.Parameter(each, kind) for each in parameters), *optional])
 
     def register(handler: Handler) -> Handler:
         METHODS[cls, name] = handler, signature

@@ -123,6 +123,8 @@ class Visitor:
         """The call of this function; None for the kernel."""
         self.names: dict[str, Value] = {}
         """Local names and what they hold at this point of the walk."""
+        self.given: dict[str, Hashable] | None = None
+        """The type of each argument, or its value where that is known at compile time; None for the kernel."""
         self.gone: dict[str, str] = {}
         """Why names that were assigned somewhere do not exist here."""
         self.declared: frozenset[str] = frozenset()

@@ -120,14 +120,20 @@ def multiply_scaled(
     return round_to(np.matmul(a, b) + c.astype(np.float64), dtype)
 
 
+_LEAST_GROUP = {False: 32, True: 16}
+"""Least elements along K that a scale is for: bytes (E8M0), and floats (e4m3) (PTX ISA, ".scale_vec_size")."""
+
+
 def scaled_operand(op: Operation, values: Array, scales: Array, kind: ScaleDotElemType, rows: int) -> Array:
     """A matrix of `rows` x K, each element times the scale of its block along K, as f32.
 
-    fp4 may be packed along K or along the rows.
-    Raises Fault when K is no multiple of the number of scales.
+    fp4 may be packed along K or along the rows. Tensor memory holds four scales of a row together: a smaller K uses the
+    first of them. Raises Fault when K is no multiple of the number of scales.
     """
     numbers = decode(values, kind, 1 if values.shape[0] == rows else 0)
-    size, count = numbers.shape[1], scales.shape[1]
+    size = numbers.shape[1]
+    scales = scales[:, : max(size // _LEAST_GROUP[is_float(scales.dtype)], 1)]
+    count = scales.shape[1]
     if scales.shape[0] != rows or count == 0 or size % count:
         raise fault_at(op, f"{list(scales.shape)} scales do not fit a matrix of {list(numbers.shape)} elements")
     return numbers * np.repeat(decode_scales(scales), size // count, axis=1)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
+from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
 from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.memory import UNINITIALIZED, Family, View
 from tlx_xdsl.interpreter.users import lines, writers
@@ -41,7 +42,10 @@ class UninitializedReadPolicy:
         """
         owners = view.memory.writers
         offsets = [view.offsets + (copy + byte) for copy in (0, *view.copies) for byte in range(view.dtype.itemsize)]
-        missing = np.asarray(self._missing(op, view, np.stack([owners[offset] for offset in offsets])).any(0))
+        stacked = np.stack([owners[offset] for offset in offsets])
+        if np.isin(stacked, _same(view)).all():
+            return values
+        missing = np.asarray(self._missing(op, view, stacked).any(0))
         self._warn(op, view, _count(missing))
         values = np.array(values)
         # The bits of an element that is written in part may be any number.
@@ -60,7 +64,7 @@ class UninitializedReadPolicy:
         if self.note is None:
             raise self.refusal(op, view)
         missing = owners == UNINITIALIZED
-        if not (missing | (owners == view.family.number)).all():
+        if not (missing | np.isin(owners, _same(view))).all():
             raise self.refusal(op, view, overwritten=True)
         return missing
 
@@ -82,7 +86,7 @@ class UninitializedReadPolicy:
         With `overwritten` it is about those that another one has.
         """
         found = view.memory.writers[view.offsets]
-        bad = found != view.family.number
+        bad = ~np.isin(found, _same(view))
         if overwritten:
             bad &= found != UNINITIALIZED
         if not bad.any():
@@ -101,6 +105,17 @@ class UninitializedReadPolicy:
             f"'{view.name}' is read, but {by}: {_count(bad)}",
             (f"'{other.name}' is allocated at {location_of(other.op)}", *_written_at(other)),
         )
+
+
+def _same(view: View) -> list[int]:
+    """The families whose data a view may read: its own, and those of a pair's halved accumulators of the same type.
+
+    What a pair of CTAs adds up in 64 rows of each is read through a buffer of 128 rows that shares the memory.
+    """
+    families, own = view.memory.placement.families, view.family
+    type_ = own.op.results[0].type
+    halved = [each for each in families if PAIR_HALVES in each.op.attributes and each.op.results[0].type == type_]
+    return [own.number, *(each.number for each in halved)]
 
 
 def _count(bad: NDArray[np.bool_]) -> str:

@@ -48,9 +48,6 @@ class Options:
     before it. `issue`: each follows all those before it, as on today's tensor cores. All else, such as
     tcgen05.ld, tcgen05.st, and what another task issues, is ordered by barriers only.
     """
-    reachable: Sequence[Any] = ()
-    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
-    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
     jobs: int | None = None
     """Processes; by default all cores for a grid that is worth it."""
     max_turns: int = MAX_TURNS
@@ -61,6 +58,9 @@ class Options:
     """Seconds of a processor after which a cluster that is in a loop counts as one that never ends."""
     trace: str | Path | None = None
     """File for a trace of the run, in Chrome's format; the run then takes place in this process alone."""
+    reachable: Sequence[Any] = ()
+    """Arrays that the kernel reaches by pointers that it loads: their addresses are those that they have in this
+    process (`data_ptr()` of a tensor). The run then takes place in this process alone."""
 
     def __post_init__(self) -> None:
         if self.schedule not in POLICIES:

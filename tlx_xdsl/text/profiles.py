@@ -66,7 +66,8 @@ class Profile:
     cache_policy_as_keywords: bool
     """Cache hints: `cacheModifier = cg` (3.6 to 3.8) or an attribute `cachePolicy` (3.9)."""
     pointer_space_as_number: bool
-    """Address spaces of pointers: `!tt.ptr<f32, 4>` (3.6 to 3.8) or `!tt.ptr<f32, "constant">` (3.9)."""
+    """Address spaces of pointers: `!tt.ptr<f32, 0>` (3.6 to 3.8) or `!tt.ptr<f32, "descriptor">` (3.9). That of
+    pointers that are only read, "constant", came with 3.9."""
     tmem_subslice_n: bool
     """The offset of a `ttng.tmem_subslice`: `N` (3.6 to 3.8) or `offset` (3.9)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -75,8 +76,24 @@ def write_text(text: str, path: str | None) -> None:
     if path is None:
         print(text, end="")
     else:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(text, encoding="utf-8")
+        write_file(Path(path), text)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file whole, or not at all, in a folder that need not exist yet."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        # Such as /dev/stdout.
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        half.write_bytes(content.encode() if isinstance(content, str) else content)
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
 
 
 def load(args: argparse.Namespace) -> tuple[Kernel, dict[str, Any], Specialization]:

@@ -209,6 +209,9 @@ class _Run:
         self._names: dict[str, Any] = numbers | {name: _wide(array) for name, array in self._before.items()}
         self.grid = self._grid(args.grid)
         self._saved = self._known(args.save, "--save")
+        for path in self._saved.values():
+            if not (folder := Path(path).parent).is_dir():
+                raise CompilationError(f"--save: there is no folder '{folder}'")
         self._expected = self._known(args.check, "--check")
 
     def _grid(self, text: str) -> tuple[int, ...]:
@@ -241,7 +244,6 @@ class _Run:
             f"{result.turns:,} turns, {self._args.schedule}, seed {self._args.seed}{jobs}"
         )
         for name, path in self._saved.items():
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
             np.save(path, self._arrays[name])
         for name, expression in self._expected.items():
             self._check(name, expression)

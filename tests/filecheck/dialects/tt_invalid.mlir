@@ -145,9 +145,9 @@ tt.func @map_arguments(%x: tensor<64x32xf32>) {
 // -----
 
 tt.func @map_results(%x: tensor<64x32xf32>) {
-  // expected-error @below {{the region must return 1 elements of each result}}
   %0 = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({
   ^bb0(%a: f32):
+    // expected-error @below {{the region must return 1 elements of each result}}
     tt.map_elementwise.return %a, %a : f32, f32
   }) : (tensor<64x32xf32>) -> tensor<64x32xf32>
   tt.return

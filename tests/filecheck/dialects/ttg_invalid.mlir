@@ -549,11 +549,11 @@ tt.func @ws_start() {
 // -----
 
 tt.func @ws_captures(%x: i32) {
-  // expected-error @below {{the arguments of partition 0 do not match the captures}}
   ttg.warp_specialize(%x)
   default {
     ttg.warp_yield
   }
+  // expected-error @below {{the arguments of partition 0 do not match the captures}}
   partition0(%a: i64) num_warps(4) {
     ttg.warp_return
   } : (i32) -> ()

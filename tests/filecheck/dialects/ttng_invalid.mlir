@@ -12,7 +12,7 @@ tt.func @barrier_shape(%b: !ttg.memdesc<1x1xi64, #plain, #smem, mutable>) {
 
 // -----
 
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0], CGALayout = [[0]]}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:100", "ttg.threads-per-warp" = 32 : i32} {
 tt.func @barrier_of_cluster(%b: !ttg.memdesc<4xi64, #bar, #smem, mutable>) {
@@ -63,7 +63,7 @@ tt.func @expect_bytes(%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>, %p: i1) {
 
 // -----
 
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0], CGALayout = [[0]]}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:100", "ttg.threads-per-warp" = 32 : i32} {
 tt.func @multicast(%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>) {
@@ -75,7 +75,7 @@ tt.func @multicast(%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>) {
 
 // -----
 
-#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#bar = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0], CGALayout = [[0]]}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:100", "ttg.threads-per-warp" = 32 : i32} {
 tt.func @multicast_from(%b: !ttg.memdesc<1xi64, #bar, #smem, mutable>) {
@@ -230,7 +230,7 @@ tt.func @tma_descriptor(%x: i32, %b: !ttg.memdesc<64x64xf16, #shared, #smem, mut
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 tt.func @tma_reduce(%d: !tt.tensordesc<64x64xf16, #shared>, %b: !ttg.memdesc<64x64xf16, #shared, #smem, mutable>, %i: i32) {
-  // expected-error @below {{'xor' takes integers, found f16}}
+  // expected-error @below {{TMA has no 'xor' of f16}}
   ttng.async_tma_reduce xor, %d[%i, %i] %b : !tt.tensordesc<64x64xf16, #shared>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
   tt.return
 }
@@ -493,7 +493,7 @@ tt.func @packed_count(%x: tensor<64xf32>) {
 // -----
 
 tt.func @packed_rank(%x: tensor<64xf32>, %y: tensor<8x8xf32>) {
-  // expected-error @below {{operands and result must have one rank, found tensor<8x8xf32>}}
+  // expected-error @below {{operands must have the shape of the result, found tensor<8x8xf32>}}
   %0 = ttng.packed_arith add %x, %y : (tensor<64xf32>, tensor<8x8xf32>) -> tensor<64xf32>
   tt.return
 }

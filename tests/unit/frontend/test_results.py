@@ -50,3 +50,16 @@ def test_a_result_that_is_used_is_not():
 def test_an_annotated_global_is_no_constexpr():
     with pytest.raises(CompilationError, match="Cannot access global variable 'ANNOTATED'"):
         annotated.compile({"x": "*i32"})
+
+
+@tlx_xdsl.jit
+def scaled(out):
+    a = tl.full((32, 64), 0, tl.uint8)
+    b = tl.full((64, 32), 0, tl.uint8)
+    fine, coarse = tl.full((32, 4), 0, tl.uint8), tl.full((32, 2), 0, tl.uint8)
+    tl.store(out, tl.sum(tl.dot_scaled(a, fine, "e5m2", b, coarse, "e5m2")))
+
+
+def test_scales_of_different_groups_are_refused():
+    with pytest.raises(CompilationError, match=r"Operands must have the same scale factor; \(lhs: 16 vs rhs: 32\)"):
+        scaled.compile({"out": "*fp32"})

@@ -1,6 +1,6 @@
 """TMA copies of buffers through descriptors whose blocks have dimensions of size 1 before those of the buffer."""
 
-# covers: tlx.async_descriptor_store
+# covers: tlx.copies
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Products of pairs of CTAs with A in tensor memory, and with 64 rows in each CTA, as they are compiled."""
 
-# covers: tlx.async_dot
+# covers: tlx.mma
 
 import numpy as np
 import pytest
@@ -53,9 +53,7 @@ def arguments(rows, n, k):
 
 
 @pytest.mark.parametrize("schedule", POLICIES)
-@pytest.mark.parametrize(
-    ("rows", "form"), [(64, ""), (128, "a in tensor memory"), (128, ""), (128, "synchronous")]
-)
+@pytest.mark.parametrize(("rows", "form"), [(64, ""), (128, "a in tensor memory"), (128, ""), (128, "synchronous")])
 def test_pair_forms(rows, form, schedule):
     n, k = 128, 64
     a, b, c = arguments(rows, n, k)

@@ -1,6 +1,6 @@
 """Arrays that a kernel reaches by addresses that it loads."""
 
-# covers: tlx_xdsl.interpret
+# covers: tlx run
 
 import numpy as np
 import pytest

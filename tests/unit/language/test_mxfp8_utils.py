@@ -1,6 +1,6 @@
 """Blocks in MXFP8 against the definition of the format, in float64."""
 
-# covers: mxfp8_utils
+# covers: tl.dtypes
 
 import ml_dtypes
 import numpy as np

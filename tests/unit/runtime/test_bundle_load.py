@@ -1,5 +1,6 @@
 """Bundles made by hand, loaded and launched on a fake driver; what is damaged or does not fit is refused."""
 
+import dataclasses
 import json
 import os
 import struct
@@ -415,3 +416,66 @@ def test_readers_see_one_bundle_or_the_other(tmp_path, no_gpu):
     writer.join()
     assert seen == sorted(seen)
     assert load(tmp_path, driver=no_gpu).manifest.shared == 59
+
+
+# --- hostile bundles ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "sample.cubin"])
+def test_a_folder_in_the_place_of_a_file(tmp_path, no_gpu, name):
+    put(tmp_path)
+    file = tmp_path / "sample" / name
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(BundleError, match=r"no bundle here|the bundle can't be read"):
+        load(tmp_path / "sample", driver=no_gpu)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"format": ' + "1" * 5000 + "}", '{"a":' * 50_000])
+def test_manifests_that_python_does_not_read(tmp_path, no_gpu, content):
+    put(tmp_path)
+    (tmp_path / "sample" / MANIFEST).write_text(content)
+    with pytest.raises(BundleError, match="the manifest is damaged"):
+        load(tmp_path, driver=no_gpu)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entry": "ker\0nel"}, "no name of a kernel"),
+        ({"target": "sm_1"}, "unknown target 'sm_1'"),
+        ({"cluster": [2]}, "expected cluster as three positive numbers"),
+        ({"num_warps": 10**6}, "expected num_warps of 1 to"),
+    ],
+)
+def test_entries_without_a_meaning(tmp_path, no_gpu, changes, message):
+    put(tmp_path)
+    path = tmp_path / "sample" / MANIFEST
+    changed = dataclasses.replace(read_manifest(path, path.read_bytes()), **changes)
+    path.write_text(changed.to_json())
+    with pytest.raises(BundleError, match=message):
+        load(tmp_path, driver=no_gpu)
+
+
+@pytest.mark.parametrize("type_", ["*evil", "evil", "*", "tensordesc<evil>", "i32:0"])
+def test_types_that_no_argument_has(tmp_path, no_gpu, type_):
+    put(tmp_path)
+    path = tmp_path / "sample" / MANIFEST
+    found = read_manifest(path, path.read_bytes())
+    found.arguments[0] = dataclasses.replace(found.arguments[0], type=type_)
+    path.write_text(found.to_json())
+    with pytest.raises(BundleError, match=r"the manifest does not fit|kernel 'kernel': expected"):
+        load(tmp_path, driver=no_gpu)
+
+
+def test_a_name_that_leaves_the_folder(tmp_path, no_gpu):
+    put(tmp_path)
+    path = tmp_path / "sample" / MANIFEST
+    path.write_text(dataclasses.replace(read_manifest(path, path.read_bytes()), name="../x").to_json())
+    with pytest.raises(BundleError, match="no name of a bundle"):
+        load(tmp_path, driver=no_gpu)
+
+
+def test_a_name_that_no_file_can_have(no_gpu):
+    with pytest.raises(BundleError):
+        load("a\0b", driver=no_gpu)

@@ -88,3 +88,9 @@ def test_no_version_gets_attributes_of_ours(profile):
     assert '"ttg.num-warps" = 4' in text
     assert "requestedRegisters = array<i32: 24>" in text
     assert print_module(module).count("tlx.") == 3
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_a_pointer_that_is_only_read_is_a_pointer_to_global_memory(profile):
+    text = print_module(parse_module('tt.func @k(%p: !tt.ptr<f32, "constant">) { tt.return }'), profile=profile)
+    assert ('%p: !tt.ptr<f32, "constant">' if profile.version >= (3, 9) else "%p: !tt.ptr<f32>") in text

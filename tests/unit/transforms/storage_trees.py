@@ -74,9 +74,6 @@ SMEM = Storage(
         Tile("2", "f32", "#row", 8, 16, ("i32", "#row")),
         Tile("1", "i64", "#row", 8, 16),
         Tile("4x8", "i32", "#rows", 128, 16, ("f32", "#rows"), "#columns", ("32", "#row")),
-        # No power of two, so that least common multiples are no maxima.
-        Tile("48", "f32", "#row", 192, 16, ("i32", "#row")),
-        Tile("3x8", "i32", "#rows", 96, 16, ("f32", "#rows")),
     ),
 )
 

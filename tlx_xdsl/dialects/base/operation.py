@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base.effects import (
     DeclaredEffects,
 )
-from tlx_xdsl.dialects.base.layouts import LayoutAttr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.layouts.conversion.distributed import rank_of
 from tlx_xdsl.layouts.encodings import DistributedLayout
@@ -114,9 +114,10 @@ def _size_fault(type_: TensorType[Attribute]) -> str | None:
 @lru_cache(maxsize=4096)
 def _layout_fault(type_: TensorType[Attribute], around: Holders) -> str | None:
     """The error in the layout of a tensor in code that `around` runs, or None."""
-    if not isinstance(type_.encoding, LayoutAttr):
+    encoding = bare(type_.encoding)
+    if not isinstance(encoding, LayoutAttr):
         return None
-    layout = type_.encoding.data
+    layout = encoding.data
     if not isinstance(layout, DistributedLayout):
         return f"the layout of {type_} is one of buffers, a tensor needs one of registers"
     rank = rank_of(layout)

@@ -29,7 +29,7 @@ SHARED_ADDRESS_SPACE = 3
 
 @irdl_attr_definition
 class PointerType(ParametrizedAttribute, TypeAttribute):
-    """A pointer to `pointee`: `!tt.ptr<f16>`, or `!tt.ptr<f16, "constant">` (`!tt.ptr<f16, 4>` up to Triton 3.8)."""
+    """A pointer to `pointee`: `!tt.ptr<f16>`, or `!tt.ptr<f16, "constant">` (from Triton 3.9 on)."""
 
     name = "tt.ptr"
 
@@ -58,13 +58,14 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     def print_parameters(self, printer: Printer) -> None:
         """Print what `parse_parameters` reads."""
+        space = self.address_space.data
+        as_number = spells(printer, "pointer_space_as_number")
+        name = next((case.keyword for case in PtrAddrSpace if case.value == space), None)
         with printer.in_angle_brackets():
             printer.print_attribute(self.pointee)
-            if self.address_space.data != GLOBAL_ADDRESS_SPACE:
-                space = self.address_space.data
-                name = next((case.keyword for case in PtrAddrSpace if case.value == space), None)
-                number = name is None or spells(printer, "pointer_space_as_number")
-                printer.print_string(f", {space}" if number else f', "{name}"')
+            # Up to 3.8 a pointer that is only read is like others; 4 is LLVM's constant memory, of 32-bit addresses.
+            if space != GLOBAL_ADDRESS_SPACE and not (as_number and space == PtrAddrSpace.Constant.value):
+                printer.print_string(f", {space}" if as_number or name is None else f', "{name}"')
 
 
 def _parse_space(parser: AttrParser) -> int:

@@ -14,7 +14,7 @@ OldSpelling: TypeAlias = Literal[
     "cache_policy_as_keywords",  # `cacheModifier = cg evictionPolicy = evict_first` for `cachePolicy` (3.6 to 3.8)
     "tmem_cta_splits",  # `CTASplitM = 2` for `CGALayout = [[1, 0]]` of tensor memory (3.6, 3.7)
     "tmem_subslice_n",  # `N = 32` for `offset = 32` of `ttng.tmem_subslice` (3.6 to 3.8)
-    "pointer_space_as_number",  # `!tt.ptr<f32, 4>` for `!tt.ptr<f32, "constant">` (3.6 to 3.8)
+    "pointer_space_as_number",  # `!tt.ptr<f32, 0>` for `!tt.ptr<f32, "descriptor">` (3.6 to 3.8)
 ]
 
 

@@ -69,6 +69,8 @@ SCALE_BLOCK_ROWS, SCALE_BLOCK_COLUMNS = 128, 4
 """Scales in one block of tensor memory (PTX ISA, "tcgen05 scale factor layout")."""
 PAIR_ROWS = 64
 """The least rows of the accumulator in each CTA of a pair, of which the columns are halved among the lanes."""
+PAIR_HALVES = "tlx.pair_halves"
+"""Attribute of what makes a buffer of 128 rows that was an accumulator of 64 rows in each CTA of a pair."""
 MAX_N = 256
 """Most columns of the accumulator of one instruction."""
 

@@ -89,10 +89,10 @@ def _verify_copy(descriptor: DescriptorType, buffer: MemDescType, coordinates: i
         raise VerifyException(f"im2col mode takes 3 to {MAX_DIMENSIONS} coordinates, found {coordinates}")
     _verify_elements(descriptor, buffer)
     verify_shared(buffer)
-    verify_tile(descriptor, buffer)
     layout = buffer.encoding
     if isinstance(layout, NvmmaSharedEncodingAttr) and layout.data.transposed:  # pyright: ignore
         raise VerifyException("TMA cannot copy to or from a transposed buffer")
+    verify_tile(descriptor, buffer)
 
 
 def load_effects(*, multicast: bool, pair: bool = False) -> Effects:

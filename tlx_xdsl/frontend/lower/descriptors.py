@@ -139,8 +139,18 @@ def _load(call: Call) -> Value:
     )
 
 
+@lowers_method(TensorDescriptor, "store", "self", "offsets", "value", defaults={"store_reduce": ""})
+def _store_or_reduce(call: Call) -> None:
+    # `store_reduce` is Meta's spelling of the methods `atomic_add` and so on.
+    how = call.text("store_reduce") if call.given("store_reduce") else ""
+    if how:
+        call.choice("store_reduce", {name: name for name in _REDUCTIONS})
+        _reduction(how, convert=True)(call)
+    else:
+        _store(call)
+
+
 @lowers("tl.store_tensor_descriptor")
-@lowers_method(TensorDescriptor, "store", "self", "offsets", "value")
 def _store(call: Call) -> None:
     descriptor = _descriptor(call)
     value = _stored_block(call, descriptor, descriptor.block_shape, convert=True)
@@ -158,7 +168,7 @@ _REDUCTIONS: dict[str, tuple[DescriptorReduceKind, tuple[dtype, ...]]] = {
 """Reducing stores and the element types that they exist for (PTX ISA, "cp.reduce.async.bulk.tensor")."""
 
 
-def _reduction(name: str) -> Handler:
+def _reduction(name: str, *, convert: bool = False) -> Handler:
     kind, types = _REDUCTIONS[name]
 
     def lower(call: Call) -> None:
@@ -166,7 +176,7 @@ def _reduction(name: str) -> Handler:
         if descriptor.dtype not in types:
             expected = ", ".join(map(str, types))
             call.fail(None, f"the elements must be one of {expected}, found {descriptor.describe()}")
-        value = _stored_block(call, descriptor, descriptor.block_shape, convert=False)
+        value = _stored_block(call, descriptor, descriptor.block_shape, convert=convert)
         call.builder.emit(tt.DescriptorReduceOp, descriptor, value, _offsets(call, descriptor), kind=kind)
 
     return lower

@@ -47,6 +47,12 @@ def _dot_scaled(call: Call) -> Value:
         call.fail(None, f"K is {k} in 'lhs' and {k_of_rhs} in 'rhs', found {_both(lhs, rhs)}")
     batch = lhs.shape[:-2]
     scales = _scale(call, "lhs_scale", (*batch, m), k), _scale(call, "rhs_scale", (*batch, n), k)
+    factors = [k // scale.shape[-1] for scale in scales if scale is not None]
+    if len(set(factors)) > 1:
+        call.fail(
+            "rhs_scale",
+            f"Operands must have the same scale factor; (lhs: {factors[0]} vs rhs: {factors[1]})",
+        )
     acc = _accumulator(call, (*batch, m, n))
     return call.builder.tensor(
         tt.DotScaledOp,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr
+
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.tt.enums import InputPrecision
 from tlx_xdsl.frontend import semantic
@@ -124,7 +127,7 @@ def _accumulator(call: Call, shape: tuple[int, ...], element: dtype) -> Tensor:
 
 def _precision(call: Call) -> InputPrecision:
     if not call.given("input_precision"):
-        allowed = not call.given("allow_tf32") or call.flag("allow_tf32")
+        allowed = not call.given("allow_tf32") or _allows_tf32(call)
         return InputPrecision.TF32 if allowed else InputPrecision.IEEE
     if call.given("allow_tf32"):
         call.fail("allow_tf32", "'allow_tf32' is the older form of 'input_precision': give one of them")
@@ -133,6 +136,16 @@ def _precision(call: Call) -> InputPrecision:
         expected = ", ".join(f"'{known}'" for known in _PRECISIONS)
         call.fail("input_precision", f"'input_precision' must be one of {expected}, found '{word}'")
     return _PRECISIONS[word.lower()]
+
+
+def _allows_tf32(call: Call) -> bool:
+    """The flag, which may be a constant that an assignment has made a runtime value."""
+    value = call.args["allow_tf32"]
+    if isinstance(value, Tensor) and isinstance(value.ssa.owner, ConstantOp):
+        constant = value.ssa.owner.value
+        if isinstance(constant, IntegerAttr):
+            return bool(constant.value.data)
+    return call.flag("allow_tf32")
 
 
 def _imprecise_k(call: Call, lhs: Tensor, rhs: Tensor) -> int:

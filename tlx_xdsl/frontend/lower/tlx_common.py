@@ -12,7 +12,7 @@ from tlx_xdsl.dialects import tlx, ttg
 from tlx_xdsl.dialects.base.layouts import layout_attr, layout_of, like
 from tlx_xdsl.dialects.tlx.cluster import SharedClusterMemoryAttr
 from tlx_xdsl.dialects.tt.attrs import CachePolicyAttr
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.frontend import semantic
@@ -138,8 +138,7 @@ def reshaped(call: Call, parameter: str, buffer: BufferedTensor, shape: tuple[in
         layout = reshaped_buffer_layout(layout, source.shape, source.element_bits, shape)
     except InputError as error:
         call.fail(parameter, str(error))
-    encoding = like(source.encoding, layout_attr(layout))
-    result = MemDescType.get(shape, source.element_type, encoding, source.memory_space, mutable=source.is_mutable)
+    result = source.with_shape(shape, like(source.encoding, layout_attr(layout)))
     return replace(buffer, ssa=call.emit(ttg.MemDescReshapeOp, buffer, results=[result]).results[0], shape=shape)
 
 

@@ -135,7 +135,7 @@ def _local_trans(call: Call) -> Value:
         layout = transposed_buffer_layout(_shared_layout(source), order)
     except InputError as error:
         call.fail("dims", str(error))
-    result = source.with_shape(shape).with_encoding(like(source.encoding, layout_attr(layout)))
+    result = source.with_shape(shape, like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
 
 

@@ -272,7 +272,7 @@ def _product(running: Running) -> Coroutine:
         return multiply(a_views[part].read(op), columns, before, np.dtype(np.float32))
 
     issue_product(
-        task, op, a, b, target, pair=True, adds=bool(added),
+        task, op, a, b, target, pair=True, adds=bool(added), rows=m // 2,
         prepare=lambda left, right: lambda part, before: compute(list(left), list(right), part, before),
     )  # fmt: skip
 

@@ -170,15 +170,17 @@ def issue_product(
     *,
     pair: bool,
     adds: bool,
+    rows: int,
     prepare: Callable[[Sequence[View], Sequence[View]], _Compute],
     others: Sequence[View] = (),
 ) -> None:
     """Issue a product to `d`, to which it adds where `adds` says so; `pair` is for both CTAs.
 
-    `prepare` gets the operands of all CTAs and gives what computes; `others` are read, too.
+    The product has `rows` rows in each CTA. `prepare` gets the operands of all CTAs and gives what computes; `others`
+    are read, too.
     """
     all_a, all_b, all_d = (_everywhere(task, view, pair=pair) for view in (a, b, d))
-    compute = as_held(d, a.shape[0], prepare(all_a, all_b))
+    compute = as_held(d, rows, prepare(all_a, all_b))
 
     def finish(_transfer: Transfer) -> None:
         results = [compute(part, view.read(op) if adds else None) for part, view in enumerate(all_d)]
@@ -216,7 +218,7 @@ def _product(
                 check_tile(op, operand)
         all_scales = [_everywhere(task, view, pair=pair) for view in scales]
         issue_product(
-            task, op, a, b, d, pair=pair, adds=bool(use_d),
+            task, op, a, b, d, pair=pair, adds=bool(use_d), rows=d.shape[0] if num_scales else a.shape[0],
             prepare=lambda left, right: prepare(left, right, all_scales),
             others=[view for views in all_scales for view in views],
         )  # fmt: skip

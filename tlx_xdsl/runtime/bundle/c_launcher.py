@@ -279,4 +279,4 @@ def _array(content: bytes) -> str:
 
 def _comment(text: str) -> str:
     """`text` as a part of a comment."""
-    return text.replace("*/", "* /").replace("\n", " ")
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")

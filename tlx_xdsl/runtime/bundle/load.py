@@ -8,11 +8,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tlx_xdsl.runtime.bundle.c_names import is_identifier
 from tlx_xdsl.runtime.bundle.errors import BundleError, bundle_error
 from tlx_xdsl.runtime.bundle.manifest import MANIFEST, Manifest, read_manifest, sha256
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, default_driver
 from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
-from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
+from tlx_xdsl.runtime.launch.parameters import ArgumentSpec, split_type
+from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 from tlx_xdsl.targets import TARGETS, target_named
 
 _NEEDED = "cubin"
@@ -109,8 +111,14 @@ def load(folder: str | PathLike[str], name: str | None = None, *, driver: CudaDr
     Raises BundleError, located in the bundle, for a file that is missing or damaged, a manifest that is none or is
     newer than this tlx_xdsl, another GPU, and a kernel that is not there or not named.
     """
-    path = _kernel_folder(Path(folder), name)
-    manifest, cubin = _read(path)
+    path = Path(folder)
+    try:
+        path = _kernel_folder(path, name)
+        manifest, cubin = _read(path)
+    except (OSError, ValueError) as error:
+        # A folder in the place of a file, one that may not be read, a name that no file can have.
+        raise bundle_error(path, f"the bundle can't be read: {error}") from error
+    _check_fits(path, manifest)
     chosen = driver or default_driver()
     if gpus := chosen.capabilities():
         _check_gpus(path, manifest, gpus)
@@ -118,6 +126,25 @@ def load(folder: str | PathLike[str], name: str | None = None, *, driver: CudaDr
         return LoadedBundle(path, manifest, cubin, chosen)
     except (ValueError, NotImplementedError) as error:
         raise bundle_error(path / MANIFEST, str(error)) from error
+    except (TypeError, KeyError, OverflowError) as error:
+        raise bundle_error(path / MANIFEST, f"the manifest does not fit: {error}") from error
+
+
+def _check_fits(path: Path, manifest: Manifest) -> None:
+    """Refuse a manifest whose entries have the right types, and no meaning."""
+    where = path / MANIFEST
+    if not is_identifier(manifest.name):
+        raise bundle_error(where, f"the manifest does not fit: {manifest.name!r} is no name of a bundle")
+    if not manifest.entry or not manifest.entry.isascii() or not manifest.entry.isprintable():
+        raise bundle_error(where, f"the manifest does not fit: {manifest.entry!r} is no name of a kernel")
+    for argument in manifest.arguments:
+        plain, _ = split_type(argument.type)
+        if plain.startswith("*") and dtype_name(plain.lstrip("*").removeprefix("k")) is None:
+            raise bundle_error(where, f"the manifest does not fit: '{argument.type}' is no type of an argument")
+    try:
+        target_named(manifest.target)
+    except ValueError as error:
+        raise bundle_error(where, str(error)) from error
 
 
 def kernels_in(folder: str | PathLike[str]) -> tuple[str, ...]:

@@ -133,6 +133,9 @@ def read_manifest(path: Path, content: bytes) -> Manifest:
         raise bundle_error(
             path, f"the manifest is damaged: {error.msg}", line=error.lineno, column=error.colno
         ) from error
+    except (RecursionError, ValueError) as error:
+        # Lists in lists without an end, or a number of thousands of digits.
+        raise bundle_error(path, f"the manifest is damaged: {error}") from error
     if not isinstance(data, dict) or cast(dict[str, Any], data).get("format") != FORMAT:
         raise bundle_error(path, f'this is no manifest of a bundle: expected the entry "format": "{FORMAT}"')
     found = cast(dict[str, Any], data)

@@ -17,6 +17,8 @@ import functools
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import time
 import warnings
 from collections.abc import Generator, Mapping
@@ -28,13 +30,12 @@ from triton import knobs
 from triton._C.libtriton import get_cache_invalidating_env_vars
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
-from triton.runtime.cache import CacheManager, get_cache_manager, get_dump_manager
+from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager, get_dump_manager
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
 from tlx_xdsl.runtime.jit.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
-from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult
@@ -81,9 +82,8 @@ def compile_cached(
     with _with_triton_face():
         key = _key(src, target, options, environment)
     name = src.name[:_LONGEST_NAME]
-    with _cache_errors(src):
-        manager = get_cache_manager(key)
-        kernel = None if knobs.compilation.always_compile else _cached(src, manager, name, key)
+    manager = _manager(src, key)
+    kernel = None if knobs.compilation.always_compile else _cached(src, manager, name, key)
     if kernel is not None:
         group = kernel.metadata_group
         _notify_listener(src, kernel.metadata._asdict(), group, {}, (time.perf_counter() - start) * 1e3, hit=True)
@@ -93,12 +93,14 @@ def compile_cached(
     digests = {f"{name}.{stage}": _digest(content) for stage, content in files.items()}
     metadata = {"hash": key, "target": vars(target), **options, **environment, **metadata, "digests": digests}
     start = time.perf_counter()
+    try:
+        group = _written(manager, name, files, metadata)
+    except OSError as error:
+        _remove_halves(manager)
+        _warn_of_cache(src, error)
+        with _cache_errors(src):
+            group = _written(_temporary_manager(key), name, files, metadata)
     with _cache_errors(src):
-        group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
-        group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
-        # Without the group the files are never found: so what an edited compiler made is not found either.
-        if not compiler_changed():
-            manager.put_group(f"{name}.json", group)
         if knobs.compilation.dump_ir:
             dumps = get_dump_manager(src.hash())
             for stage, content in files.items():
@@ -178,6 +180,57 @@ def _digest(content: str | bytes) -> str:
     return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
 
 
+def _manager(src: ASTSource, key: str) -> CacheManager:
+    """The place of a kernel in Triton's cache; in a temporary folder where that can't be written."""
+    try:
+        return get_cache_manager(key)
+    except OSError as error:
+        _warn_of_cache(src, error)
+        with _cache_errors(src):
+            return _temporary_manager(key)
+
+
+def _written(
+    manager: CacheManager, name: str, files: Mapping[str, str | bytes], metadata: Mapping[str, Any]
+) -> dict[str, str]:
+    """Write a kernel's files; gives their paths by their names."""
+    group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
+    group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
+    # Without the group the files are never found: so what an edited compiler made is not found either.
+    if not compiler_changed():
+        manager.put_group(f"{name}.json", group)
+    return group
+
+
+def _temporary_manager(key: str) -> CacheManager:
+    """A place for a kernel that lasts as long as this process."""
+    manager = FileCacheManager(key, override=True)
+    manager.cache_dir = os.path.join(_temporary_folder().name, key)
+    manager.lock_path = os.path.join(manager.cache_dir, "lock")
+    os.makedirs(manager.cache_dir, exist_ok=True)
+    return manager
+
+
+@functools.cache
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tlx_xdsl_kernels_")
+
+
+def _remove_halves(manager: CacheManager) -> None:
+    """Remove what Triton leaves of a file that it could not write."""
+    folder = getattr(manager, "cache_dir", None)
+    for left in Path(folder).glob(f"tmp.pid_{os.getpid()}_*") if folder else ():
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _warn_of_cache(src: ASTSource, error: OSError) -> None:
+    warnings.warn(
+        f"the compiled kernel '{src.name}' can't be kept in Triton's cache, and is kept for this process only: {error}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
 @contextlib.contextmanager
 def _cache_errors(src: ASTSource) -> Generator[None]:
     """Within, a failure of the file system says whose files these are."""
@@ -238,6 +291,9 @@ def _compile(
     # It imports Triton while the frontend is at work.
     start_worker()
     wanted = specialization_of_source(src, target, options)
+    # A hit of the cache loads no xDSL.
+    from tlx_xdsl.text.diagnostics import collected_diagnostics, report_again
+
     with collected_diagnostics() as said:
         text = _compile_text(src, wanted)
     for diagnostic in said:

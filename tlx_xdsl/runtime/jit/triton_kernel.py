@@ -69,7 +69,7 @@ class TritonKernel(Kernel, JITFunction[Any]):
         )
 
     def check_parameters(self) -> None:
-        """Check what `jit` was told of the parameters.
+        """Check what the arguments of `jit` say of the parameters.
 
         Raises CompilationError at a constexpr that is not to be specialised: it always is a part of the kernel.
         """

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.dialects.base.layouts import chosen_layout, layout_attr
 from tlx_xdsl.dialects.ttg import MemDescReinterpretOp
-from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
+from tlx_xdsl.dialects.ttg.types import memdesc_type
 from tlx_xdsl.dialects.ttng import TMEMCopyOp
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.layouts.encodings import TensorMemoryScalesLayout
@@ -53,8 +53,5 @@ def _view_lines(op: TMEMCopyOp) -> None:
         layout = layout_attr(scale_blocks_layout(target.shape))
     except InputError as error:
         raise error_at(op, str(error)) from error
-    type_ = MemDescType.get(
-        target.shape, source.element_type, layout, source.memory_space, mutable=source.is_mutable
-    )  # fmt: skip
-    view = MemDescReinterpretOp(operands=[op.src], result_types=[type_])
+    view = MemDescReinterpretOp(operands=[op.src], result_types=[source.with_shape(target.shape, layout)])
     op.operands[0] = insert_before(op, view).result

@@ -176,6 +176,8 @@ def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
     data = cast(DistributedLayout, layout.data)
     found: DistributedLayout | None = None
     if isinstance(op, tt.ReduceOp):
+        if all(as_tensor(result.type) is None for result in op.results):
+            return None
         found = SliceLayout(op.axis.value.data, data)
     elif isinstance(op, tt.TransOp):
         order = tuple(int(dim) for dim in op.order.get_values())

@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 from xdsl.dialects.arith import AddiOp, ConstantOp
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects.tlx.barriers import NAMED_BARRIERS, NamedBarrierArriveOp, NamedBarrierWaitOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
@@ -51,12 +52,20 @@ class LowerNamedBarriersPass(Pass):
             return
         partitions = max((len(inner.num_warps) for inner in ops_of(op, WarpSpecializeOp)), default=0)
         base = _TRITONS_OWN + partitions
-        ids = [constant_integer(use.id) for use in uses]
+        ids = [_known(use.id) for use in uses]
         numbers = _numbers([known for known in ids if known is not None], dense=None not in ids)
         for use, known in zip(uses, ids, strict=True):
             if known is not None and base + numbers[known] >= NAMED_BARRIERS:
                 raise error_at(use, _too_many(partitions, sorted(numbers)))
             _lower(use, base, None if known is None else numbers[known])
+
+
+def _known(value: SSAValue) -> int | None:
+    """The number that an id is, if it is a constant or a sum of constants."""
+    if isinstance(value.owner, AddiOp):
+        terms = [_known(term) for term in value.owner.operands]
+        return None if None in terms else sum(term for term in terms if term is not None)
+    return constant_integer(value)
 
 
 def _numbers(ids: Sequence[int], *, dense: bool) -> dict[int, int]:

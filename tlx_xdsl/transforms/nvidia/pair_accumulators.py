@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NoneAttr, TensorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NoneAttr, TensorType, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -35,6 +35,7 @@ from tlx_xdsl.dialects.base.tensors import tensor_type
 from tlx_xdsl.dialects.ttg import ConvertLayoutOp
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.dialects.ttng.attrs import TensorMemorySpaceAttr
+from tlx_xdsl.dialects.ttng.tcgen05 import PAIR_HALVES
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import map_types
@@ -66,6 +67,9 @@ class LowerPairAccumulatorsPass(Pass):
                     f"an accumulator of {ROWS} rows in each CTA of a pair is loaded and stored as a whole: half of its "
                     "columns are in the lanes of other rows",
                 )
+        for inner in op.walk():
+            if any(map(_is_of_pair, (value.type for value in inner.results))):
+                inner.attributes[PAIR_HALVES] = UnitAttr()
         map_types(op, _halved)
         for load in loads:
             _load(load)

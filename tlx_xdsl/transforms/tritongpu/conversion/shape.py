@@ -113,7 +113,8 @@ def reduction(converter: Converter, op: tt.ReduceOp) -> None:
     encoding = tensor_type(op.srcs[0].type).encoding
     for index in range(len(op.srcs)):
         converter.require(op, index, encoding)
-    sliced = layout_attr(SliceLayout(op.axis.value.data, layout_of_value(op.srcs[0])))
+    sliced = SliceLayout(op.axis.value.data, layout_of_value(op.srcs[0]))
     for result in op.results:
+        # The result of a row is a scalar: nothing can have a slice of a layout of one dimension.
         if (type_ := as_tensor(result.type)) is not None:
-            retype(result, with_layout(type_, sliced))
+            retype(result, with_layout(type_, layout_attr(sliced)))

@@ -1,0 +1,381 @@
+"""Random programs of `tl`, run by the interpreter at two stages and by numpy: all give the same numbers.
+
+A program is one text. Numpy runs it with the `tl` of `tests/fuzz/numpy_language.py`, in which every value is an array
+of the type that the text says: where types meet they are equal, so that no rule of promotion is in question.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz import numpy_language
+from tests.fuzz.pool import Ending, report
+from tlx_xdsl import CompilationError, interpret, interpret_text
+from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.runtime.compilation import Specialization, frontend_module
+from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
+
+SIGNED, UNSIGNED = ("int8", "int16", "int32", "int64"), ("uint8", "uint16", "uint32", "uint64")
+INTEGERS, FLOATS = SIGNED + UNSIGNED, ("float16", "float32", "float64")
+SPELLED = {**{name: name.replace("uint", "u").replace("int", "i") for name in INTEGERS},
+           **{name: name.replace("float", "fp") for name in FLOATS}}  # fmt: skip
+WIDE = ("int32", "int64", "uint32", "uint64")
+SHAPES = ((), (16,), (16, 16))
+INDEX = {(): "n", (16,): "row", (16, 16): "grid"}
+
+HEADER = """\
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+@tlx_xdsl.jit
+def tdiv(a, b):
+    return a // b
+
+@tlx_xdsl.jit
+def trem(a, b):
+    return a % b
+
+@tlx_xdsl.jit
+def kernel({parameters}):
+    row = tl.arange(0, 16)
+    grid = tl.reshape(tl.arange(0, 256), (16, 16))
+"""
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Program:
+    """The lines of a kernel, and its arrays: inputs by type, scratch memory of atomics, and what it writes."""
+
+    random: random.Random
+    lines: list[str] = field(default_factory=list[str])
+    arrays: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """Type and number of elements."""
+    variables: list[Variable] = field(default_factory=list[Variable])
+    indent: str = "    "
+    fresh: int = 0
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return HEADER.format(parameters=", ".join([*self.arrays, "n"])) + "\n".join(self.lines) + "\n"
+
+    def say(self, line: str) -> None:
+        self.lines.append(self.indent + line)
+
+    def name(self, letter: str) -> str:
+        self.fresh += 1
+        return f"{letter}{self.fresh}"
+
+    def bind(self, text: str, dtype: str, shape: tuple[int, ...]) -> Variable:
+        """Give an expression a name."""
+        made = Variable(self.name("v"), dtype, shape)
+        self.say(f"{made.name} = {text}")
+        self.variables.append(made)
+        return made
+
+    def array(self, letter: str, dtype: str, size: int) -> str:
+        name = self.name(letter)
+        self.arrays[name] = (dtype, size)
+        return name
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def some(self, dtypes: tuple[str, ...], shape: tuple[int, ...]) -> Variable:
+        """A variable of one of these types, of this shape: one that there is, a cast of one, or a new load."""
+        found = [v for v in self.variables if v.dtype in dtypes and v.shape == shape]
+        if found and self.random.random() < 0.8:
+            return self.random.choice(found)
+        dtype = self.random.choice(dtypes)
+        others = [v for v in self.variables if v.shape == shape]
+        if others and self.random.random() < 0.5:
+            return self.cast(self.random.choice(others), dtype)
+        return self.load(dtype, shape)
+
+    def load(self, dtype: str, shape: tuple[int, ...]) -> Variable:
+        source, index = self.array("x", dtype, 256), INDEX[shape]
+        if shape and self.random.random() < 0.4:
+            mask = f"{index} % {self.random.randint(2, 5)} != 0"
+            return self.bind(
+                f"tl.load({source} + {index}, mask={mask}, other={self.random.randint(0, 9)})", dtype, shape
+            )
+        return self.bind(f"tl.load({source} + {index})", dtype, shape)
+
+    def cast(self, value: Variable, dtype: str) -> Variable:
+        """A cast with one right result: floats that an integer can't hold become 0 first."""
+        text = value.name
+        if value.dtype in FLOATS and dtype in INTEGERS:
+            largest = 100 if dtype.endswith("8") else 1000
+            low = "0.0" if dtype in UNSIGNED else f"-{largest}.0"
+            text = f"tl.where(({text} < {largest}.0) & ({text} > {low}), {text}, tl.cast(0.0, tl.{value.dtype}))"
+        if value.dtype in INTEGERS and dtype in FLOATS:
+            # Few bits, so that there is nothing to round in two steps.
+            text = f"({text} & 127)"
+        return self.bind(f"tl.cast({text}, tl.{dtype})", dtype, value.shape)
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def expression(self, shape: tuple[int, ...]) -> tuple[str, str]:
+        """An element-wise expression and its type."""
+        if self.random.random() < 0.35:
+            a = self.some(FLOATS, shape)
+            b = self.some((a.dtype,), shape)
+            texts = [f"{a.name} + {b.name}", f"{a.name} - {b.name}", f"{a.name} * {b.name}", f"-{a.name}",
+                     f"tl.minimum({a.name}, {b.name})", f"tl.maximum({a.name}, {b.name})", f"tl.abs({a.name})",
+                     f"tl.where({a.name} < {b.name}, {a.name}, {b.name})"]  # fmt: skip
+            if a.dtype != "float16":
+                texts += [f"tl.floor({a.name})", f"tl.ceil({a.name})"]
+            if a.dtype == "float32":
+                texts += [f"tl.div_rn({a.name}, tl.abs({b.name}) + 1.0)", f"tl.sqrt_rn(tl.abs({a.name}))"]
+            return self.random.choice(texts), a.dtype
+        a = self.some(INTEGERS, shape)
+        b = self.some((a.dtype,), shape)
+        x, y, bits = a.name, b.name, int(a.dtype.lstrip("uint")) - 1
+        texts = [f"{x} + {y}", f"{x} - {y}", f"{x} * {y}", f"{x} & {y}", f"{x} | {y}", f"{x} ^ {y}", f"~{x}",
+                 f"{x} << ({y} & {min(bits, 31)})", f"{x} >> ({y} & {min(bits, 31)})", f"tdiv({x}, ({y} & 7) + 1)",
+                 f"trem({x}, ({y} & 7) + 1)", f"tl.minimum({x}, {y})", f"tl.maximum({x}, {y})",
+                 f"tl.where({x} <= {y}, {x}, {y})", f"tl.where(({x} == {y}) | ({x} > 3), {y}, {x})"]  # fmt: skip
+        if a.dtype in SIGNED:
+            texts += [f"-{x}", f"tl.abs({x} >> 1)"]
+        return self.random.choice(texts), a.dtype
+
+    def statement(self, depth: int) -> None:
+        makers: list[Callable[[], None]] = [self.elementwise] * 4 + [
+            self.reduction,
+            self.movement,
+            self.atomic,
+            self.one,
+        ]
+        if depth < 2:
+            makers += [lambda: self.loop(depth), lambda: self.branch(depth), lambda: self.repeat(depth)]
+        if depth == 0:
+            makers += [self.product]
+        self.random.choice(makers)()
+
+    def elementwise(self) -> None:
+        shape = self.random.choice(SHAPES)
+        text, dtype = self.expression(shape)
+        self.bind(text, dtype, shape)
+
+    def reduction(self) -> None:
+        axis, kind = self.random.randrange(2), self.random.choice(("sum", "max", "min", "argmax", "cumsum", "xor_sum"))
+        value = self.some(WIDE, (16, 16))
+        text = f"tl.{kind}({value.name}, {axis})"
+        self.bind(text, "int32" if kind == "argmax" else value.dtype, (16, 16) if kind == "cumsum" else (16,))
+
+    def movement(self) -> None:
+        grid, row = self.some(INTEGERS + FLOATS, (16, 16)), self.some(INTEGERS + FLOATS, (16,))
+        other, index = self.some((row.dtype,), (16,)), self.some(("int32",), (16,))
+        match self.random.randrange(6):
+            case 0:
+                self.bind(f"tl.trans({grid.name})", grid.dtype, (16, 16))
+            case 1:
+                self.bind(f"tl.reshape(tl.trans(tl.reshape({grid.name}, (8, 32))), (16, 16))", grid.dtype, (16, 16))
+            case 2:
+                self.bind(f"tl.broadcast_to(tl.expand_dims({row.name}, {self.random.randrange(2)}), (16, 16))",
+                          row.dtype, (16, 16))  # fmt: skip
+            case 3:
+                self.bind(
+                    f"tl.sum(tl.reshape(tl.interleave({index.name}, {index.name} * 3), (16, 2)), 1)", "int32", (16,)
+                )
+            case 4:
+                self.bind(f"tl.gather({row.name}, {index.name} & 15, 0)", row.dtype, (16,))
+            case _:
+                self.bind(f"tl.flip({other.name}, 0)", row.dtype, (16,))
+
+    def one(self) -> None:
+        """Operations of one row of integers."""
+        value, other = self.some(("int32", "int64"), (16,)), self.some(("int32",), (16,))
+        match self.random.randrange(4):
+            case 0:
+                self.bind(f"tl.sort({value.name})", value.dtype, (16,))
+            case 1:
+                self.bind(f"tl.broadcast_to(tl.max(tl.topk({value.name}, 4)), (16,))", value.dtype, (16,))
+            case 2:
+                self.bind(f"tl.histogram({other.name} & 15, 16)", "int32", (16,))
+            case _:
+                twice = self.some((value.dtype,), (16,))
+                text = f"tl.sort(tl.cat({value.name}, {twice.name}, can_reorder=True))"
+                self.bind(f"tl.sum(tl.reshape({text}, (16, 2)), 1)", value.dtype, (16,))
+
+    def atomic(self) -> None:
+        value = self.some(("int32", "int64"), (16,))
+        memory = self.array("t", value.dtype, 16)
+        if self.random.random() < 0.3:
+            new = self.some((value.dtype,), (16,))
+            self.bind(f"tl.atomic_cas({memory} + row, {value.name}, {new.name})", value.dtype, (16,))
+            return
+        kind = self.random.choice(("add", "max", "min", "and", "or", "xor", "xchg"))
+        self.bind(f"tl.atomic_{kind}({memory} + row, {value.name})", value.dtype, (16,))
+
+    def product(self) -> None:
+        """A product of matrices of small integers, whose sums every type holds exactly."""
+        kind = self.random.choice(("float16", "bfloat16", "float32", "float64", "int8", "float8e5", "float8e4nv"))
+        # Elements of 8 bits need a K of 32.
+        inner = 32 if kind in ("int8", "float8e5", "float8e4nv") else 16
+        sides: list[str] = []
+        for shape in ((16, inner), (inner, 16)):
+            source, side = self.array("x", "int32", 16 * inner), self.name("d")
+            loaded = f"tl.load({source} + tl.reshape(tl.arange(0, {16 * inner}), {shape})) & 3"
+            small = f"tl.cast({loaded}, tl.{'int8' if kind == 'int8' else 'float32'})"
+            self.say(f"{side} = {small if kind == 'int8' else f'tl.cast({small}, tl.{kind})'}")
+            sides.append(side)
+        result = {"int8": "int32", "float64": "float64"}.get(kind, "float32")
+        precision = ', input_precision="ieee"' if kind == "float32" else ""
+        out = f", out_dtype=tl.{result}" if kind in ("int8", "float64") else ""
+        self.bind(f"tl.dot({sides[0]}, {sides[1]}{precision}{out})", result, (16, 16))
+
+    # --- control flow ------------------------------------------------------------------------------------------------
+
+    def body(self, depth: int, target: Variable) -> None:
+        """An indented block that assigns to a variable; what else it makes is not known after it."""
+        outer, self.indent = list(self.variables), self.indent + "    "
+        for _ in range(self.random.randint(0, 2)):
+            self.statement(depth + 1)
+        text = self.random.choice((f"{target.name} + {target.name}", f"{target.name} ^ 5", f"{target.name} - 3"))
+        found = [v for v in self.variables if v.dtype == target.dtype and v.shape == target.shape]
+        if self.random.random() < 0.7:
+            text = f"{target.name} {self.random.choice('+-&^')} {self.random.choice(found).name}"
+        self.say(f"{target.name} = {text}")
+        self.variables, self.indent = outer, self.indent[4:]
+
+    def target(self) -> Variable:
+        """A new variable to assign to in blocks: others may be arguments of what was computed before."""
+        shape = self.random.choice(SHAPES)
+        value = self.some(("int32", "int64"), shape)
+        return self.bind(f"{value.name} + 1", value.dtype, shape)
+
+    def loop(self, depth: int) -> None:
+        target = self.target()
+        kind = self.random.choice(("range", "tl.static_range", "tl.range"))
+        self.say(f"for {self.name('i')} in {kind}({self.random.randint(0, 4)}):")
+        self.body(depth, target)
+
+    def branch(self, depth: int) -> None:
+        target = self.target()
+        scalar = self.some(("int32", "int64"), ())
+        self.say(f"if {scalar.name} > {self.random.randint(-5, 100)}:")
+        self.body(depth, target)
+        if self.random.random() < 0.6:
+            self.say("else:")
+            self.body(depth, target)
+
+    def repeat(self, depth: int) -> None:
+        target, count = self.target(), self.name("c")
+        self.say(f"{count} = n & {self.random.randint(1, 7)}")
+        self.say(f"while {count} > 0:")
+        self.body(depth, target)
+        self.say(f"    {count} = {count} - 1")
+
+    def end(self) -> None:
+        """Store what there is."""
+        for value in self.random.sample(self.variables, min(6, len(self.variables))):
+            out = self.array("y", value.dtype, 256)
+            self.say(f"tl.store({out} + {INDEX[value.shape] if value.shape else '0'}, {value.name})")
+
+
+def program(number: int) -> Program:
+    """The program of a number: always the same one."""
+    made = Program(random.Random(number))
+    for _ in range(made.random.randint(3, 9)):
+        made.statement(0)
+    if not made.variables:
+        made.elementwise()
+    made.end()
+    return made
+
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+
+def arguments(made: Program, number: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays for a program: mostly small numbers, and some at the ends of their type."""
+    chance = np.random.default_rng(number)
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    for name, (dtype, size) in made.arrays.items():
+        if dtype in FLOATS:
+            values = chance.integers(-999, 999, size) / 8
+            found[name] = values.astype(dtype)
+            continue
+        limits = np.iinfo(dtype)
+        values = chance.integers(0 if limits.min == 0 else -100, 100, size).astype(dtype)
+        wide = chance.integers(limits.min, limits.max, size, dtype=dtype, endpoint=True)
+        found[name] = np.where(chance.random(size) < 0.3, wide, values)
+    return found
+
+
+def _module(text: str, folder: str) -> ModuleType:
+    path = Path(folder) / "fuzzed.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("fuzzed", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _lowered(kernel: Any, made: Program) -> str:
+    """The text after the whole pipeline, with our own conversion."""
+    source = source_of(kernel)
+    assert source is not None
+    signature = {name: f"*{SPELLED[dtype]}" for name, (dtype, _) in made.arrays.items()}
+    module = frontend_module(source, Specialization({**signature, "n": "i32"}, {}, "sm_90a"))
+    run_pipeline(module, ttgir_pipeline(), make_context())
+    return print_module(module)
+
+
+def differences(made: Program, number: int) -> str:
+    """What differs among numpy, the interpreter at the frontend's stage, and the interpreter of the final text."""
+    n = number % 97
+    expected = arguments(made, number)
+    numpy_language.run(made.text, expected, n)
+    with tempfile.TemporaryDirectory() as folder:
+        kernel = _module(made.text, folder).kernel
+        early, late = arguments(made, number), arguments(made, number)
+        interpret(kernel, 1, **early, n=n, jobs=1)
+        interpret_text(_lowered(kernel, made), 1, [*late.values(), n], jobs=1)
+    said: list[str] = []
+    for stage, found in (("frontend", early), ("ttgir", late)):
+        for name, array in expected.items():
+            same = (found[name] == array) | ((found[name] != found[name]) & (array != array))
+            if not same.all():
+                at = int(np.argmin(same))
+                said.append(f"{stage}: {name}[{at}] is {found[name][at]}, expected {array[at]}")
+    return "\n".join(said)
+
+
+def trial(number: int) -> Ending:
+    """Compare the program of a number."""
+    try:
+        found = differences(program(number), number)
+    except CompilationError as error:
+        return Ending("internal" if "internal error" in str(error) else "wrong", f"refused: {error}")
+    return Ending("wrong", found) if found else Ending("ok")
+
+
+def show(number: int) -> str:
+    """The text of a program."""
+    return program(number).text
+
+
+if __name__ == "__main__":
+    sys.exit(report("programs", trial, show))
