@@ -20,7 +20,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (UNWRITTEN, r"is read, but .* has overwritten it|is read, but nothing has written"),
     # Our message stands in what was asserted: the error was raised, in other words.
     (FORK_TEXT, r"AssertionError: .*Expected.*error: tlx\.|assert \(?'[^']*' in [\"'].*error: "),
-    (FORK_TEXT, r"Regex pattern did not match"),
+    (FORK_TEXT, r"Regex pattern did not match|assert '(cute: |Please make sure)"),
     # Internals of its frontend: encodings as they are built, annotations, fields of its metadata.
     (FORK_TEXT, r"has no attribute '(_to_encoding|preferred_ctas_per_cga)'|in 'Any'"),
     (FORK_TEXT, r"At index 0 diff: \(0, 1\) != \[0, 1\]"),
