@@ -4,7 +4,8 @@
 
 Ours is a module of loops over blocks with layouts, aliased and located; the peer is plain xDSL on a module of the
 same size in its own dialects (func, scf, arith on tensors), measured in the same run. Rates are in thousand operations
-per second, best of three.
+per second of processor time, best of three; the last column is the milliseconds that tlx-opt takes for an operation
+without passes, which reads, verifies once and prints. It is the same for all sizes, since all three are linear.
 """
 
 import argparse
@@ -66,9 +67,9 @@ def plain_text(operations):
 def best_of_three(function):
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         result = function()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times), result
 
 
@@ -87,14 +88,14 @@ def plain_print(module):
 
 def row(label, operations, *times):
     rates = "".join(f"{operations / seconds / 1e3:10.1f}" for seconds in times)
-    print(f"{label:<10}{operations:>8}{rates}")
+    print(f"{label:<10}{operations:>8}{rates}{sum(times) / operations * 1e3:10.3f}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 2000, 20000])
     sizes = parser.parse_args().sizes
-    print(f"{'':<10}{'ops':>8}{'parse':>10}{'verify':>10}{'print':>10}   (thousand operations per second)")
+    print(f"{'':<10}{'ops':>8}{'parse':>10}{'verify':>10}{'print':>10}{'ms/op':>10}")
     for size in sizes:
         text = our_text(size)
         parse_time, module = best_of_three(lambda text=text: parse_module(text))

@@ -1,4 +1,4 @@
-"""`torch.cuda` on a machine without a GPU, as far as tests of kernels look at it: CUDA's tensors lie in the CPU's memory."""
+"""`torch.cuda` on a machine without a GPU, as tests of kernels use it: CUDA's tensors lie in the CPU's memory."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     python -m tests.conformance.meta SUITE_ROOT --target sm_90a --all --json out.json
 
-Each test runs as it is written. Without a GPU `torch.cuda` is faked: tensors lie in the CPU's memory, and launches go to
-the interpreter; with `--gpu` they go to the device. Where a test ends the process, or leaves the CUDA context unusable,
-the rest runs in a new one.
+Each test runs as it is written. Without a GPU `torch.cuda` is faked: tensors lie in the CPU's memory, and launches go
+to the interpreter; with `--gpu` they go to the device. Where a test ends the process, or leaves the CUDA context
+unusable, the rest runs in a new one.
 
 What fails runs once more without the statements that read the text of IR or PTX: what still fails then is wrong in
 another way. (With `--text-asserts-yes` all tests run so.) `meta_reasons.py` has the rules that sort failures by their

@@ -1,6 +1,6 @@
 """Run the `.mlir` tests of a Triton checkout against stock Triton's parser and verifiers, and against ours.
 
-    python -m tests.conformance.mlir SUITE_ROOT [--json OUT] [--oracle FILE] [--only DIRECTORY] [--jobs N] [--list CLASS]
+    python -m tests.conformance.mlir SUITE_ROOT [--json OUT] [--oracle FILE] [--only DIRECTORY] [--jobs N]
 
 Each `// -----` chunk of `SUITE_ROOT/test/**/*.mlir` is a case. Stock's answer is that of the installed Triton with
 all of its dialects and no unregistered operations; ours is to parse, verify and print, and to read that again, with

@@ -52,7 +52,8 @@ def mlir_summary(records: Sequence[dict[str, Any]]) -> str:
     at_line = counts["error at its line"] + counts["error at stock's line"]
     return "\n".join(
         (
-            f"{len(records)} chunks; {accepted} that stock accepts, {_share(counts['round trip'], accepted)} round-trip",
+            f"{len(records)} chunks; {accepted} that stock accepts, "
+            f"{_share(counts['round trip'], accepted)} round-trip",
             f"{expected} errors expected, {_share(expected - counts['error missed'], expected)} refused, "
             f"{_share(at_line, expected)} at the expected line or stock's",
             ", ".join(f"{verdict}: {count}" for verdict, count in sorted(counts.items())),

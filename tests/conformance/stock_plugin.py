@@ -164,7 +164,7 @@ def _patch_kernel(names: dict[str, Any]) -> Callable[[Any, dict[str, str]], Any]
         path = Path(_texts.name) / f"{template.fn.__name__}_{count}.py"
         path.write_text(text)
         made: dict[str, Any] = {}
-        exec(compile(text, str(path), "exec"), names, made)
+        exec(compile(text, str(path), "exec"), names | dict(inspect.getclosurevars(template.fn).nonlocals), made)
         return made[template.fn.__name__]
 
     return patch_kernel

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.functions import COMPARISONS, DIVISIONS, apply
 from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, shape_of, transfer
 from tlx_xdsl.dialects import arith
-from tlx_xdsl.dialects.regions import Edge, Edges, edges
+from tlx_xdsl.dialects.regions import Edge, Edges, condition_of, edges
 
 _SHIFTS = ("shl", "shr")
 _ZERO_OF_EQUALS = ("sub", "xor")
@@ -46,13 +45,13 @@ class Constants:
 
     def taken(self, op: Operation) -> Edges | None:
         """Return the edges that may be taken from `op`; None where its control flow is not known."""
-        found = edges(op)
-        if found is None or not isinstance(op, scf.IfOp | scf.ConditionOp | cf.ConditionalBranchOp):
+        found, chooses = edges(op), condition_of(op)
+        if found is None or chooses is None:
             return found
-        condition = self.of(op.operands[0])
+        condition = self.of(chooses)
         if condition is not None:
             return (found[0 if condition else 1],)
-        return found if op.operands[0] in self._states else ()
+        return found if chooses in self._states else ()
 
     def _visit(self, op: Operation) -> None:
         found = self.taken(op)

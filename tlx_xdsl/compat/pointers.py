@@ -40,6 +40,6 @@ def tensors_reached(arguments: Iterable[Any]) -> list[Any]:
 def _addresses(torch: Any, argument: Any) -> list[int]:
     if isinstance(argument, int):
         return [argument] if argument >= _LOWEST else []
-    if isinstance(argument, torch.Tensor) and argument.dtype in (torch.int64, torch.uint64):
+    if isinstance(argument, torch.Tensor) and str(argument.dtype) in ("torch.int64", "torch.uint64"):
         return [number for number in argument.flatten().tolist() if number >= _LOWEST]
     return []

@@ -33,7 +33,7 @@ class Module:
 
     def constants(self) -> list[str]:
         """The compile-time values as text."""
-        lines = [f"{name}: tl.constexpr = {text}\n" for text, name in self._constants.items()]
+        lines = [f"{name} = tl.constexpr({text})\n" for text, name in self._constants.items()]
         return ["".join(lines)] if lines else []
 
     def name_of(self, symbol: str) -> str:

@@ -64,6 +64,19 @@ def edges(op: Operation) -> Edges | None:
     return ()
 
 
+@singledispatch
+def condition_of(op: Operation) -> SSAValue | None:
+    """Return the i1 that chooses between the two edges of `op`, the first where it is true; None where nothing does."""
+    return None
+
+
+@condition_of.register(scf.IfOp)
+@condition_of.register(scf.ConditionOp)
+@condition_of.register(cf.ConditionalBranchOp)
+def _first_operand(op: Operation) -> SSAValue:
+    return op.operands[0]
+
+
 def region_edges(op: Operation) -> Edges | None:
     """Return the edges into the regions of `op`, between them, and past it, without branches between blocks.
 

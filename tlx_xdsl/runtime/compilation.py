@@ -183,6 +183,7 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
         native_gathers=profile.has_local_gathers,
         buffer_selects=profile.selects_buffers,
         calls_beside_tasks=profile.calls_beside_tasks,
+        cached_loads=profile.cached_loads,
         dead_accesses=profile.dead_accesses,
         check_budget=check_budget,
     )

@@ -115,10 +115,12 @@ def _worked_on(error: Exception) -> Attribute | None:
     """The location of the operation or value that was worked on when an exception was raised."""
     for frame, _ in reversed([*traceback.walk_tb(error.__traceback__)]):
         for value in frame.f_locals.values():
-            if isinstance(value, Operation | SSAValue):
-                location = _in_users_code(value.location if isinstance(value, Operation) else _place_of(value))
-                if source_location(location) is not None:
-                    return location
+            if not isinstance(value, Operation | SSAValue):
+                continue
+            held = cast(Operation | SSAValue, value)
+            location = _in_users_code(held.location if isinstance(held, Operation) else _place_of(held))
+            if source_location(location) is not None:
+                return location
     return None
 
 

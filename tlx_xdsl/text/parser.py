@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import xdsl
 from xdsl.context import Context
@@ -324,10 +324,10 @@ class Parser(XDSLParser):
     def _parse_optional_integer_or_float_type(self) -> Any:
         """A number type; an integer has at most as many bits as in MLIR."""
         position = self.pos
-        type_ = super()._parse_optional_integer_or_float_type()
-        if isinstance(type_, IntegerType) and type_.width.data > _MOST_BITS:
+        type_: Any = super()._parse_optional_integer_or_float_type()
+        if isinstance(type_, IntegerType) and cast(Any, type_).width.data > _MOST_BITS:
             self.raise_error(f"an integer has at most {_MOST_BITS:,} bits", position)
-        return type_
+        return cast(Any, type_)
 
     def _parse_dense_literal_type(self) -> Any:
         """The type of a dense literal, of no more elements than memory can hold: xDSL repeats the one of a splat."""

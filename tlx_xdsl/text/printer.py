@@ -270,3 +270,13 @@ def print_module(
     printer.print_op(module)
     body.write("\n")
     return printer.header() + body.getvalue() + printer.footer()
+
+
+def locations_first(text: str) -> str:
+    """The text of a module with the definitions of its locations above it.
+
+    Triton prints them below and MLIR reads either order; plain xDSL reads only what is defined before its use.
+    """
+    lines = text.splitlines(keepends=True)
+    definitions = [line for line in lines if line.startswith("#loc")]
+    return "".join([*definitions, *(line for line in lines if not line.startswith("#loc"))])

@@ -86,6 +86,9 @@ class Profile:
     sums_bfloat16: bool
     """`tl.sum`, `cumsum` and `cumprod` of bf16 are computed in bf16 (from 3.9 on), not in f32."""
 
+    cached_loads: bool
+    """TMA loads may have a cache policy (from 3.9 on); older versions refuse it."""
+
     dead_accesses: bool
     """Global accesses may stand where control never gets to (from 3.7 on); 3.6 asserts."""
 
@@ -134,6 +137,7 @@ def _profile(version: Version) -> Profile:
         selects_buffers=version >= (3, 8),
         calls_beside_tasks=version != (3, 8),
         sums_bfloat16=version >= (3, 9),
+        cached_loads=version >= (3, 9),
         dead_accesses=version >= (3, 7),
         allocates_for_pairs=version >= (3, 8),
     )

@@ -18,6 +18,7 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text, frontend_text
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.tools.kernel_options import (
     KERNEL,
     add_conversion_argument,
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     numbers = count()
 
     def on_stage(stage: str, text: str) -> None:
-        write(f"{next(numbers):02d}-{stage}.mlir", text)
+        write(f"{next(numbers):02d}-{stage}.mlir", locations_first(text))
 
     text = compile_text(
         kernel.source,
@@ -124,9 +125,9 @@ def run(args: argparse.Namespace) -> None:
         on_stage=on_stage if args.print_after_all else None,
     )
     if "ttir" in stages:
-        write("ttir", text.ttir)
+        write("ttir", locations_first(text.ttir))
     if "ttgir" in stages:
-        write("ttgir", text.ttgir)
+        write("ttgir", locations_first(text.ttgir))
     times = dict(text.times_ms)
     result = None
     if needs_backend:
@@ -162,10 +163,10 @@ def _print_text(
         raise CompilationError(f"--output -: only ttir and ttgir are printed, found --emit {','.join(stages)}")
     if stages == ("ttir",):
         # Nothing after the frontend is asked for: a kernel that a pass refuses can be looked at all the same.
-        print(frontend_text(kernel.source, specialization, verify=verify), end="")
+        print(locations_first(frontend_text(kernel.source, specialization, verify=verify)), end="")
         return
     text = compile_text(kernel.source, specialization, triton_version=version, verify=verify, conversion=conversion)
-    print("".join(getattr(text, stage) for stage in stages), end="")
+    print("".join(locations_first(getattr(text, stage)) for stage in stages), end="")
 
 
 def _asked_stages(args: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -44,11 +44,12 @@ _NUMPY = frozenset((
 _NUMBERS = frozenset(("pi", "e", "inf", "nan", "newaxis"))
 _PROPERTIES = frozenset(("T", "shape", "size", "ndim"))
 
+_OPERATOR: Any = operator
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.MatMult: operator.matmul, ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-    ast.Pow: operator.pow,
+    ast.Add: _OPERATOR.add, ast.Sub: _OPERATOR.sub, ast.Mult: _OPERATOR.mul, ast.Div: _OPERATOR.truediv,
+    ast.FloorDiv: _OPERATOR.floordiv, ast.Mod: _OPERATOR.mod, ast.MatMult: _OPERATOR.matmul,
+    ast.BitAnd: _OPERATOR.and_, ast.BitOr: _OPERATOR.or_, ast.BitXor: _OPERATOR.xor, ast.LShift: _OPERATOR.lshift,
+    ast.RShift: _OPERATOR.rshift, ast.Pow: _OPERATOR.pow,
 }  # fmt: skip
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Invert: operator.invert, ast.Not: operator.not_,
@@ -192,14 +193,14 @@ class _Evaluation:
 def _array(value: Any, name: str) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         raise InputError(f"'.{name}' is of arrays only")
-    return value
+    return cast(Any, value)
 
 
 def _computed(op: ast.operator, left: Any, right: Any) -> Any:
     """The result of an operation whose size is looked at before it is computed."""
     if isinstance(left, list | tuple) or isinstance(right, list | tuple):
-        items = len(cast(Any, left if isinstance(left, list | tuple) else right))
-        other = right if isinstance(left, list | tuple) else left
+        listed, other = cast(tuple[Any, Any], (left, right) if isinstance(left, list | tuple) else (right, left))
+        items = len(listed)
         if isinstance(other, int) and items * other > _MOST_ITEMS:
             raise InputError(f"a list has at most {_MOST_ITEMS} items")
     elif isinstance(left, int) and isinstance(right, int):

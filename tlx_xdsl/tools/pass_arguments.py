@@ -44,8 +44,16 @@ def collect_passes(arguments: Sequence[str], known: Collection[str]) -> list[str
             passes.append(f"{spelled}{{{options}}}" if options else spelled)
         else:
             rest.append(argument)
-    joined = ",".join(text for text in passes if text.strip())
+    joined = _quoted(",".join(text for text in passes if text.strip()))
     return [*rest, PASSES, joined] if joined else rest
+
+
+def _quoted(text: str) -> str:
+    """`text` with quotes around the values of options that have a colon, such as `cuda:90`: xDSL has no such word."""
+    return _STRING_OR_VALUE.sub(lambda found: found[0] if found[0].startswith('"') else f'"{found[0]}"', text)
+
+
+_STRING_OR_VALUE = re.compile(r'"(?:\\.|[^"\\])*"|(?<==)[\w./+-]*:[\w.:/+-]*')
 
 
 def unknown_argument(argument: str, known: Collection[str]) -> CompilationError:

@@ -30,9 +30,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.constants import Constants
 from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.regions import condition_of
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
-
-_BRANCHES = (scf.IfOp, scf.WhileOp, cf.ConditionalBranchOp)
 
 
 class FoldBranchesPass(Pass):
@@ -44,7 +43,8 @@ class FoldBranchesPass(Pass):
         """Rewrite the module in place. A `scf.while` is folded when it makes no turn."""
         for function in ops_of(op, tt.FuncOp):
             # From the inside out: what is moved has been folded.
-            if branches := ops_of(function, *_BRANCHES)[::-1]:
+            branches = [inner for inner in function.walk() if inner.regions or inner.successors][::-1]
+            if any(condition_of(each) is not None for each in function.walk()):
                 constants = Constants(function)
                 for branch in branches:
                     _fold(branch, constants)

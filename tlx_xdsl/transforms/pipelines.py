@@ -21,6 +21,7 @@ def ttgir_pipeline(
     *,
     whole_views: bool = False,
     native_clc: bool = False,
+    cached_loads: bool = True,
     native_gathers: bool = True,
     buffer_selects: bool = True,
     calls_beside_tasks: bool = True,
@@ -31,8 +32,8 @@ def ttgir_pipeline(
 
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
-    `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `calls_beside_tasks` and `dead_accesses` for
-    those of that name.
+    `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `cached_loads`, `calls_beside_tasks` and
+    `dead_accesses` for those of that name.
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (
@@ -92,7 +93,7 @@ def ttgir_pipeline(
         # Layouts for all tensors, and conversions between them.
         _pass("convert-triton-to-tritongpu"),
         # PTX for single operations that depends on layouts.
-        _pass("tlx-lower-to-ptx-with-layouts", native=native_clc),
+        _pass("tlx-lower-to-ptx-with-layouts", native=native_clc, cached_loads=cached_loads),
         # MMAs of two CTAs change the types of all accumulators of the module.
         _pass("tlx-lower-2cta-mma"),
         # Accesses to other CTAs' memory; neighbouring arrivals share a fence.

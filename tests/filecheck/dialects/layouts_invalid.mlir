@@ -111,7 +111,7 @@
 
 // -----
 
-// expected-error @below {{'ttg.padded_shared' has an order of 2 dimensions and a shape of 1}}
+// expected-error @below {{the order of 'ttg.padded_shared' must name each of the 1 dimensions once}}
 #padded = #ttg.padded_shared<[2:+1] {order = [1, 0], shape = [64]}>
 
 // -----
@@ -170,8 +170,8 @@
 
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory
-// expected-error @below {{every dimension of a buffer but the first must be a power of two, found [64, 48]}}
-!odd = !ttg.memdesc<64x48xf16, #shared, #smem>
+// expected-error @below {{every dimension of a buffer has at least one element, found [64, 0]}}
+!empty = !ttg.memdesc<64x0xf16, #shared, #smem>
 
 // -----
 

@@ -17,10 +17,12 @@ from tlx_xdsl.transforms.storage_alias.size_definition import StorageAliasSizeDe
 ALIASES = """
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #line = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#spanning = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0], CGALayout = [[0]]}>
 #tmem = #ttng.tensor_memory_encoding<blockM = 128, blockN = 64, colStride = 1>
 #smem = #ttg.shared_memory
 !tile = !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
 !x2 = !ttg.memdesc<2x64x64xf16, #shared, #smem, mutable>
+!spanning = !ttg.memdesc<2x64xf16, #spanning, #smem, mutable>
 !x4 = !ttg.memdesc<4x64x64xf16, #shared, #smem, mutable>
 !big = !ttg.memdesc<2x128x64xf16, #shared, #smem, mutable>
 !line = !ttg.memdesc<2x64xf16, #line, #smem, mutable>
@@ -213,4 +215,4 @@ def test_limits(capability: int, smem: int, tmem: int):
 
 def test_clusters_that_share_tensors_are_refused():
     with pytest.raises(CompilationError, match="num_ctas above 1"):
-        map_of("%a = ttg.local_alloc : () -> !x2\n", '"ttg.num-ctas" = 2 : i32')
+        map_of("%a = ttg.local_alloc : () -> !spanning\n", '"ttg.num-ctas" = 2 : i32')

@@ -113,7 +113,7 @@ HOPPER_FAULTS = [
     ("tlx.async_descriptor_load(desc, tile, [0], bars[0])", "'offsets' must be a tuple of 2 offsets"),
     ("tlx.async_descriptor_load(desc, tile, [0, 0], bars[0], multicast_targets=[16])", "a CTA's rank is 0 to 15"),
     ("tlx.async_descriptor_store(desc, vector, [0, 0])", "'source' must match a tensor descriptor"),
-    ("tlx.async_descriptor_store(desc, tile, [0, 0], store_reduce='xor')", "'xor' takes integers, found f16"),
+    ("tlx.async_descriptor_store(desc, tile, [0, 0], store_reduce='xor')", "TMA has no 'xor' of f16"),
     ("tlx.async_descriptor_store_wait(n)", "'pendings' must be a constexpr integer"),
     ("tlx.async_descriptor_prefetch_tensor(desc, [0])", "'offsets' must be a tuple of 2 offsets"),
     ("tlx.allocate_tensor_descriptor(0)", "'num' must be a constexpr integer of at least 1"),

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.frontend.kernels import compile_source
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.lower.tlx_encodings import register_type
 from tlx_xdsl.language import float32, tlx
 from tlx_xdsl.layouts.buffer_views import reshaped_buffer_layout, transposed_buffer_layout
 from tlx_xdsl.layouts.conversion import to_linear_layout
 from tlx_xdsl.layouts.encodings import (
     DistributedLinearLayout,
-    GenericLinearLayout,
     NvmmaSharedLayout,
     SharedLinearLayout,
     SwizzledSharedLayout,
@@ -88,11 +88,17 @@ def test_a_cute_layout_maps_threads_and_values_to_elements():
         assert place == {"dim0": lane // 4, "dim1": lane % 4 * 2 + register}
 
 
-def test_a_step_across_both_dimensions_is_a_generic_layout():
-    # Warp 1 holds the other end of the diagonal.
-    layout = layout_of(tlx.layout(shape=((32, 2), 1), stride=((0, 3), 0)), (2, 2), num_warps=2)
-    assert isinstance(layout, GenericLinearLayout)
-    assert layout.warp == ((1, 1),)
+def test_a_step_across_both_dimensions_leaves_elements_out(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(n):
+    x = tl.full((2, 2), n, tl.int32)
+    y = tlx.require_layout(x, tlx.layout(shape=((32, 4), 1), stride=((0, 1), 0)))
+    z = tlx.require_layout(x, tlx.layout(shape=((32, 2, 2), 1), stride=((0, 3, 0), 0)))
+"""
+    with pytest.raises(CompilationError, match="leaves elements out: its strides reach 2, the block has 4") as error:
+        compile_source(tmp_path, source, {"n": "i32"})
+    assert error.value.location.line == 10
 
 
 def test_a_layout_is_for_the_warps_of_the_task(tmp_path):

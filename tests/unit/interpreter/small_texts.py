@@ -39,11 +39,19 @@ def pointers(name: str, element: str, count: int, result: str) -> str:
 
 def pointers2(name: str, element: str, rows: int, columns: int, result: str) -> str:
     """The same for a matrix."""
-    whole, size = f"tensor<{rows}x{columns}xi32, #b2>", rows * columns
-    tensor = f"tensor<{rows}x{columns}x!tt.ptr<{element}>, #b2>"
-    return f"""
-    %{result}_i = tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32, #b>
-    %{result}_r = tt.reshape %{result}_i : tensor<{size}xi32, #b> -> {whole}
+    whole, tensor = f"tensor<{rows}x{columns}xi32, #b2>", f"tensor<{rows}x{columns}x!tt.ptr<{element}>, #b2>"
+
+    def along(axis: int, size: int, shape: str) -> str:
+        slice_, at = f"#ttg.slice<{{dim = {1 - axis}, parent = #b2}}>", f"%{result}_{axis}"
+        return f"""
+    {at}i = tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32, {slice_}>
+    {at}e = tt.expand_dims {at}i {{axis = {1 - axis} : i32}} : tensor<{size}xi32, {slice_}> -> tensor<{shape}xi32, #b2>
+    {at} = tt.broadcast {at}e : tensor<{shape}xi32, #b2> -> {whole}"""
+
+    return f"""{along(0, rows, f"{rows}x1")}{along(1, columns, f"1x{columns}")}
+    %{result}_c = arith.constant dense<{columns}> : {whole}
+    %{result}_m = arith.muli %{result}_0, %{result}_c : {whole}
+    %{result}_r = arith.addi %{result}_m, %{result}_1 : {whole}
     %{result}_s = tt.splat %{name} : !tt.ptr<{element}> -> {tensor}
     %{result} = tt.addptr %{result}_s, %{result}_r : {tensor}, {whole}
 """

@@ -272,6 +272,7 @@ def test_thread_blocks_that_hold_one_tensor_are_one_program():
 
 def test_buffers_of_a_tensor_that_spans_a_cluster_are_refused():
     text = TEXT.format(sync="").replace('"ttg.num-ctas" = 1', '"ttg.num-ctas" = 2')
+    text = text.replace("order = [0]}", "order = [0], CGALayout = [[0]]}")
     with pytest.raises(Fault, match="tensors span 2 CTAs here"):
         interpret_text(text, 1, [], jobs=1)
 

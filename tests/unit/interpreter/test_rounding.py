@@ -61,15 +61,15 @@ PACKED = """
 #b = #ttg.blocked<{{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}}>
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.target = "cuda:100",
                    "ttg.threads-per-warp" = 32 : i32}} {{
-  tt.func public @f(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {{
+  tt.func public @f(%x: !tt.ptr<{element}>, %y: !tt.ptr<{element}>) {{
     %r = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32, #b>
-    %xs = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #b>
-    %xp = tt.addptr %xs, %r : tensor<64x!tt.ptr<f32>, #b>, tensor<64xi32, #b>
-    %v = tt.load %xp : tensor<64x!tt.ptr<f32>, #b>
-    %w = ttng.packed_arith {operation} : ({types}) -> tensor<64xf32, #b>
-    %ys = tt.splat %y : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #b>
-    %yp = tt.addptr %ys, %r : tensor<64x!tt.ptr<f32>, #b>, tensor<64xi32, #b>
-    tt.store %yp, %w : tensor<64x!tt.ptr<f32>, #b>
+    %xs = tt.splat %x : !tt.ptr<{element}> -> tensor<64x!tt.ptr<{element}>, #b>
+    %xp = tt.addptr %xs, %r : tensor<64x!tt.ptr<{element}>, #b>, tensor<64xi32, #b>
+    %v = tt.load %xp : tensor<64x!tt.ptr<{element}>, #b>
+    %w = ttng.packed_arith {operation} : ({types}) -> tensor<64x{element}, #b>
+    %ys = tt.splat %y : !tt.ptr<{element}> -> tensor<64x!tt.ptr<{element}>, #b>
+    %yp = tt.addptr %ys, %r : tensor<64x!tt.ptr<{element}>, #b>, tensor<64xi32, #b>
+    tt.store %yp, %w : tensor<64x!tt.ptr<{element}>, #b>
     tt.return
   }}
 }}
@@ -88,7 +88,9 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.tar
     ],
 )
 def test_packed_arithmetic(operation, count, expected):
-    x, y = np.random.default_rng(0).standard_normal(64).astype(np.float32), np.zeros(64, np.float32)
-    text = PACKED.format(operation=operation, types=", ".join(["tensor<64xf32, #b>"] * count))
+    # PTX has the packed minimum and maximum of 16-bit floats only.
+    element, kind = ("f16", np.float16) if operation.startswith("m") and "mul" not in operation else ("f32", np.float32)
+    x, y = np.random.default_rng(0).standard_normal(64).astype(kind), np.zeros(64, kind)
+    text = PACKED.format(operation=operation, element=element, types=", ".join([f"tensor<64x{element}, #b>"] * count))
     interpret_text(text, 1, [x, y], jobs=1)
     np.testing.assert_array_equal(y, expected(x))

@@ -57,7 +57,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, t
 
 
 BLOCKED = "#ttg.blocked<{{sizePerThread = [{each}], threadsPerWarp = [32], warpsPerCTA = [{warps}], order = [0]}}>"
-TWICE = """#ttg.linear<{register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = [[1]], block = []}>"""
+TWICE = """#ttg.generic_linear<{register = [[32]], lane = [[1], [2], [4], [8], [16]], warp = [[1]], block = []}>"""
 
 
 def voted(layout: str, warps: int, *true: int, lowered: bool = False):

@@ -10,6 +10,7 @@ from tests.unit.runtime import bundles
 from tests.unit.runtime.bundles import ADD, EXAMPLE, add, compile_c, cuda_include, has_c_compiler, transposed
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime import TensorDescriptor, load, write_bundle
+from tlx_xdsl.runtime.bundle.c_launcher import _comment
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.tools.tlx import main
 
@@ -219,3 +220,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, capsys):
     arguments = [word for name, type_ in ADD.items() for word in ("--signature", f"{name}={type_}")]
     said = complaint(capsys, f"{FILE}:add", *arguments, "--bundle", str(tmp_path), "-q")
     assert said == f"{tmp_path / 'add'}: error: there is something here that is no bundle, and it is not replaced\n"
+
+
+def test_comments_of_the_header_hold_no_comment():
+    assert _comment("a */ b /* c\nd") == "a * / b / * c d"

@@ -184,7 +184,7 @@ def test_pictures_of_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ((":masked_copy", "--grid", "1,1,1,1"), "--grid: expected one to three numbers of programs, found '1,1,1,1'"),
         (
             (":masked_copy", "--grid", "m"),
-            "--grid: 'm' can't be computed: no name 'm', the names are BLOCK, cdiv, min, max",
+            "--grid: 'm' can't be computed: no name 'm', the names are BLOCK",
         ),
         ((":masked_copy", "--arg", "m=1"), "--arg: there is no argument 'm', the arguments are src, dst, n"),
         ((":masked_copy", "--arg", "n=1.5"), "--arg n: expected an integer, found '1.5'"),

@@ -201,6 +201,22 @@ def test_every_way_to_name_a_pass(tmp_path, capsys, arguments):
     assert FIXED in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-p", "triton-tlx-fixup{target=cuda:90}"],
+        ["--triton-tlx-fixup=target=cuda:90"],
+        ['--triton-tlx-fixup=target="cuda:90"'],
+        ["-pass-pipeline=builtin.module(triton-tlx-fixup{target=cuda:90 num-warps=8})"],
+    ],
+)
+def test_a_value_with_a_colon_needs_no_quotes(tmp_path, capsys, arguments):
+    path = tmp_path / "input.mlir"
+    path.write_text(MODULE)
+    assert main([str(path), *arguments]) == 0
+    assert 'ttg.target = "cuda:90"' in capsys.readouterr().out
+
+
 def test_passes_run_in_the_order_of_the_command_line(tmp_path, capfd):
     path = tmp_path / "input.mlir"
     path.write_text(MODULE)

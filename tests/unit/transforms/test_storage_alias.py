@@ -32,7 +32,7 @@ LOWERING, REWRITE = StorageAliasLoweringPass(), RewriteLocalAliasPass()
 ALIASES = """
 #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #bytes = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
-#regs = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+#tmem = #ttng.tensor_memory_encoding<blockM = 64, blockN = 64, colStride = 1>
 #smem = #ttg.shared_memory
 !spec = !tlx.storage_alias_spec<smem>
 !small = !tlx.storage_alias_spec<smem, 10000>
@@ -147,13 +147,13 @@ MALFORMED = {
         SPEC
         + "ttg.warp_specialize(%s)\ndefault {\nttg.warp_yield\n}\npartition0(%p: !spec) num_warps(4) {\n"
         + "ttg.warp_return\n} : (!spec) -> ()\n",
-        "error: a storage_alias_spec can only be used by local_alloc and set_buffer_overlap, "
+        "<input>:33:1: error: a storage_alias_spec can only be used by local_alloc and set_buffer_overlap, "
         "not by 'ttg.warp_specialize.partitions'",
         ("the storage_alias_spec is at kernel.py:1:1",),
     ),
-    "register layout": (
-        SPEC + A.replace("!x2", "!ttg.memdesc<2x64xf16, #regs, #smem, mutable>"),
-        "kernel.py:2:1: error: a buffer in shared memory needs a shared layout, found #ttg.blocked<",
+    "layout of tensor memory": (
+        SPEC + A.replace("!x2", "!ttg.memdesc<2x64x64xf16, #tmem, #smem, mutable>"),
+        "kernel.py:2:1: error: a buffer in shared memory needs a shared layout, found #ttng.tensor_memory_encoding<",
         (),
     ),
 }

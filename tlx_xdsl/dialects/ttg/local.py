@@ -82,6 +82,8 @@ class LocalAllocOp(TritonOp):
         """A buffer in shared memory, mutable or with an initial value of its shape, aligned to a power of two."""
         buffer = self.result.type
         verify_shared(buffer)
+        if (fault := buffer.fault()) is not None:
+            raise VerifyException(fault)
         if buffer.element_bits % 8:
             raise VerifyException(f"elements in shared memory are whole bytes, found {buffer.element_type}")
         if self.src is not None:

@@ -46,8 +46,8 @@ def _shape_fault(shape: tuple[int, ...], alloc_shape: tuple[int, ...]) -> str | 
     """The error in the shape of a buffer, or None."""
     if not shape:
         return "a buffer needs at least one dimension"
-    if shape[0] < 1 or any(size < 1 or size & (size - 1) for size in shape[1:]):
-        return f"every dimension of a buffer but the first must be a power of two, found {list(shape)}"
+    if min(shape) < 1:
+        return f"every dimension of a buffer has at least one element, found {list(shape)}"
     if len(alloc_shape) < len(shape):
         return f"the allocation shape {list(alloc_shape)} has fewer dimensions than the view {list(shape)}"
     if any(part > whole for part, whole in zip(shape, alloc_shape[len(alloc_shape) - len(shape) :], strict=True)):
@@ -141,15 +141,19 @@ class MemDescType(ParametrizedAttribute, ClusterType):
         )
 
     def verify(self) -> None:
-        """Check that the view stands inside its allocation, and that its layout fits that."""
+        """Check that the view stands inside its allocation."""
         if not is_layout_or_placeholder(self.encoding):
             raise VerifyException(f"the layout of a memdesc must be a layout attribute, found {self.encoding}")
-        shape, alloc_shape = self.shape, self.alloc_shape
-        if (fault := _shape_fault(shape, alloc_shape)) is not None:
+        if (fault := _shape_fault(self.shape, self.alloc_shape)) is not None:
             raise VerifyException(fault)
+
+    def fault(self) -> str | None:
+        """Return the error in the layout for a buffer of this shape, or None.
+
+        Text and allocations have none. Passes may compute with types that no buffer has, such as a row of one.
+        """
         layout = chosen_layout(self.encoding)
-        if layout is not None and (fault := fault_in_buffer(layout, shape, alloc_shape, self.element_bits)) is not None:
-            raise VerifyException(fault)
+        return None if layout is None else fault_in_buffer(layout, self.shape, self.alloc_shape, self.element_bits)
 
     def fault_in_cluster(self, ctas: int) -> str | None:
         """Return the error in the layout for code that `ctas` CTAs run together, or None."""
@@ -160,6 +164,7 @@ class MemDescType(ParametrizedAttribute, ClusterType):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         """Parse `<shape x type, layout, space (, mutable)? (, alloc shape)?>`."""
+        position = parser.pos
         with parser.in_angle_brackets():
             shape, element_type = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
@@ -173,7 +178,10 @@ class MemDescType(ParametrizedAttribute, ClusterType):
                     mutable = UnitAttr()
                 else:
                     alloc_shape = parser.parse_dimension_list()
-        return [shape_attr(shape), element_type, encoding, space, mutable, shape_attr(alloc_shape)]
+        parameters = [shape_attr(shape), element_type, encoding, space, mutable, shape_attr(alloc_shape)]
+        if (fault := cls.new(parameters).fault()) is not None:
+            parser.raise_error(fault, position)
+        return parameters
 
     def print_parameters(self, printer: Printer) -> None:
         """Print what `parse_parameters` reads."""

@@ -93,7 +93,11 @@ def verify_row_offsets(offsets: Attribute, buffer: MemDescType) -> None:
     if any(map(any, lanes)):
         raise VerifyException(f"all threads of a warp must hold the same row offsets, found {offsets}")
     bases = cga_of(buffer)
-    if bases is not None and tuple(basis[:1] for basis in bases) != ctas:
+    if bases is None:
+        return
+    # The layout of a buffer counts tiles of one CTA, that of the offsets elements.
+    rows = tensor.get_shape()[0] >> sum(1 for basis in bases if basis[0])
+    if tuple((basis[0] * rows,) for basis in bases) != ctas:
         raise VerifyException(f"the CTAs must hold the offsets of their own rows, found {offsets} for {buffer}")
 
 

@@ -140,6 +140,8 @@ class TMEMAllocOp(TritonOp):
     def verify_(self) -> None:
         """The buffer is made of blocks, fits, and is mutable or has an initial value."""
         buffer = self.result.type
+        if (fault := buffer.fault()) is not None:
+            raise VerifyException(fault)
         verify_block(buffer)
         if (columns := columns_of(buffer)) > COLUMNS:
             message = f"takes {columns} columns of tensor memory, there are {COLUMNS}"

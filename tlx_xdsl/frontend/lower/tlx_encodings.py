@@ -19,7 +19,6 @@ from tlx_xdsl.language.core import dtype
 from tlx_xdsl.layouts.conversion.shared import buffer_rank
 from tlx_xdsl.layouts.encodings import (
     DistributedLinearLayout,
-    GenericLinearLayout,
     NvmmaSharedLayout,
     PaddedSharedLayout,
     SharedLayout,
@@ -173,16 +172,13 @@ def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
         call.fail("layout", f"the strides of {asked!r} carry into each other, which no layout of Triton can express")
     if reach >= last:
         call.fail("layout", f"the layout reaches element {reach}, the block has {last} elements")
+    if (held := 1 << len([step for step in steps if step])) < last:
+        call.fail("layout", f"the layout leaves elements out: its strides reach {held}, the block has {last}")
     register, lane, warp = (
         tuple(_coordinates(step, shape) for step in steps)
         for steps in (values, threads[:WARP_BITS], threads[WARP_BITS:])
     )
-    bases = (*register, *lane, *warp)
-    alone = all(sum(1 for part in basis if part) <= 1 for basis in bases)
-    moving = [basis for basis in bases if any(basis)]
-    if alone and len(set(moving)) == len(moving):
-        return layout_attr(DistributedLinearLayout(register, lane, warp, ()))
-    return layout_attr(GenericLinearLayout(register, lane, warp, ()))
+    return layout_attr(DistributedLinearLayout(register, lane, warp, ()))
 
 
 def _steps(modes: tuple[tuple[int, int], ...]) -> list[int]:

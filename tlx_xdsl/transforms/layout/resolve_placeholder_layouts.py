@@ -3,7 +3,8 @@
 A `#tlx.dummy_register_layout` becomes the layout in which the warps of its region, which may be a partition's, load
 or store the buffer in tensor memory that the tensor comes from or goes to; without such a buffer one that would do
 for an accumulator of its shape when `tmem_compatible`, else the default blocked layout. `#tlx.no_verify_layout` goes
-everywhere, and `#tlx.user_layout` where it is around the layout of a buffer.
+everywhere, and `#tlx.user_layout` where it is around the layout of a buffer. A load whose only use is a conversion to a
+layout that tensor memory can be loaded in has that layout at once: upstream Triton would drop the conversion.
 
 Before, with 4 warps:
 ```mlir
@@ -26,15 +27,17 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import ttg, ttng
-from tlx_xdsl.dialects.base.layouts import bare, layout_attr
+from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr
 from tlx_xdsl.dialects.base.operation import is_elementwise, num_warps_of
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx.layouts import DummyRegisterLayoutAttr, NoVerifyLayoutAttr
-from tlx_xdsl.dialects.ttg.types import memdesc_type
+from tlx_xdsl.dialects.ttg.types import MemDescType, memdesc_type
 from tlx_xdsl.dialects.ttng.tmem import tensor_memory_layout
 from tlx_xdsl.errors import InputError
+from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
+from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout, tensor_memory_register_layout
-from tlx_xdsl.layouts.encodings import TensorMemoryLayout, TmemLayout
+from tlx_xdsl.layouts.encodings import DistributedLayout, TensorMemoryLayout, TmemLayout
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.layout.encodings import give_constant_its_type, map_encodings, values_of, without
 from tlx_xdsl.transforms.layout.needs import MAX_BLOCK_M, MAX_BLOCK_N
@@ -93,7 +96,8 @@ class _Resolver:
         for op in self._ops:
             for value, buffer in _at_tensor_memory(op):
                 if _placeholder(value) is not None:
-                    yield op, value, tensor_memory_encoding(op, buffer)
+                    layout = tensor_memory_encoding(op, buffer)
+                    yield op, value, _wanted(value, buffer) or layout
 
     def _spread(self, value: SSAValue, layout: Attribute) -> None:
         """Give `layout` to `value` and all values that must have the same."""
@@ -123,6 +127,40 @@ def _at_tensor_memory(op: Operation) -> list[tuple[SSAValue, SSAValue]]:
             return [(op.src, op.result)]
         case _:
             return []
+
+
+def _wanted(loaded: SSAValue, buffer: SSAValue) -> Attribute | None:
+    """The layout that a tensor is converted to at once, if the load itself can have it."""
+    value = loaded
+    # As the user's pin comes here: out of the placeholder, and into the layout.
+    for _ in range(2):
+        users = [use.operation for use in value.uses]
+        if len(users) != 1 or not isinstance(users[0], ttg.ConvertLayoutOp):
+            return None
+        value = users[0].result
+    layout = tensor_type(value.type).encoding
+    return layout if _loads_rows(layout, memdesc_type(buffer.type)) else None
+
+
+def _loads_rows(encoding: Attribute, buffer: MemDescType) -> bool:
+    """Return whether a thread holds whole words of one of 128 rows, as `tcgen05.ld.32x32b` loads them.
+
+    Warp w can access rows 32 * (w % 4) and up only (PTX ISA, "Tensor Memory Access Restrictions"); which warp of a row
+    holds which columns, and which of its registers, is free.
+    """
+    layout = tensor_memory_layout(buffer)
+    if not isinstance(encoding, LayoutAttr) or not isinstance(encoding.data, DistributedLayout):
+        return False
+    if not isinstance(layout, TensorMemoryLayout) or (layout.block_m, layout.col_stride) != (MAX_BLOCK_M, 1):
+        return False
+    if len(buffer.shape) != 2 or buffer.shape[0] != MAX_BLOCK_M or buffer.element_bits != 32:
+        return False
+    bases = distributed_to_linear(encoding.data, buffer.shape).transpose_outs(dim_names(2)).bases
+    rows = [*bases.get(LANE, ()), *bases.get(WARP, ())[:2]]
+    columns = sorted([*bases.get(REGISTER, ()), *bases.get(WARP, ())[2:]])
+    return [tuple(basis) for basis in rows] == [(1 << bit, 0) for bit in range(7)] and [
+        tuple(basis) for basis in columns
+    ] == [(0, 1 << bit) for bit in range(buffer.shape[1].bit_length() - 1)]
 
 
 def _convert(op: Operation, value: SSAValue, layout: Attribute) -> None:

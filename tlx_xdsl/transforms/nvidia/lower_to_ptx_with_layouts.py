@@ -40,6 +40,8 @@ class LowerToPTXWithLayoutsPass(Pass):
 
     native: bool = False
     """Keep the operations for cluster launch control that Triton has from 3.8 on."""
+    cached_loads: bool = True
+    """Keep cache policies of TMA loads, which Triton has from 3.9 on."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite each such operation of the module.
@@ -58,5 +60,5 @@ class LowerToPTXWithLayoutsPass(Pass):
             "tlx-lower-thread-arrivals": [thread_arrivals.LowerThreadArrival()],
             "tlx-lower-clc": cluster_launch_control.patterns(native=self.native),
             "tlx-lower-votes": [votes.LowerVote()],
-            "tlx-lower-multicast-loads": [multicast_loads.LowerMulticastLoad()],
+            "tlx-lower-multicast-loads": multicast_loads.patterns(cached_loads=self.cached_loads),
         }
