@@ -19,6 +19,7 @@ from tlx_xdsl.frontend.functions import is_compile_time, python_value
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TupleValue, Value
 from tlx_xdsl.frontend.visitor import EXPRESSIONS, Argument, CallSite, Visitor
 from tlx_xdsl.language.core import dtype, pointer_type
+from tlx_xdsl.language.tlx.layouts import layout_encoding
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -75,7 +76,7 @@ def _global(visitor: Visitor, node: ast.Name, value: Any) -> Value:
     value = _compile_time(visitor, node, value)
     if (
         is_constexpr
-        or isinstance(value, ModuleType | dtype | pointer_type)
+        or isinstance(value, ModuleType | dtype | pointer_type | layout_encoding)
         or callable(value)
         or source_of(value) is not None
     ):

@@ -7,6 +7,7 @@ import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl import CompilationError
 
 
@@ -104,3 +105,20 @@ def product(x_ptr, out_ptr, TF32: tl.constexpr):
 def test_hints_of_dots_and_a_flag_that_was_assigned(tf32):
     text = product.compile_text({"x_ptr": "*fp32", "out_ptr": "*fp32"}, {"TF32": tf32}, stage="ttir")
     assert ("inputPrecision = tf32" in text) == tf32
+
+
+ROWS = tlx.layout(shape=((32, 4), (16,)), stride=((16, 512), (1,)))
+
+
+@tlx_xdsl.jit
+def copy_rows(x_ptr):
+    at = tl.arange(0, 128)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tile = tlx.local_alloc((128, 16), tl.float32, 1)
+    tlx.local_store(tile[0], tl.load(x_ptr + at))
+    tl.store(x_ptr + at, tlx.local_load(tile[0], layout=ROWS) + 1)
+
+
+def test_a_layout_is_a_constant_of_the_module():
+    x = np.zeros((128, 16), np.float32)
+    tlx_xdsl.interpret(copy_rows, 1, x)
+    assert (x == 1).all()
