@@ -121,7 +121,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """A case that is out of time fails; pytest takes a BaseException for the user's wish to stop."""
+    """A case that is out of time fails; pytest takes a BaseException for the user's interrupt."""
     try:
         return (yield)
     except CaseTimeoutError as error:

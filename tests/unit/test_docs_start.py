@@ -159,7 +159,7 @@ def test_the_table_has_every_function_that_becomes_an_operation():
         *("assert_same_layout", "dump_layout", "assume_uniform", "async_task_replica_id", "dtype_of", "size_of"),
         *("get_bufidx_phase", "get_fp8_format_name", "thread_id", "cluster_cta_rank", "cluster_size_1d", "zeros"),
         *("dot_scaled", "clc_create_context", "local_gather", "local_scatter", "async_store"),
-        *("async_descriptor_prefetch_tensor", "fence_mbarrier_init_cluster"),
+        *("async_descriptor_prefetch_tensor", "fence_mbarrier_init_cluster", "is_hip", "cuda_parse_arch"),
     }
     functions = {
         name

@@ -1,6 +1,6 @@
 """Sums of bf16: in bf16 as Triton 3.9 has them, in f32 for older versions."""
 
-# covers: tl.reductions
+# covers: tt.reduce
 
 import re
 

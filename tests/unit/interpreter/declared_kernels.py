@@ -127,18 +127,24 @@ SCATTERED = (
 )  # fmt: skip
 ROWS, TMA_TILE = "!tt.tensordesc<1x32xf32, #tma>", "!ttg.memdesc<32x32xf32, #tma, #smem, mutable>"
 BLOCK = "!tt.tensordesc<32x32xf32, #tma>"
+ROW_OFFSETS = (
+    "tensor<32xi32, #ttg.slice<{dim = 0, parent = #ttg.blocked<"
+    "{sizePerThread = [1, 4], threadsPerWarp = [32, 1], warpsPerCTA = [1, 4], order = [1, 0]}>}>>"
+)
+    "tensor<32xi32, #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>>"
+)
 BY_TMA = f"""
     %zero = arith.constant 0 : i32
     %true = arith.constant true
-    %rows = tt.make_range {{end = 32 : i32, start = 0 : i32}} : {INTS.replace("64", "32")}
+    %rows = tt.make_range {{end = 32 : i32, start = 0 : i32}} : {ROW_OFFSETS}
     %buf = ttg.local_alloc : () -> {TMA_TILE}
     %bar = ttg.local_alloc : () -> {BAR}
     ttng.init_barrier %bar, 1 : {BAR}
     ttng.barrier_expect %bar, 4096, %true : {BAR}
     ttng.async_tma_gather %x[%rows, %zero] %buf, %bar, %true
-      : {ROWS}, {INTS.replace("64", "32")}, i32, {BAR}, {TMA_TILE}, i1
+      : {ROWS}, {ROW_OFFSETS}, i32, {BAR}, {TMA_TILE}, i1
     ttng.wait_barrier %bar, %zero : {BAR}
-    ttng.async_tma_scatter %y[%rows, %zero] %buf : {ROWS}, {INTS.replace("64", "32")}, i32, {TMA_TILE}
+    ttng.async_tma_scatter %y[%rows, %zero] %buf : {ROWS}, {ROW_OFFSETS}, i32, {TMA_TILE}
     ttng.async_tma_store_wait {{pendings = 0 : i32}}
     ttng.async_tma_reduce add, %z[%zero, %zero] %buf : {BLOCK}, {TMA_TILE}
     ttng.async_tma_store_wait {{pendings = 0 : i32}}"""

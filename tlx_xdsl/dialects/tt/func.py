@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Self
 
 from xdsl.dialects.builtin import (
@@ -39,6 +40,7 @@ from tlx_xdsl.dialects.tt.enums import ProgramIDDim
 
 _RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 """Properties that the function's own syntax shows."""
+_EMPTY_BODY = re.compile(r"(?<!attributes)(?<!attributes )(\{(?:\s|//[^\n]*\n)*\})\s*\Z")
 
 
 @irdl_op_definition
@@ -116,6 +118,11 @@ class FuncOp(IRDLOperation):
         visibility = parser.parse_optional_visibility_keyword()
         parsed = parse_func_op_like(parser, reserved_attr_names=_RESERVED)
         name, inputs, outputs, body, extra, arg_attrs, res_attrs = parsed
+        # xDSL's region of no blocks is a declaration; an empty one in braces is an error in MLIR.
+        text = parser.lexer.input.content
+        begin = 0 if body.blocks else text.rfind(cls.name, 0, parser.pos)
+        if not body.blocks and (empty := _EMPTY_BODY.search(text, begin, parser.pos)) is not None:
+            parser.raise_error("expected a function body that is not empty", empty.start(1), empty.end(1))
         func = cls(
             name,
             FunctionType.from_lists(inputs, outputs),

@@ -23,6 +23,7 @@ from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specializatio
 from tlx_xdsl.runtime.interpret import source_of_kernel
 from tlx_xdsl.runtime.launch.cuda_driver import default_driver
 from tlx_xdsl.targets import target_named
+from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.version import __version__
 
 
@@ -106,7 +107,7 @@ def write_compiled(
     """Write the bundle of a kernel that was compiled up to the binary: see `write_bundle`."""
     manifest = _manifest(name or source.name, source, specialization, result, num_stages, flags or LaunchFlags())
     path = Path(folder) / manifest.name
-    stages = {"cubin": result.cubin, "ptx": result.ptx.encode(), "ttgir": text.ttgir.encode()}
+    stages = {"cubin": result.cubin, "ptx": result.ptx.encode(), "ttgir": locations_first(text.ttgir).encode()}
     try:
         write_files(path, manifest, stages)
     except (ValueError, NotImplementedError) as error:
