@@ -131,8 +131,6 @@ ROW_OFFSETS = (
     "tensor<32xi32, #ttg.slice<{dim = 0, parent = #ttg.blocked<"
     "{sizePerThread = [1, 4], threadsPerWarp = [32, 1], warpsPerCTA = [1, 4], order = [1, 0]}>}>>"
 )
-    "tensor<32xi32, #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>>"
-)
 BY_TMA = f"""
     %zero = arith.constant 0 : i32
     %true = arith.constant true
