@@ -20,11 +20,17 @@ def vote(x_ptr, y_ptr, MASK: tl.constexpr):
     tl.store(y_ptr + i, tlx.vote_ballot_sync(MASK, tl.load(x_ptr + i) > 0))
 
 
-@pytest.mark.parametrize(("value", "expected"), [(1, 0x0000FFFF), (0, 0)])
+@pytest.mark.parametrize(("value", "expected"), [(1, -1), (0, 0)])
 def test_a_vote_of_all_needs_no_layout(value, expected):
     y = np.full(128, -1, np.int32)
-    tlx_xdsl.interpret(vote, 1, np.full(128, value, np.int32), y, 0xFFFF, target="sm_90a", jobs=1)
+    tlx_xdsl.interpret(vote, 1, np.full(128, value, np.int32), y, 0xFFFFFFFF, target="sm_90a", jobs=1)
     assert (y == expected).all()
+
+
+def test_a_mask_names_all_threads():
+    x = np.ones(128, np.int32)
+    with pytest.raises(Fault, match="the mask 0xffff leaves out threads, and all 32 of a warp vote"):
+        tlx_xdsl.interpret(vote, 1, x, x.copy(), 0xFFFF, target="sm_90a", jobs=1)
 
 
 def test_a_vote_needs_a_layout():

@@ -120,19 +120,27 @@ def unchanged(_op: Operation) -> Unary:
 # Votes ---------------------------------------------------------------------------------------------------------------
 
 
+_ALL_LANES = (1 << LANES) - 1
+
+
 @pure(tlx.VoteBallotOp)
 def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
     """A bit for each thread of the mask that holds a true element.
 
     Who holds what is known only of a tensor with a layout. Raises Fault without one, but for votes of all or of none;
-    and where warps that hold the same element vote differently.
+    where warps that hold the same element vote differently; and for a mask without all threads of the warp, which all
+    vote: PTX leaves undefined what a thread outside of the mask does ("vote.sync"), and an H200 counts some of them.
     """
     holders = held_elements(op.pred)
 
     def run(mask: np.int32, pred: Any) -> Any:
+        if (named := int(mask) & _ALL_LANES) != _ALL_LANES:
+            raise fault_at(
+                op, f"the mask {named:#x} leaves out threads, and all {LANES} of a warp vote: PTX leaves that undefined"
+            )
         votes = np.asarray(pred)
         if votes.all() or not votes.any():
-            ballot = np.uint32(int(mask) & (0xFFFFFFFF if votes.any() else 0)).view(np.int32)
+            ballot = np.uint32(_ALL_LANES if votes.any() else 0).view(np.int32)
             return np.full(votes.shape, ballot)[()]
         if holders is None:
             raise fault_at(
@@ -140,7 +148,7 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
             )
         held = votes[holders].any(axis=0)
         ballots = (held.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
-        bits = (ballots.astype(np.uint32) & np.uint32(int(mask) & 0xFFFFFFFF)).view(np.int32)
+        bits = ballots.astype(np.uint32).view(np.int32)
         return give_to_elements(op, holders, np.broadcast_to(bits[:, None], holders[0].shape), votes.shape)
 
     return run

@@ -57,7 +57,8 @@ def vote_ballot_sync(mask: Any, pred: Any) -> Any:
 
     Of a block, a thread votes with whether any element that it holds is true, and the result is a block of the same
     shape: each element has the bits of the warp that holds it. Which threads hold what is the compiler's choice, so
-    rely on no more than that an element's bits are not 0 where it is true and `mask` names all threads.
+    rely on no more than that an element's bits are not 0 where it is true. `mask` must name all threads: PTX leaves
+    undefined the vote of one that it leaves out ("vote.sync").
     """
 
 
