@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -151,6 +152,15 @@ def _first_line(report: pytest.TestReport) -> str:
     return lines[0][:400] if lines else ""
 
 
+def _captured(function: Any) -> dict[str, Any]:
+    """The variables of the test that a kernel in it uses, as far as they have values yet."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
 def _patch_kernel(names: dict[str, Any]) -> Callable[[Any, dict[str, str]], Any]:
     """`patch_kernel` of stock's tests, which runs a kernel's changed text: ours needs to find that text in a file."""
     count = 0
@@ -164,7 +174,7 @@ def _patch_kernel(names: dict[str, Any]) -> Callable[[Any, dict[str, str]], Any]
         path = Path(_texts.name) / f"{template.fn.__name__}_{count}.py"
         path.write_text(text)
         made: dict[str, Any] = {}
-        exec(compile(text, str(path), "exec"), names | dict(inspect.getclosurevars(template.fn).nonlocals), made)
+        exec(compile(text, str(path), "exec"), names | _captured(template.fn), made)
         return made[template.fn.__name__]
 
     return patch_kernel

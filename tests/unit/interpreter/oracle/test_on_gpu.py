@@ -29,7 +29,7 @@ from tlx_xdsl.transforms.pipelines import run_pipeline, ttgir_pipeline
 
 TOLERANCE = {8: 1e-12, 4: 2e-5, 2: 2e-3, 1: 0.2}
 """Largest error over the largest value, by the bytes of a float; hardware approximates what the interpreter rounds."""
-SINGLE = {"functions", "double_reductions"}
+SINGLE = {"functions", "double_reductions", "float_arithmetic"}
 """Kernels that store as f64 what they compute in f32."""
 UNDEFINED = {
     "floats_to_integers": "most numbers are out of the range of the narrow integers",
