@@ -9,8 +9,8 @@
 builtin.module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32} {
   // CHECK-LABEL: @product
   tt.func public @product(%a: !ttg.memdesc<64x64xf16, #s, #smem>, %b: !ttg.memdesc<64x64xf16, #s, #smem>, %p: i1) -> tensor<64x128xf32> {
-    // CHECK: ttng.tmem_alloc : () -> !ttg.memdesc<128x64xf32, #[[T]], #ttng.tensor_memory, mutable>
-    %d = ttng.tmem_alloc : () -> !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>
+    // CHECK: ttng.tmem_alloc {tlx.pair_halves} : () -> !ttg.memdesc<128x64xf32, #[[T]], #ttng.tensor_memory, mutable>
+    %d = ttng.tmem_alloc {tlx.pair_halves} : () -> !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>
     // CHECK: ttng.tc_gen5_mma {{.*}} !ttg.memdesc<128x64xf32, #[[T]], #ttng.tensor_memory, mutable>
     ttng.tc_gen5_mma %a, %b, %d, %p, %p {is_async, two_ctas} : !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<64x64xf16, #s, #smem>, !ttg.memdesc<64x128xf32, #t, #ttng.tensor_memory, mutable>
     // CHECK: ttng.tmem_load {{.*}} -> tensor<128x64xf32

@@ -172,8 +172,9 @@ def _cute(call: Call, asked: tlx.layout, shape: tuple[int, ...]) -> LayoutAttr:
         call.fail("layout", f"the strides of {asked!r} carry into each other, which no layout of Triton can express")
     if reach >= last:
         call.fail("layout", f"the layout reaches element {reach}, the block has {last} elements")
-    if (held := 1 << len([step for step in steps if step])) < last:
-        call.fail("layout", f"the layout leaves elements out: its strides reach {held}, the block has {last}")
+    if (step := next((step for step in steps if step.bit_count() > 1), None)) is not None:
+        # Such a step takes the bits of several, so no thread holds the elements of each of those.
+        call.fail("layout", f"the stride {step} is no power of two: a layout of Triton would leave elements out")
     register, lane, warp = (
         tuple(_coordinates(step, shape) for step in steps)
         for steps in (values, threads[:WARP_BITS], threads[WARP_BITS:])
