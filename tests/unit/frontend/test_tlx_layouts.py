@@ -96,7 +96,7 @@ def kernel(n):
     y = tlx.require_layout(x, tlx.layout(shape=((32, 4), 1), stride=((0, 1), 0)))
     z = tlx.require_layout(x, tlx.layout(shape=((32, 2, 2), 1), stride=((0, 3, 0), 0)))
 """
-    with pytest.raises(CompilationError, match="the stride 3 is no power of two: a layout of Triton would leave elements out") as error:
+    with pytest.raises(CompilationError, match="the stride 3 is no power of two: a layout") as error:
         compile_source(tmp_path, source, {"n": "i32"})
     assert error.value.location.line == 10
 
