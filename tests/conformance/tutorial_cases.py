@@ -122,7 +122,7 @@ for _dtype, _suffix in ((torch.float16, "fp16"), (torch.bfloat16, "bf16")):
         ("gemm_clc", "blackwell_gemm_clc", (256, 256, 128), _CLC),
         ("gemm_clc_warp_barrier", "blackwell_gemm_clc", (256, 256, 128), _CLC | {"USE_WARP_BARRIER": True}),
         ("gemm_pipelined", "blackwell_gemm_pipelined", (256, 256, 256), _PIPELINED),
-        ("gemm_2cta", "blackwell_gemm_2cta", (256, 256, 128), None),
+        ("gemm_2cta", "blackwell_gemm_2cta", (512, 512, 128), None),
     ):
         add(f"blackwell_{_name}_{_suffix}", gemm(_file, _shape, _config, _dtype), BLACKWELL)
 for _name, _file, _config in (
