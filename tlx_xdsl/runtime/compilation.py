@@ -21,7 +21,7 @@ from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import PROFILES, Profile, parse_version, profile_for, version_name
+from tlx_xdsl.text.profiles import Profile, nearest_profile, profile_for, version_name
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.pipelines import first_beyond_plain, plain_pipeline, run_pipeline, ttgir_pipeline
 from tlx_xdsl.transforms.tritongpu.module_attrs import MAX_REGISTERS_PER_THREAD, set_cluster
@@ -249,10 +249,7 @@ def frontend_module(source: KernelSource, specialization: Specialization, profil
 def installed_profile() -> Profile | None:
     """The profile of the installed Triton, or the nearest older one; None without Triton."""
     version = installed_triton_version()
-    if version is None:
-        return None
-    at_most = [profile for profile in PROFILES if profile.version <= parse_version(version)]
-    return at_most[-1] if at_most else None
+    return None if version is None else nearest_profile(version)
 
 
 class _Clock:

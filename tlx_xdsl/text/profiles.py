@@ -161,16 +161,23 @@ def parse_version(text: str) -> Version:
     return int(match[1]), int(match[2])
 
 
+def nearest_profile(version: str) -> Profile | None:
+    """The profile of a Triton version, or of the nearest lower one; None below the oldest.
+
+    Raises ValueError when `version` is no version.
+    """
+    wanted = parse_version(version)
+    return max((each for each in PROFILES if each.version <= wanted), key=lambda each: each.version, default=None)
+
+
 def profile_for(version: str) -> Profile:
     """The profile of a Triton version; an unlisted one gets the nearest lower profile and a warning.
 
     Raises ValueError when `version` is no version or lies below the oldest profile.
     """
-    wanted = parse_version(version)
-    at_most = [profile for profile in PROFILES if profile.version <= wanted]
-    if not at_most:
+    profile = nearest_profile(version)
+    if profile is None:
         raise InputError(f"Triton {version} is not supported, the oldest supported version is {PROFILES[0].name}")
-    profile = at_most[-1]
-    if profile.version != wanted:
+    if profile.version != parse_version(version):
         warnings.warn(f"Triton {version} is not known, its text is written as for {profile.name}", stacklevel=2)
     return profile
