@@ -45,6 +45,17 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Scalar:
+    """A scalar of the function, as it is computed there."""
+
+    value: SSAValue
+
+    def __str__(self) -> str:
+        """Its name."""
+        return f"%{self.value.name_hint or '?'}"
+
+
+@dataclass(frozen=True)
 class Extent:
     """A number in a tensor descriptor that the kernel is given: along dimension `dim` its size, or its stride.
 
