@@ -16,6 +16,8 @@ _MODULES = {
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-local-scatter": "transforms.nvidia.local_scatters",
     "expand-negf": "transforms.tritongpu.expand_negf",
+    "linalg-scalarize-carried": "transforms.linalg.scalarize_carried",
+    "linalg-split-pointers": "transforms.linalg.split_pointers",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
     "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",

@@ -277,5 +277,5 @@ def _reading_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
     if not product:
         return (len(_ORDER), "")
     lanes = any(isinstance(symbol, Lane) for symbol, _ in product)
-    kind = min(_ORDER.index(type(symbol)) for symbol, _ in product)
+    kind = min(_ORDER.index(Call if isinstance(symbol, Call) else type(symbol)) for symbol, _ in product)
     return (len(_ORDER) - 1 if lanes else kind, "*".join(sorted(str(symbol) for symbol, _ in product)))
