@@ -15,6 +15,7 @@ OldSpelling: TypeAlias = Literal[
     "tmem_cta_splits",  # `CTASplitM = 2` for `CGALayout = [[1, 0]]` of tensor memory (3.6, 3.7)
     "tmem_subslice_n",  # `N = 32` for `offset = 32` of `ttng.tmem_subslice` (3.6 to 3.8)
     "pointer_space_as_number",  # `!tt.ptr<f32, 0>` for `!tt.ptr<f32, "descriptor">` (3.6 to 3.8)
+    "to_tensor_of_memref",  # `to_tensor %m : memref<4xf32>`, without `to tensor<4xf32>` (MLIR of LLVM 19)
 ]
 
 
