@@ -114,7 +114,7 @@ class ReinterpretCastOp(IRDLOperation):
         ):
             if len(found) != len(given) or not all(map(fits, found, given)):
                 shown = ["?" if each is None else each for each in given]
-                raise VerifyException(f"the {name} [{', '.join(map(str, shown))}] are not those of {self.result.type}")
+                raise VerifyException(f"{self.result.type} does not have the {name} [{', '.join(map(str, shown))}]")
 
 
 class SubviewOp(upstream.SubviewOp):
