@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
@@ -104,12 +104,14 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
     return Kind.STEP, run
 
 
-@structured(tt.CallOp)
-def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
+@structured(tt.CallOp, func.CallOp)
+def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
     """The callee runs in a frame of its own."""
     name, functions = op.callee.string_value(), planner.plan.functions
 
     def run(task: Task, *values: Any) -> Coroutine:
+        if not functions[name].op.body.blocks:
+            raise fault_at(op, f"'@{name}' has no body")
         results = yield from functions[name].call(task, values)
         return one_or_all(results)
 
