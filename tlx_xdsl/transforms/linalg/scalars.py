@@ -11,7 +11,7 @@ from functools import reduce
 
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, i1
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.analysis.integers.polynomials import Monomial, Polynomial, Symbol
@@ -76,6 +76,10 @@ class Scalars:
     def number(self, number: int, bits: int, *, for_: Operation) -> SSAValue:
         """A constant."""
         return self.emit(Polynomial.constant(number), bits, for_=for_)
+
+    def rank(self, value: SSAValue) -> tuple[int, int]:
+        """The order of definitions, by which values can be sorted."""
+        return self._order.get(self._site(value), 0), value.index if isinstance(value, OpResult | BlockArgument) else 0
 
     def _type(self, bits: int) -> Attribute:
         return self.wide if bits == 64 else IntegerType(bits)
