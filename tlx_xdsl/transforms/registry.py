@@ -16,6 +16,7 @@ _MODULES = {
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-local-scatter": "transforms.nvidia.local_scatters",
     "expand-negf": "transforms.tritongpu.expand_negf",
+    "linalg-lower-tensors": "transforms.linalg.lower_tensors",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
     "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",
