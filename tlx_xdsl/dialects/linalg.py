@@ -246,7 +246,7 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
         dimensions = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
         attributes = parser.parse_optional_attr_dict()
         if short is None:
-            arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+            arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _argument(parser))
             body = parser.parse_region(arguments)
         else:
             combine = parser.ctx.get_optional_op(short)
@@ -256,6 +256,13 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
         op = cls(inputs, outputs, dimensions, body)
         op.attributes |= attributes
         return op
+
+
+def _argument(parser: Parser) -> Parser.Argument:
+    """An argument with its type, and its location where that is given."""
+    argument = parser.parse_argument()
+    argument.location = parser.parse_optional_location()
+    return argument
 
 
 def _one_operation(class_: type[Operation], operands: Sequence[SSAValue]) -> Block:

@@ -81,7 +81,7 @@ def lower(op: Operation, options: Options) -> None:
     dialect = op.name.partition(".")[0]
     if isinstance(op, tt.ElementwiseInlineAsmOp):
         raise refused(op, "its PTX runs on NVIDIA's GPUs only")
-    if dialect in _OF_GPUS:
+    if tensors and dialect in _OF_GPUS:
         raise refused(op, "it is an operation of NVIDIA's GPUs")
     if any(is_pointer(scalar_type(type_)) for type_ in types):
         return

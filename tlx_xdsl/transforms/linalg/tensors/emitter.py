@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias, TypeVar, cast
 
 from xdsl.dialects import arith as scalar, scf, tensor as upstream
@@ -142,18 +143,20 @@ class Emitter:
 
     def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """The same elements in row-major order in another shape."""
-        source = shape_of_tensor(value.type)
         shape = tuple(shape)
+        owner = value.owner
+        if isinstance(owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+            # All of them keep the order, so the first source will do.
+            return self.reshaped(owner.src, shape)
+        source = shape_of_tensor(value.type)
         if source == shape:
             return value
         if (groups := _groups(source, shape)) is not None:
             return self.result(tensor.CollapseShapeOp.of(value, groups, like(value.type, shape)))
         if (groups := _groups(shape, source)) is not None:
             return self.result(tensor.ExpandShapeOp.of(value, groups, like(value.type, shape)))
-        count = 1
-        for size in source:
-            count *= size
-        return self.reshaped(self.reshaped(value, [count]), shape)
+        flat = self.result(tensor.CollapseShapeOp.of(value, [range(len(source))], like(value.type, [prod(source)])))
+        return self.result(tensor.ExpandShapeOp.of(flat, [range(len(shape))], like(value.type, shape)))
 
     def slice(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects import arith as scalar, scf
 from xdsl.dialects.tensor import InsertOp
@@ -93,10 +94,7 @@ def map_elementwise(emit: Emitter, op: tt.MapElementwiseOp, _options: Options) -
 
     if pack == 1:
         return emit.generic(op.srcs, [result.type for result in op.result], body)
-    groups = 1
-    for size in shape:
-        groups *= size
-    groups //= pack
+    groups = prod(shape) // pack
     columns = [column for source in op.srcs for column in unstacked(emit, emit.reshaped(source, [groups, pack]))]
     types = [like(result.type, [groups]) for result in op.result for _ in range(pack)]
     out = emit.generic(columns, types, body)
