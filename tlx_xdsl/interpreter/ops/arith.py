@@ -123,7 +123,8 @@ _DIVISIONS: dict[type[Operation], Callable[..., Any]] = {
 def divide(op: Operation) -> Binary:
     """Has all bits set where the divisor is 0: the hardware does not trap, and promises no value.
 
-    Elements of a tensor are often computed where a mask hides them; so it is reported for scalars only.
+    Elements of a tensor are often computed where a mask hides them, also by scalar code that runs for each of them; so
+    it is reported for scalars only.
     """
     is_scalar, function = as_tensor(op.results[0].type) is None, _DIVISIONS[type(op)]
     if op.name.endswith("ui"):
@@ -132,7 +133,7 @@ def divide(op: Operation) -> Binary:
     def run(a: Array, b: Array) -> Array:
         if np.all(b):
             return function(a, b)
-        if is_scalar:
+        if is_scalar and np.ndim(b) == 0:
             report_warning(op, "integer division by zero: the result may be anything")
         one = b.dtype.type(1)
         return where(b == 0, ~b.dtype.type(0), function(a, where(b == 0, one, b)))

@@ -59,12 +59,15 @@ class AccessPlan:
     shape: Ints
     offset: Linear
     mask: Mask
+    by_elements: bool = False
+    """True if elements are to be visited one by one, whatever is known."""
     visited: tuple[int, ...] = field(init=False)
     """The dimensions that are visited one by one."""
 
     def __post_init__(self) -> None:
         """Find the dimensions."""
-        visited = tuple(sorted(self.offset.opaque_dims | self.mask.opaque_dims))
+        opaque = self.offset.opaque_dims | self.mask.opaque_dims
+        visited = tuple(range(len(self.shape))) if self.by_elements else tuple(sorted(opaque))
         object.__setattr__(self, "visited", visited)
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from xdsl.dialects import arith as upstream, scf, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, LocationAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, LocationAttr, MemRefType, TensorType
+from xdsl.dialects.memref import AllocOp
 from xdsl.dialects.memref import SubviewOp as UpstreamSubview
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -99,6 +100,12 @@ class Emitter:
             yield block.args[0]
 
     @contextmanager
+    def elements(self, shape: Sequence[int]) -> Generator[list[Index]]:
+        """Run what is emitted for each position of a tensor."""
+        with ExitStack() as stack:
+            yield [0 if size == 1 else stack.enter_context(self.loop(0, size)) for size in shape]
+
+    @contextmanager
     def when(self, condition: SSAValue | None) -> Generator[None]:
         """Run what is emitted if the condition holds; always without one."""
         if condition is None:
@@ -136,6 +143,18 @@ class Emitter:
         self._point = outer
 
     # Tensors and memory ----------------------------------------------------------------------------------------------
+
+    def buffer(self, shape: Sequence[int], element: Attribute) -> SSAValue:
+        """New memory."""
+        return self.value(AllocOp([], [], MemRefType(element, shape)))
+
+    def load(self, memory: SSAValue, positions: Sequence[Index]) -> SSAValue:
+        """An element of memory."""
+        return self.value(memref.LoadOp.get(memory, [self.operand(each) for each in positions]))
+
+    def store(self, value: SSAValue, memory: SSAValue, positions: Sequence[Index]) -> None:
+        """Write an element of memory."""
+        self.add(memref.StoreOp.get(value, memory, [self.operand(each) for each in positions]))
 
     def element(self, value: SSAValue, positions: Sequence[Index]) -> SSAValue:
         """An element of a tensor; a scalar is its own."""

@@ -30,7 +30,7 @@ What the analysis takes for granted:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
 
@@ -67,10 +67,11 @@ from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, boxes
+from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_write, warn_of_swap
 from tlx_xdsl.transforms.linalg.emitter import INDEX, Emitter, Index
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.scalars import Scalars
-from tlx_xdsl.transforms.rewriting import insert_after_definition, ops_of
+from tlx_xdsl.transforms.rewriting import insert_after_definition, ops_of, replace
 
 
 @dataclass(frozen=True)
@@ -161,13 +162,13 @@ class _Accesses:
 
     def _load(self, op: tt.LoadOp, plan: AccessPlan, emit: Emitter, memory: SSAValue) -> SSAValue:
         element = _element_type(memory)
-        buffer = self._buffer(emit, plan.shape, element)
+        buffer = emit.buffer(plan.shape, element)
         if op.other is not None and not plan.is_full:
             self._initialise(emit, buffer, op.other)
         with boxes(plan, emit, op) as box:
             if box.is_element:
                 value = self._read(emit, memory, box.offset)
-                self._write_buffer(emit, buffer, box, value)
+                emit.store(value, buffer, box.positions)
             else:
                 source, target = self._view(emit, plan, memory, box), emit.part(buffer, box.positions, box.sizes)
                 emit.add(memref.CopyOp(source, target))
@@ -206,6 +207,68 @@ class _Accesses:
                     emit.add(bufferization.MaterializeInDestinationOp(value, target, writable=True))
         self._finish(op, (op.ptr, op.mask), None)
 
+    # Atomic accesses -------------------------------------------------------------------------------------------------
+
+    @_lower.register
+    def _(self, op: tt.AtomicRMWOp) -> None:
+        def access(emit: Emitter, cell: SSAValue, given: Sequence[SSAValue]) -> SSAValue:
+            return read_modify_write(op, emit, cell, given[0])
+
+        self._atomic(op, op.ptr, op.mask, [op.val], access)
+
+    @_lower.register
+    def _(self, op: tt.AtomicCASOp) -> None:
+        def access(emit: Emitter, cell: SSAValue, given: Sequence[SSAValue]) -> SSAValue:
+            return compare_and_swap(emit, cell, *given)
+
+        warn_of_swap(op)
+        self._atomic(op, op.ptr, None, [op.cmp, op.val], access)
+
+    @_lower.register
+    def _(self, op: tt.AtomicLoadOp) -> None:
+        plain = tt.LoadOp(op.ptr, op.mask)
+        self._lower(replace(op, plain))
+
+    @_lower.register
+    def _(self, op: tt.AtomicStoreOp) -> None:
+        plain = tt.StoreOp(op.ptr, op.value, op.mask)
+        self._lower(replace(op, plain))
+
+    def _atomic(
+        self,
+        op: Operation,
+        pointer: SSAValue,
+        mask: SSAValue | None,
+        given: Sequence[SSAValue],
+        access: Callable[[Emitter, SSAValue, Sequence[SSAValue]], SSAValue],
+    ) -> None:
+        """One access for each element; what is masked leaves the old value undefined."""
+        plan, emit = self._planned(op, pointer, mask)
+        memory = self._memory(op, pointer)
+        buffer = emit.buffer(plan.shape, _element_type(memory))
+        one_by_one = AccessPlan(plan.shape, plan.offset, plan.mask, by_elements=True)
+        with boxes(one_by_one, emit, op) as box:
+            values = [emit.element(each, box.positions) for each in given]
+            old = access(emit, self._cell(emit, memory, box.offset), values)
+            emit.store(old, buffer, box.positions)
+        result: SSAValue
+        if as_tensor(op.results[0].type) is None:
+            result = emit.load(buffer, [])
+        else:
+            result = emit.value(bufferization.ToTensorOp(buffer, restrict=True, writable=True))
+        self._finish(op, [pointer, *([] if mask is None else [mask])], result)
+
+    # Reports of the program ------------------------------------------------------------------------------------------
+
+    @_lower.register
+    def _(self, op: tt.AssertOp) -> None:
+        emit = Emitter(self.scalars, op)
+        place = source_location(op.location)
+        message = op.message.data if place is None else f"{place}: {op.message.data}"
+        with emit.elements(shape_of(op.condition)) as positions:
+            emit.add(cf.AssertOp(emit.element(op.condition, positions), message))
+        Rewriter.erase_op(op)
+
     # What they share -------------------------------------------------------------------------------------------------
 
     def _planned(self, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> tuple[AccessPlan, Emitter]:
@@ -240,9 +303,6 @@ class _Accesses:
     def _scalar_offset(self, plan: AccessPlan, emit: Emitter, op: Operation) -> Index:
         number = plan.offset.base.number
         return self.scalars.emit(plan.offset.base, 64, for_=op) if number is None else number
-
-    def _buffer(self, emit: Emitter, shape: Ints, element: Attribute) -> SSAValue:
-        return emit.value(upstream_memref.AllocOp([], [], MemRefType(element, shape)))
 
     def _initialise(self, emit: Emitter, buffer: SSAValue, other: SSAValue) -> None:
         if (number := self._splat_number(emit, other)) is not None:
@@ -280,9 +340,6 @@ class _Accesses:
 
     def _write(self, emit: Emitter, memory: SSAValue, offset: Index, value: SSAValue) -> None:
         emit.add(affine.StoreOp(value, self._cell(emit, memory, offset), [], _FIRST))
-
-    def _write_buffer(self, emit: Emitter, buffer: SSAValue, box: Box, value: SSAValue) -> None:
-        emit.add(upstream_memref.StoreOp.get(value, buffer, [emit.operand(each) for each in box.positions]))
 
     def _as_pointee(self, emit: Emitter, value: SSAValue, pointee: Attribute) -> SSAValue:
         """A number in memory as the scalar that a pointer points to: pointers lie there as addresses."""

@@ -27,6 +27,7 @@ from xdsl.dialects import arith as upstream
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     FunctionType,
+    IntegerAttr,
     ModuleOp,
     StringAttr,
     UnrealizedConversionCastOp,
@@ -39,6 +40,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import memref, tt
+from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.dialects.base import element_bits
 from tlx_xdsl.transforms.linalg.emitter import INDEX
 from tlx_xdsl.transforms.linalg.lower_accesses import memory_element
@@ -47,9 +49,6 @@ from tlx_xdsl.transforms.rewriting import forward, insert_before, ops_of, replac
 
 GRID_NAMES = ("pid_x", "pid_y", "pid_z", "num_programs_x", "num_programs_y", "num_programs_z")
 """Names of the trailing arguments."""
-GRID_ARGUMENTS = "tt.grid_arguments"
-"""Attribute of a kernel: the number of trailing arguments that the grid gives, 3 or 6."""
-
 _LOWERED = ("tt.", "ttg.", "ttng.", "tlx.", "nvvm.")
 """Prefixes of operations that have no meaning below."""
 
@@ -90,6 +89,8 @@ def _lower(function: tt.FuncOp, count: int) -> None:
         function.sym_name.data, types, function.detach_region(function.body),
         visibility=None if function.is_kernel else StringAttr("private"),
     )  # fmt: skip
+    if function.is_kernel:
+        new.attributes[PROGRAM_IDS] = IntegerAttr(count, i32)
     replace(function, new)
 
 

@@ -1,0 +1,215 @@
+"""Operations of `linalg` on tensors, which are values: no operand changes (MLIR, "'linalg' Dialect").
+
+A structured operation runs its body for all iterations of its parallel dimensions at once, and those of its reduced
+dimensions one after the other, as upstream's loops do: the same operations on the same numbers give the same bits.
+Products are the exception: `linalg.matmul` adds in numpy's order, as `tt.dot` does here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.linalg import ops as upstream
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Block, Operation
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from tlx_xdsl.dialects import linalg
+from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.lanes import LaneGraph
+from tlx_xdsl.interpreter.machine import Task
+from tlx_xdsl.interpreter.matmul import multiply
+from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.plan import Planner
+from tlx_xdsl.interpreter.registry import Kind, Run, one_or_all, pure, structured
+from tlx_xdsl.numerics.arrays import Array
+
+_Grid: TypeAlias = Sequence[Array | np.int64]
+"""For each dimension of a loop nest the numbers of its iterations, which broadcast to its parallel dimensions."""
+
+
+def _on_tensors(op: Operation) -> None:
+    """Refuse an operation on memory."""
+    if any(isinstance(value.type, MemRefType) for value in op.operands):
+        raise fault_at(op, f"the interpreter runs '{op.name}' on tensors only")
+
+
+@pure(linalg.FillOp)
+def fill(op: linalg.FillOp) -> Run:
+    """One number in all elements, which is held once."""
+    _on_tensors(op)
+    dtypes = [dtype_of(value.type) for value in op.outputs]
+
+    def run(number: Any, *outputs: Array) -> Any:
+        filled = [
+            np.broadcast_to(np.asarray(number).astype(dtype), np.shape(out))
+            for dtype, out in zip(dtypes, outputs, strict=True)
+        ]
+        return one_or_all(filled)
+
+    return run
+
+
+@pure(linalg.TransposeOp)
+def transpose(op: linalg.TransposeOp) -> Run:
+    """The dimensions in another order."""
+    _on_tensors(op)
+    order = tuple(int(dim) for dim in op.permutation.get_values())
+    return lambda value, _out: np.transpose(value, order)
+
+
+@pure(linalg.BroadcastOp)
+def broadcast(op: linalg.BroadcastOp) -> Run:
+    """Repeated along new dimensions."""
+    _on_tensors(op)
+    added = tuple(int(dim) for dim in op.dimensions.get_values())
+    return lambda value, out: np.broadcast_to(np.expand_dims(value, added), np.shape(out))
+
+
+def _whole_product(op: linalg.MatmulOp | linalg.BatchMatmulOp) -> Run | None:
+    """The product as the tensor cores compute it, where that is what `op` asks for."""
+    target = dtype_of(op.res[0].type)
+    usual = op.indexing_maps == type(op).get_irdl_definition().properties["indexing_maps"].default_value
+    if not usual or target not in (np.float32, np.float64, np.int32):
+        return None
+    return lambda a, b, c: multiply(a, b, c, target)
+
+
+@structured(linalg.MatmulOp, linalg.BatchMatmulOp)
+def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> tuple[Kind, Run]:
+    """Operands are converted to the type of the accumulator."""
+    _on_tensors(op)
+    if (product := _whole_product(op)) is not None:
+        return Kind.PURE, product
+    return loop_nest(op, planner)
+
+
+_IN_ORDER: dict[type[Operation], np.ufunc] = {arith.AddfOp: np.add, arith.MulfOp: np.multiply}
+"""Operations of floats, which numpy's `accumulate` does in order."""
+
+
+def _in_order(block: Block) -> np.ufunc | None:
+    """The function that a reduction's body consists of, where it is one of two elements of f32 or f64."""
+    ops_ = list(block.ops)
+    if len(ops_) != 2 or len(block.args) != 2 or {*ops_[0].operands} != {*block.args}:
+        return None
+    if dtype_of(block.args[0].type) not in (np.float32, np.float64):
+        return None
+    return _IN_ORDER.get(type(ops_[0]))
+
+
+@structured(linalg.ReduceOp)
+def reduce(op: linalg.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
+    """In the order of the elements, from the initial value on."""
+    _on_tensors(op)
+    function, dimensions = _in_order(op.body.block), op.dimensions.get_values()
+    if function is None or len(dimensions) != 1:
+        return loop_nest(op, planner)
+    axis = int(dimensions[0])
+
+    def run(values: Array, initial: Array) -> Array:
+        row = np.concatenate((np.expand_dims(initial, axis), values), axis)
+        return np.take(function.accumulate(row, axis), -1, axis)
+
+    return Kind.PURE, run
+
+
+@structured(
+    linalg.GenericOp, upstream.AddOp, upstream.SubOp, upstream.MulOp, upstream.MaxOp, upstream.MinOp, upstream.ExpOp,
+    upstream.LogOp, upstream.SqrtOp, upstream.SelectOp, upstream.CopyOp,
+)  # fmt: skip
+def generic(op: LinalgStructuredOperation, planner: Planner) -> tuple[Kind, Run]:
+    """Any loop nest."""
+    _on_tensors(op)
+    return loop_nest(op, planner)
+
+
+def loop_nest(op: LinalgStructuredOperation, planner: Planner) -> tuple[Kind, Run]:
+    """The body of `op` for each iteration."""
+    nest = _Nest(op, planner)
+    return Kind.EFFECT, nest.run
+
+
+class _Nest:
+    """A loop nest, ready to run."""
+
+    def __init__(self, op: LinalgStructuredOperation, planner: Planner):
+        kinds = [kind.data for kind in op.get_iterator_types()]
+        self._parallel = [dim for dim, kind in enumerate(kinds) if kind is IteratorType.PARALLEL]
+        self._reduced = [dim for dim, kind in enumerate(kinds) if kind is not IteratorType.PARALLEL]
+        self._maps = [attr.data for attr in op.get_indexing_maps()]
+        self._extents = op.get_shapes_to_loops_map() if self._maps and kinds else None
+        self._inputs = len(op.inputs)
+        self._indices = [
+            (planner.slot(inner.result), cast(int, inner.dim.value.data))
+            for inner in op.body.walk()
+            if isinstance(inner, linalg.IndexOp) and inner.parent_block() is op.body.block
+        ]
+        self._body = LaneGraph(planner, op.body)
+
+    def run(self, task: Task, *operands: Any) -> Any:
+        """Run the body for all iterations; gives the outputs."""
+        shapes = [size for operand in operands for size in np.shape(operand)]
+        extents = () if self._extents is None else self._extents.eval(shapes, [])
+        lanes = tuple(extents[dim] for dim in self._parallel)
+        outputs = [self._read(each, operands[each], self._grid(extents, ())) for each in self._outputs(operands)]
+        mask = np.ones(lanes, np.bool_)
+        for turn in np.ndindex(*(extents[dim] for dim in self._reduced)):
+            grid = self._grid(extents, turn)
+            for slot, dim in self._indices:
+                task.frame[slot] = np.broadcast_to(grid[dim], lanes)
+            inputs = [self._read(each, operands[each], grid) for each in range(self._inputs)]
+            values = [np.broadcast_to(value, lanes) for value in (*inputs, *outputs)]
+            outputs = self._body.run(task, mask, values)
+        written = [
+            self._write(each, operands[each], np.broadcast_to(value, lanes), self._grid(extents, ()))
+            for each, value in zip(self._outputs(operands), outputs, strict=True)
+        ]
+        return one_or_all(written)
+
+    def _outputs(self, operands: Sequence[Any]) -> range:
+        return range(self._inputs, len(operands))
+
+    def _grid(self, extents: Sequence[int], turn: Sequence[int]) -> _Grid:
+        """The numbers of the iterations of each dimension, in one turn of the reduced ones."""
+        grid: list[Array | np.int64] = [np.int64(0)] * len(extents)
+        for place, dim in enumerate(self._parallel):
+            shape = [1] * len(self._parallel)
+            shape[place] = extents[dim]
+            grid[dim] = np.arange(extents[dim], dtype=np.int64).reshape(shape)
+        for dim, number in zip(self._reduced, turn, strict=False):
+            grid[dim] = np.int64(number)
+        return grid
+
+    def _read(self, number: int, operand: Any, grid: _Grid) -> Any:
+        """The elements of an operand that the iterations take."""
+        map_ = self._maps[number]
+        if not map_.results:
+            return operand if np.ndim(operand) == 0 else operand[()]
+        if self._is_identity(map_):
+            return operand
+        return operand[_places(map_, grid)]
+
+    def _write(self, number: int, operand: Any, values: Array, grid: _Grid) -> Array:
+        """An output with the elements that the iterations gave."""
+        map_ = self._maps[number]
+        dtype = operand.dtype
+        if self._is_identity(map_) or not map_.results:
+            return values.astype(dtype, copy=False)
+        result = np.array(operand)
+        result[_places(map_, grid)] = values
+        return result
+
+    def _is_identity(self, map_: AffineMap) -> bool:
+        """True if the parallel dimensions, in their order, are those of the operand."""
+        dims = [expr.position if isinstance(expr, AffineDimExpr) else -1 for expr in map_.results]
+        return dims == self._parallel
+
+
+def _places(map_: AffineMap, grid: _Grid) -> tuple[Any, ...]:
+    return tuple(expr.eval(cast(Any, grid), []) for expr in map_.results)

@@ -1,0 +1,1 @@
+"""The handlers of single operations of `linalg-lower-tensors`, by topic."""
