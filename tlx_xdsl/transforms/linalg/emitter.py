@@ -6,9 +6,16 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from xdsl.dialects import arith as upstream, scf, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, IntegerType, LocationAttr, MemRefType, TensorType
-from xdsl.dialects.memref import AllocOp
-from xdsl.dialects.memref import SubviewOp as UpstreamSubview
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    MemRefType,
+    TensorType,
+)
+from xdsl.dialects.memref import AllocOp, SubviewOp as UpstreamSubview
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 

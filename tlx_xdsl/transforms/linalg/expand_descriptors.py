@@ -106,7 +106,12 @@ class _Expander:
                 pads_with_nan = op.padding.value.data is PaddingOption.PAD_NAN
                 self.known[op.result] = _Descriptor(op.base, tuple(op.shape), tuple(op.strides), pads_with_nan)
                 made.append(op)
-            elif not op.regions and not op.successors and op.next_op is not None and any(map(_is_descriptor, op.operands)):
+            elif (
+                not op.regions
+                and not op.successors
+                and op.next_op is not None
+                and any(map(_is_descriptor, op.operands))
+            ):
                 self._access(op)
         for slot, neighbours in zip(slots, parts, strict=True):
             for number, (op, at) in enumerate(slot.operands):
@@ -201,7 +206,10 @@ class _Expander:
         """The pointers of a block at indices, and the mask of what is inside of the tensor."""
         block = _block_of(desc)
         firsts = [_splat(op, _wide(op, index), (size,)) for index, size in zip(indices, block, strict=True)]
-        places = [insert_before(op, upstream.AddiOp(first, _range(op, size))).result for first, size in zip(firsts, block, strict=True)]
+        places = [
+            insert_before(op, upstream.AddiOp(first, _range(op, size))).result
+            for first, size in zip(firsts, block, strict=True)
+        ]
         return self._pointers(op, desc, places, block)
 
     def _rows(self, op: Operation, desc: SSAValue, rows: SSAValue, column: SSAValue) -> tuple[SSAValue, SSAValue]:

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 
 from xdsl.context import Context
-from xdsl.dialects import affine, linalg, memref as upstream_memref, scf
+from xdsl.dialects import affine, cf, linalg, scf
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -44,7 +44,6 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     ModuleOp,
     UnrankedMemRefType,
     UnrealizedConversionCastOp,
@@ -64,7 +63,6 @@ from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
 from tlx_xdsl.dialects import bufferization, memref, tt
 from tlx_xdsl.dialects.base import as_tensor
-from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, boxes
 from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_write, warn_of_swap

@@ -23,15 +23,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith as upstream
-from xdsl.dialects import func
+from xdsl.dialects import arith as upstream, func
 from xdsl.dialects.builtin import (
     FunctionType,
     IntegerAttr,
     ModuleOp,
     StringAttr,
-    UnrealizedConversionCastOp,
     UnrankedMemRefType,
+    UnrealizedConversionCastOp,
     i32,
     i64,
 )
@@ -40,8 +39,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import memref, tt
-from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.dialects.base import element_bits
+from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.transforms.linalg.emitter import INDEX
 from tlx_xdsl.transforms.linalg.lower_accesses import memory_element
 from tlx_xdsl.transforms.linalg.refusal import refuse
@@ -153,5 +152,8 @@ def _is_memory(value: SSAValue) -> bool:
 def _retype_pointers(function: tt.FuncOp) -> None:
     """Let every pointer be memory: what carries and selects pointers does the same with memory."""
     for op in function.walk():
-        for value in (*op.results, *(argument for region in op.regions for block in region.blocks for argument in block.args)):
+        for value in (
+            *op.results,
+            *(argument for region in op.regions for block in region.blocks for argument in block.args),
+        ):
             retype(value, _memory_type(value.type))

@@ -64,6 +64,7 @@ class Scalars:
                 if block.first_op is not None:
                     self._order[block] = self._order[block.first_op] - 1
         self._made: dict[tuple[Polynomial, int], SSAValue] = {}
+        self._functions: dict[Computed, SSAValue] = {}
         self._sites: dict[SSAValue, Site] = {}
         self._last: dict[Site, Operation] = {}
         self._location: LocationAttr | None = None
@@ -116,7 +117,9 @@ class Scalars:
                     return self._insert(upstream.IndexCastOp(value, self.wide))
                 return value
             case Computed():
-                return self._function(symbol)
+                if (found := self._functions.get(symbol)) is None:
+                    found = self._functions[symbol] = self._function(symbol)
+                return found
             case _:
                 raise AssertionError(f"no scalar: {symbol}")
 

@@ -123,5 +123,3 @@ def _parts(emit: Emitter, value: SSAValue, narrow: _Narrow, count: int) -> list[
 def _without_nan(emit: Emitter, value: SSAValue) -> SSAValue:
     is_nan = emit.result(arith.CmpfOp("uno", value, value))
     return emit.result(arith.SelectOp(is_nan, emit.constant(0, f32), value))
-
-
