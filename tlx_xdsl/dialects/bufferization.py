@@ -137,7 +137,8 @@ class ToTensorOp(IRDLOperation):
 class ToBufferOp(IRDLOperation):
     """The memory that holds the elements of a tensor; with `read_only` nothing writes there.
 
-    Example: `%1 = bufferization.to_buffer %0 : tensor<4xf32> to memref<4xf32>`
+    Example: `%1 = bufferization.to_buffer %0 : tensor<4xf32> to memref<4xf32>`; in LLVM 19 it is
+    `bufferization.to_memref %0 : memref<4xf32>`.
     """
 
     name = "bufferization.to_buffer"
@@ -146,14 +147,37 @@ class ToBufferOp(IRDLOperation):
     buffer = result_def(ANY_MEMREF)
     read_only = opt_prop_def(UnitAttr)
 
-    assembly_format = "$tensor (`read_only` $read_only^)? attr-dict `:` type($tensor) `to` type($buffer)"
-
     def __init__(self, tensor: SSAValue, type_: Attribute, *, read_only: bool = False):
         super().__init__(operands=[tensor], properties={"read_only": _unit(read_only)}, result_types=[type_])
 
     def verify_(self) -> None:
         """The tensor has the elements of the memory."""
         _check(self.buffer.type, self.tensor.type)
+
+    def print(self, printer: Printer) -> None:
+        """Print ` %t read_only : tensor<4xf32> to memref<4xf32>`."""
+        printer.print_string(" ")
+        printer.print_operand(self.tensor)
+        _flags(self, printer, "read_only")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        if not spells(printer, "to_memref"):
+            printer.print_attribute(self.tensor.type)
+            printer.print_string(" to ")
+        printer.print_attribute(self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parse what `print` writes for any version."""
+        tensor = parser.parse_unresolved_operand()
+        flags = _parse_flags(parser, "read_only")
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        first: Attribute = parser.parse_type()
+        second = parser.parse_type() if parser.parse_optional_keyword("to") is not None else first
+        op = cls(parser.resolve_operand(tensor, tensor_of(first) if second is first else first), second, **flags)
+        op.attributes |= attributes
+        return op
 
 
 @irdl_op_definition

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from xdsl.dialects import cf
+from xdsl.dialects import cf, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
@@ -15,6 +15,9 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting
+
+Function: TypeAlias = tt.FuncOp | func.FuncOp
+"""A function of Triton, or of upstream MLIR."""
 
 
 class Runner(Protocol):
@@ -168,7 +171,7 @@ class Graph:
 class FunctionPlan:
     """A function, ready to run."""
 
-    op: tt.FuncOp
+    op: Function
     graph: Graph | None = None
     slots: int = 0
     """Values of the function."""
@@ -188,7 +191,7 @@ class Plan:
     """A module, ready to run."""
 
     module: ModuleOp
-    function: tt.FuncOp
+    function: Function
     """The kernel."""
     warps: int
     """Of the kernel, outside of partitions."""
@@ -197,6 +200,8 @@ class Plan:
     same for that, and so are those on buffers that each thread does for its own elements; barriers and engines are not,
     because they count what one thread block does."""
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
+    coordinates: int = 0
+    """Arguments of the kernel that are the program's index, and the sizes of the grid (`tt.program_ids`)."""
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
     """Facts about the whole module that operations have found, by class."""
     watcher: Watcher | None = None

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import cf, scf
+from xdsl.dialects import cf, func, scf
 from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.traits import IsTerminator
@@ -131,7 +131,7 @@ def _build(planner: Planner, op: Operation) -> LaneRun:
             return _while_loop(planner, op)
         case scf.ExecuteRegionOp():
             return LaneGraph(planner, op.region).run
-        case tt.CallOp():
+        case tt.CallOp() | func.CallOp():
             return _call(planner, op)
         case IndexOp():
             return _index(planner, op)
@@ -239,8 +239,10 @@ def _while_loop(planner: Planner, op: scf.WhileOp | WhileOp) -> LaneRun:
     return run
 
 
-def _call(planner: Planner, op: tt.CallOp) -> LaneRun:
+def _call(planner: Planner, op: tt.CallOp | func.CallOp) -> LaneRun:
     callee = planner.plan.functions[op.callee.string_value()].op
+    if not callee.body.blocks:
+        return _scalar(planner, op)
     function = FunctionPlan(callee)
     inner = Planner(planner.plan, function)
     graph = LaneGraph(inner, callee.body)

@@ -187,7 +187,9 @@ def _parse_indices(parser: Parser) -> list[UnresolvedOperand]:
 
 @irdl_op_definition
 class GenericAtomicRMWOp(IRDLOperation):
-    """Replace an element by what a region makes of it, as one access, and give the new element.
+    """Replace an element by what a region makes of it, as one access, and give the element as it was before.
+
+    That is what upstream's lowering to LLVM gives; its documentation says "the latest value that was stored".
 
     Example:
         %1 = memref.generic_atomic_rmw %0[%i] : memref<4xf32> {

@@ -114,7 +114,7 @@ class ReinterpretCastOp(IRDLOperation):
         ):
             if len(found) != len(given) or not all(map(fits, found, given)):
                 shown = ["?" if each is None else each for each in given]
-                raise VerifyException(f"the {name} [{', '.join(map(str, shown))}] are not those of {self.result.type}")
+                raise VerifyException(f"{self.result.type} does not have the {name} [{', '.join(map(str, shown))}]")
 
 
 class SubviewOp(upstream.SubviewOp):
@@ -134,23 +134,30 @@ class SubviewOp(upstream.SubviewOp):
             raise VerifyException(f"expected {len(strides)} offsets, sizes and strides for {source}")
         if source.element_type != result.element_type or source.memory_space != result.memory_space:
             raise VerifyException(f"{source} does not have the elements of {result}")
+        if kept_dimensions(self.whole, result) is None:
+            raise VerifyException(f"the result must be {self.whole}, found {result}")
+
+    @property
+    def whole(self) -> MemRefType[Attribute]:
+        """The type of the box with all dimensions."""
+        lists = [numbers_of(each) for each in (self.static_offsets, self.static_sizes, self.static_strides)]
         # What is no number is dynamic to it.
-        whole = upstream.SubviewOp.infer_result_type(source, *cast(Any, lists))
-        if not _drops_units(whole, result):
-            raise VerifyException(f"the result must be {whole}, found {result}")
+        return upstream.SubviewOp.infer_result_type(ranked(self.source.type), *cast(Any, lists))
 
 
-def _drops_units(whole: MemRefType[Attribute], result: MemRefType[Attribute]) -> bool:
-    """True if `result` is `whole` without some dimensions of size 1."""
+def kept_dimensions(whole: MemRefType[Attribute], result: MemRefType[Attribute]) -> tuple[int, ...] | None:
+    """The dimensions of `whole` that `result` has, which may lack some of size 1; None where it is another type."""
     whole_strides, whole_offset = strides_of(whole)
     strides, offset = strides_of(result)
     left = list(zip(result.get_shape(), strides, strict=True))
-    for dimension in zip(whole.get_shape(), whole_strides, strict=True):
+    kept: list[int] = []
+    for number, dimension in enumerate(zip(whole.get_shape(), whole_strides, strict=True)):
         if left and left[0] == dimension:
             left.pop(0)
+            kept.append(number)
         elif dimension[0] != 1:
-            return False
-    return not left and offset == whole_offset
+            return None
+    return tuple(kept) if not left and offset == whole_offset else None
 
 
 @irdl_op_definition

@@ -24,6 +24,7 @@ from tlx_xdsl.dialects.base import (
     ANY_TENSOR,
     INT_TENSOR,
     Derived,
+    SourceType,
     TritonOp,
     as_tensor,
     mask_type,
@@ -98,7 +99,8 @@ class SplatOp(TritonOp):
     result = result_def(ANY_TENSOR)
 
     traits = traits_def(Pure())
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """The source is the result's element type."""
@@ -136,7 +138,8 @@ class ExpandDimsOp(_KeepsElementType):
 
     axis = prop_def(IntegerAttr.constr(i32))
 
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """The result is the source with a 1 at `axis`."""
@@ -164,9 +167,10 @@ class ReshapeOp(_KeepsElementType):
     allow_reorder = opt_prop_def(UnitAttr)
     efficient_layout = opt_prop_def(UnitAttr)
 
+    custom_directives = (SourceType,)
     assembly_format = (
         "$src (`allow_reorder` $allow_reorder^)? (`efficient_layout` $efficient_layout^)? "
-        "attr-dict `:` type($src) `->` type($result)"
+        "attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
     )
 
     def verify_(self) -> None:
@@ -185,7 +189,8 @@ class BroadcastOp(_KeepsElementType):
 
     name = "tt.broadcast"
 
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """Only dimensions of size 1 may change, and the rank stays."""
@@ -203,7 +208,8 @@ class TransOp(_KeepsElementType):
 
     order = prop_def(DenseArrayBase.constr(i32))
 
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """The result shape is the permuted source shape."""
@@ -229,7 +235,8 @@ class CatOp(TritonOp):
     result = result_def(ANY_TENSOR)
 
     traits = traits_def(NoMemoryEffect())
-    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$lhs `,` $rhs attr-dict `:` custom<SourceType>(type($lhs)) `->` type($result)"
 
     def verify_(self) -> None:
         """The result holds the elements of both."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
@@ -16,6 +16,7 @@ from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.ops.cluster import cluster_sync
+from tlx_xdsl.interpreter.ops.libdevice import device_function
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured
 
@@ -104,12 +105,16 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
     return Kind.STEP, run
 
 
-@structured(tt.CallOp)
-def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
-    """The callee runs in a frame of its own."""
+@structured(tt.CallOp, func.CallOp)
+def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
+    """The callee runs in a frame of its own; one without a body may be a device function of CUDA's."""
     name, functions = op.callee.string_value(), planner.plan.functions
+    if not functions[name].op.body.blocks and (device := device_function(name, op.results)) is not None:
+        return Kind.PURE, device
 
     def run(task: Task, *values: Any) -> Coroutine:
+        if not functions[name].op.body.blocks:
+            raise fault_at(op, f"'@{name}' has no body")
         results = yield from functions[name].call(task, values)
         return one_or_all(results)
 

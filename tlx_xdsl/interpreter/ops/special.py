@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import cf
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
@@ -257,6 +258,14 @@ def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
             where = f", first at element {np.argwhere(~condition)[0].tolist()} of {list(condition.shape)}"
         raise fault_at(op, f"assertion failed: {message}" if message else "assertion failed",
                        (f"in program ({program}){where}",))  # fmt: skip
+
+
+@immediate(cf.AssertOp)
+def scalar_assertion(task: Task, op: cf.AssertOp, condition: Any) -> None:
+    """Raises Fault with the text of the operation where the condition does not hold."""
+    if not condition:
+        program = ", ".join(map(str, task.block.program))
+        raise fault_at(op, f"assertion failed: {op.msg.data}", (f"in program ({program})",))
 
 
 @immediate(tt.PrintOp)

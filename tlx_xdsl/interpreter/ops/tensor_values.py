@@ -1,4 +1,4 @@
-"""Operations of MLIR's `tensor`, and `bufferization.alloc_tensor`: tensors are values, and no operand changes.
+"""Operations of MLIR's `tensor`: tensors are values, and no operand changes.
 
 What was never written has every bit set.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import bufferization, tensor as upstream
+from xdsl.dialects import tensor as upstream
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation
 
@@ -29,15 +29,6 @@ def _sizes(static: Sequence[int], dynamic: Iterator[Any]) -> tuple[int, ...]:
 @pure(upstream.EmptyOp)
 def empty(op: upstream.EmptyOp) -> Run:
     """Elements that were never written."""
-    shape, dtype = shape_of_tensor(op.tensor.type), dtype_of(op.tensor.type)
-    return lambda *sizes: poison(_sizes(shape, iter(sizes)), dtype)
-
-
-@pure(bufferization.AllocTensorOp)
-def alloc_tensor(op: bufferization.AllocTensorOp) -> Run:
-    """The same, or the elements of another tensor."""
-    if op.copy is not None:
-        return lambda value, *_hint: value
     shape, dtype = shape_of_tensor(op.tensor.type), dtype_of(op.tensor.type)
     return lambda *sizes: poison(_sizes(shape, iter(sizes)), dtype)
 
