@@ -127,7 +127,7 @@ class GenericOp(ops.GenericOp):
 def _iterator(parser: Parser, kind: Attribute, position: int) -> attrs.IteratorTypeAttr:
     if isinstance(kind, attrs.IteratorTypeAttr):
         return kind
-    names = [each.value for each in attrs.IteratorType]
+    names = [str(each) for each in attrs.IteratorType]
     if not isinstance(kind, StringAttr) or kind.data not in names:
         parser.raise_error(f"expected iterator types among {', '.join(names)}, found {kind}", position)
     return attrs.IteratorTypeAttr(attrs.IteratorType(kind.data))
@@ -180,6 +180,7 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
     """Combine the inputs along `dimensions`, which vanish, with the outputs.
 
     The body takes an element of each input, and of each output what was combined so far.
+
     Example:
     `%1 = linalg.reduce ins(%0 : tensor<4x8xf32>) outs(%i : tensor<4xf32>) dimensions = [1] (%a: f32, %b: f32) { ... }`
     """
@@ -213,7 +214,9 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
         rank, reduced = self._rank(), self.dimensions.get_values()
         kept = tuple(AffineDimExpr(dim) for dim in range(rank) if dim not in reduced)
         whole = AffineMapAttr(AffineMap.identity(rank))
-        return ArrayAttr([*(whole for _ in self.inputs), *(AffineMapAttr(AffineMap(rank, 0, kept)) for _ in self.outputs)])
+        return ArrayAttr(
+            [*(whole for _ in self.inputs), *(AffineMapAttr(AffineMap(rank, 0, kept)) for _ in self.outputs)]
+        )
 
     def get_iterator_types(self) -> ArrayAttr[attrs.IteratorTypeAttr]:
         """A reduction for each of `dimensions`."""
@@ -289,7 +292,9 @@ def _product_body(operands: Sequence[SSAValue]) -> Region:
     with ImplicitBuilder(block):
         left, right = (_converted(value, target) for value in block.args[:2])
         product = scalar.MulfOp(left, right) if is_float else scalar.MuliOp(left, right)
-        total = scalar.AddfOp(block.args[2], product.result) if is_float else scalar.AddiOp(block.args[2], product.result)
+        total = (
+            scalar.AddfOp(block.args[2], product.result) if is_float else scalar.AddiOp(block.args[2], product.result)
+        )
         YieldOp(total.result)
     return Region(block)
 

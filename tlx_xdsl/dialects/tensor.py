@@ -39,9 +39,7 @@ class CollapseShapeOp(upstream.CollapseShapeOp):
     @classmethod
     def of(cls, src: SSAValue, groups: Groups, result_type: Attribute) -> CollapseShapeOp:
         """The elements of `src` as `result_type`, whose dimensions are those groups of dimensions."""
-        return cls.create(
-            operands=[src], properties={"reassociation": _groups(groups)}, result_types=[result_type]
-        )
+        return cls.create(operands=[src], properties={"reassociation": _groups(groups)}, result_types=[result_type])
 
     def verify_(self) -> None:
         """Each dimension of the result has the elements of its group."""

@@ -82,23 +82,35 @@ def fill(op: linalg.FillOp, _planner: Planner) -> tuple[Kind, Run]:
 def transpose(op: linalg.TransposeOp, _planner: Planner) -> tuple[Kind, Run]:
     """The dimensions in another order."""
     order = tuple(int(dim) for dim in op.permutation.get_values())
-    return Kind.PURE, lambda value, _out: np.transpose(value, order)
+
+    def run(value: Array, _out: Array) -> Array:
+        return np.transpose(value, order)
+
+    return Kind.PURE, run
 
 
 @_structured(linalg.BroadcastOp)
 def broadcast(op: linalg.BroadcastOp, _planner: Planner) -> tuple[Kind, Run]:
     """Repeated along new dimensions."""
     added = tuple(int(dim) for dim in op.dimensions.get_values())
-    return Kind.PURE, lambda value, out: np.broadcast_to(np.expand_dims(value, added), np.shape(out))
+
+    def run(value: Array, out: Array) -> Array:
+        return np.broadcast_to(np.expand_dims(value, added), np.shape(out))
+
+    return Kind.PURE, run
 
 
 def _whole_product(op: linalg.MatmulOp | linalg.BatchMatmulOp) -> Run | None:
     """The product as the tensor cores compute it, where that is what `op` asks for."""
     target = dtype_of(op.body.block.args[-1].type)
     usual = op.indexing_maps == type(op).get_irdl_definition().properties["indexing_maps"].default_value
-    if not usual or target not in (np.float32, np.float64, np.int32):
+    if not usual or target.name not in ("float32", "float64", "int32"):
         return None
-    return lambda a, b, c: multiply(a, b, c, target)
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        return multiply(a, b, c, target)
+
+    return run
 
 
 @_structured(linalg.MatmulOp, linalg.BatchMatmulOp)
@@ -118,7 +130,7 @@ def _in_order(block: Block) -> np.ufunc | None:
     ops_ = list(block.ops)
     if len(ops_) != 2 or len(block.args) != 2 or {*ops_[0].operands} != {*block.args}:
         return None
-    if dtype_of(block.args[0].type) not in (np.float32, np.float64):
+    if dtype_of(block.args[0].type).name not in ("float32", "float64"):
         return None
     return _IN_ORDER.get(type(ops_[0]))
 
@@ -164,7 +176,7 @@ class _Nest:
         self._extents = op.get_shapes_to_loops_map() if self._maps and kinds else None
         self._inputs = len(op.inputs)
         self._indices = [
-            (planner.slot(inner.result), cast(int, inner.dim.value.data))
+            (planner.slot(inner.result), inner.dim.value.data)
             for inner in op.body.walk()
             if isinstance(inner, linalg.IndexOp) and inner.parent_block() is op.body.block
         ]

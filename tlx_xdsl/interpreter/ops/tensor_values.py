@@ -17,7 +17,7 @@ from tlx_xdsl.dialects import tensor
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Run, Unary, pure
+from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, poison
 
 
@@ -37,7 +37,11 @@ def empty(op: upstream.EmptyOp) -> Run:
 def splat(op: upstream.SplatOp) -> Run:
     """One number in all elements, which is held once."""
     shape = shape_of_tensor(op.result.type)
-    return lambda value, *sizes: np.broadcast_to(value, _sizes(shape, iter(sizes)))
+
+    def run(value: Any, *sizes: Any) -> Array:
+        return np.broadcast_to(value, _sizes(shape, iter(sizes)))
+
+    return run
 
 
 @pure(upstream.FromElementsOp)
@@ -53,9 +57,11 @@ def extract(op: upstream.ExtractOp) -> Run:
 
     An index of -1 picks an element with every bit set, as `tt.gather` does. Raises Fault for all others outside.
     """
-    shape, undefined = shape_of_tensor(op.tensor.type), poison((), dtype_of(op.result.type))[()]
+    undefined = poison((), dtype_of(op.result.type))[()]
 
     def run(values: Array, *indices: Any) -> Any:
+        if not indices:
+            return values[()]
         masked: Any = np.False_
         for index in indices:
             masked = masked | (np.asarray(index) == -1)
@@ -64,7 +70,7 @@ def extract(op: upstream.ExtractOp) -> Run:
         picked = values[tuple(held)]
         return np.where(masked, undefined, picked)[()] if masked.any() else picked
 
-    return run if shape else lambda values: values[()]
+    return run
 
 
 def _check_inside(op: Operation, shape: Sequence[int], indices: Sequence[Any]) -> None:
@@ -172,11 +178,15 @@ def collapse_shape(op: tensor.CollapseShapeOp) -> Unary:
 def expand_shape(op: tensor.ExpandShapeOp) -> Run:
     """One dimension becomes several."""
     static = tuple(op.static_output_shape.get_values())
-    return lambda values, *sizes: np.reshape(values, _sizes(static, iter(sizes)))
+
+    def run(values: Array, *sizes: Any) -> Array:
+        return np.reshape(values, _sizes(static, iter(sizes)))
+
+    return run
 
 
 @pure(upstream.ReshapeOp)
-def reshape(_op: upstream.ReshapeOp) -> Run:
+def reshape(_op: upstream.ReshapeOp) -> Binary:
     """Any shape, in row-major order."""
     return lambda values, shape: np.reshape(values, [int(size) for size in shape])
 
@@ -198,7 +208,7 @@ def cast_tensor(op: upstream.CastOp) -> Unary:
 
 
 @pure(upstream.DimOp)
-def dim(_op: upstream.DimOp) -> Run:
+def dim(_op: upstream.DimOp) -> Binary:
     """The size of a dimension."""
     return lambda values, number: np.int64(np.shape(values)[int(number)])
 

@@ -38,14 +38,6 @@ from xdsl.traits import IsTerminator, is_side_effect_free
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_pointer, scalar_type
-from tlx_xdsl.transforms.linalg.tensors import (
-    dots as _dots,
-    libdevice as _libdevice,
-    reductions as _reductions,
-    scaled_dots as _scaled_dots,
-    scans as _scans,
-    shapes as _shapes,
-)
 from tlx_xdsl.transforms.linalg.tensors.elementwise import lower_elementwise
 from tlx_xdsl.transforms.linalg.tensors.emitter import Emitter
 from tlx_xdsl.transforms.linalg.tensors.registry import EXPANSIONS, HANDLERS, Options, refused

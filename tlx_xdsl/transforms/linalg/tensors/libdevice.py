@@ -11,7 +11,7 @@ from typing import Any
 
 from xdsl.dialects import arith as scalar, func, math
 from xdsl.dialects.builtin import AnyFloat, Float64Type, ModuleOp, SymbolRefAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base.operation import outermost
@@ -50,7 +50,6 @@ def _of_float(symbol: str, type_: Attribute) -> _Make | None:
     if symbol in ("fmaf_rn", "fma_rn"):
         return math.FmaOp
     return _FLOAT.get(symbol if isinstance(type_, Float64Type) else symbol.removesuffix("f"))
-
 
 
 _INTEGER: dict[str, _Make] = {

@@ -29,7 +29,10 @@ def scan(emit: Emitter, op: tt.ScanOp, _options: Options) -> Sequence[SSAValue]:
     backward = bool(op.reverse.value.data)
     first = size - 1 if backward else 0
     slices = [at_place(emit, source, axis, first) for source in sources]
-    results = [_placed(emit, part, emit.empty(part_of.type), axis, first) for part, part_of in zip(slices, sources, strict=True)]
+    results = [
+        _placed(emit, part, emit.empty(part_of.type), axis, first)
+        for part, part_of in zip(slices, sources, strict=True)
+    ]
     if size == 1:
         return results
 
