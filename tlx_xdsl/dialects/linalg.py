@@ -127,7 +127,7 @@ class GenericOp(ops.GenericOp):
 def _iterator(parser: Parser, kind: Attribute, position: int) -> attrs.IteratorTypeAttr:
     if isinstance(kind, attrs.IteratorTypeAttr):
         return kind
-    names = [each.value for each in attrs.IteratorType]
+    names = [str(each) for each in attrs.IteratorType]
     if not isinstance(kind, StringAttr) or kind.data not in names:
         parser.raise_error(f"expected iterator types among {', '.join(names)}, found {kind}", position)
     return attrs.IteratorTypeAttr(attrs.IteratorType(kind.data))

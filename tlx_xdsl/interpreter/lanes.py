@@ -241,6 +241,8 @@ def _while_loop(planner: Planner, op: scf.WhileOp | WhileOp) -> LaneRun:
 
 def _call(planner: Planner, op: tt.CallOp | func.CallOp) -> LaneRun:
     callee = planner.plan.functions[op.callee.string_value()].op
+    if not callee.body.blocks:
+        return _scalar(planner, op)
     function = FunctionPlan(callee)
     inner = Planner(planner.plan, function)
     graph = LaneGraph(inner, callee.body)

@@ -16,6 +16,7 @@ from tlx_xdsl.dialects.ttg import WarpSpecializeOp
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.ops.cluster import cluster_sync
+from tlx_xdsl.interpreter.ops.libdevice import device_function
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured
 
@@ -106,8 +107,10 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
 
 @structured(tt.CallOp, func.CallOp)
 def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
-    """The callee runs in a frame of its own."""
+    """The callee runs in a frame of its own; one without a body may be a device function of CUDA's."""
     name, functions = op.callee.string_value(), planner.plan.functions
+    if not functions[name].op.body.blocks and (device := device_function(name, op.results)) is not None:
+        return Kind.PURE, device
 
     def run(task: Task, *values: Any) -> Coroutine:
         if not functions[name].op.body.blocks:

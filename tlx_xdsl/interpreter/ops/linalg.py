@@ -1,4 +1,4 @@
-"""Operations of `linalg` on tensors, which are values: no operand changes (MLIR, "'linalg' Dialect").
+"""Operations of `linalg` on tensors, which are values that do not change, and on memory (MLIR, "'linalg' Dialect").
 
 A structured operation runs its body for all iterations of its parallel dimensions at once, and those of its reduced
 dimensions one after the other, as upstream's loops do: the same operations on the same numbers give the same bits.
@@ -7,7 +7,7 @@ Products are the exception: `linalg.matmul` adds in numpy's order, as `tt.dot` d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -20,30 +20,53 @@ from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from tlx_xdsl.dialects import linalg
-from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.lanes import LaneGraph
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply
+from tlx_xdsl.interpreter.memref import MemRef
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Kind, Run, one_or_all, pure, structured
+from tlx_xdsl.interpreter.registry import Kind, Run, one_or_all, structured
 from tlx_xdsl.numerics.arrays import Array
 
+_Builder: TypeAlias = Callable[..., tuple[Kind, Run]]
 _Grid: TypeAlias = Sequence[Array | np.int64]
 """For each dimension of a loop nest the numbers of its iterations, which broadcast to its parallel dimensions."""
 
 
-def _on_tensors(op: Operation) -> None:
-    """Refuse an operation on memory."""
-    if any(isinstance(value.type, MemRefType) for value in op.operands):
-        raise fault_at(op, f"the interpreter runs '{op.name}' on tensors only")
+def _structured(*classes: type[Operation]) -> Callable[[_Builder], _Builder]:
+    """Register a builder for operations on tensors; on memory, they read all of it and write all of the outputs."""
+
+    def register(builder: _Builder) -> _Builder:
+        def build(op: Operation, planner: Planner) -> tuple[Kind, Run]:
+            kind, run = builder(op, planner)
+            if not any(isinstance(value.type, MemRefType) for value in op.operands):
+                return kind, run
+
+            def on_memory(task: Task, *operands: Any) -> None:
+                values = [value.read(task, op) if isinstance(value, MemRef) else value for value in operands]
+                results = run(*values) if kind is Kind.PURE else run(task, *values)
+                outputs: list[MemRef] = [value for value in operands[_inputs(op) :] if isinstance(value, MemRef)]
+                for target, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):
+                    target.write(task, op, result)
+
+            return Kind.EFFECT, on_memory
+
+        structured(*classes)(build)
+        return builder
+
+    return register
 
 
-@pure(linalg.FillOp)
-def fill(op: linalg.FillOp) -> Run:
+def _inputs(op: Operation) -> int:
+    """The number of operands that are no outputs."""
+    return len(op.inputs) if isinstance(op, LinalgStructuredOperation) else 1
+
+
+@_structured(linalg.FillOp)
+def fill(op: linalg.FillOp, _planner: Planner) -> tuple[Kind, Run]:
     """One number in all elements, which is held once."""
-    _on_tensors(op)
-    dtypes = [dtype_of(value.type) for value in op.outputs]
+    dtypes = [dtype_of(argument.type) for argument in op.body.block.args[len(op.inputs) :]]
 
     def run(number: Any, *outputs: Array) -> Any:
         filled = [
@@ -52,38 +75,47 @@ def fill(op: linalg.FillOp) -> Run:
         ]
         return one_or_all(filled)
 
-    return run
+    return Kind.PURE, run
 
 
-@pure(linalg.TransposeOp)
-def transpose(op: linalg.TransposeOp) -> Run:
+@_structured(linalg.TransposeOp)
+def transpose(op: linalg.TransposeOp, _planner: Planner) -> tuple[Kind, Run]:
     """The dimensions in another order."""
-    _on_tensors(op)
     order = tuple(int(dim) for dim in op.permutation.get_values())
-    return lambda value, _out: np.transpose(value, order)
+
+    def run(value: Array, _out: Array) -> Array:
+        return np.transpose(value, order)
+
+    return Kind.PURE, run
 
 
-@pure(linalg.BroadcastOp)
-def broadcast(op: linalg.BroadcastOp) -> Run:
+@_structured(linalg.BroadcastOp)
+def broadcast(op: linalg.BroadcastOp, _planner: Planner) -> tuple[Kind, Run]:
     """Repeated along new dimensions."""
-    _on_tensors(op)
     added = tuple(int(dim) for dim in op.dimensions.get_values())
-    return lambda value, out: np.broadcast_to(np.expand_dims(value, added), np.shape(out))
+
+    def run(value: Array, out: Array) -> Array:
+        return np.broadcast_to(np.expand_dims(value, added), np.shape(out))
+
+    return Kind.PURE, run
 
 
 def _whole_product(op: linalg.MatmulOp | linalg.BatchMatmulOp) -> Run | None:
     """The product as the tensor cores compute it, where that is what `op` asks for."""
-    target = dtype_of(op.res[0].type)
+    target = dtype_of(op.body.block.args[-1].type)
     usual = op.indexing_maps == type(op).get_irdl_definition().properties["indexing_maps"].default_value
-    if not usual or target not in (np.float32, np.float64, np.int32):
+    if not usual or target.name not in ("float32", "float64", "int32"):
         return None
-    return lambda a, b, c: multiply(a, b, c, target)
+
+    def run(a: Array, b: Array, c: Array) -> Array:
+        return multiply(a, b, c, target)
+
+    return run
 
 
-@structured(linalg.MatmulOp, linalg.BatchMatmulOp)
+@_structured(linalg.MatmulOp, linalg.BatchMatmulOp)
 def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> tuple[Kind, Run]:
     """Operands are converted to the type of the accumulator."""
-    _on_tensors(op)
     if (product := _whole_product(op)) is not None:
         return Kind.PURE, product
     return loop_nest(op, planner)
@@ -98,15 +130,14 @@ def _in_order(block: Block) -> np.ufunc | None:
     ops_ = list(block.ops)
     if len(ops_) != 2 or len(block.args) != 2 or {*ops_[0].operands} != {*block.args}:
         return None
-    if dtype_of(block.args[0].type) not in (np.float32, np.float64):
+    if dtype_of(block.args[0].type).name not in ("float32", "float64"):
         return None
     return _IN_ORDER.get(type(ops_[0]))
 
 
-@structured(linalg.ReduceOp)
+@_structured(linalg.ReduceOp)
 def reduce(op: linalg.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
     """In the order of the elements, from the initial value on."""
-    _on_tensors(op)
     function, dimensions = _in_order(op.body.block), op.dimensions.get_values()
     if function is None or len(dimensions) != 1:
         return loop_nest(op, planner)
@@ -119,13 +150,12 @@ def reduce(op: linalg.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
     return Kind.PURE, run
 
 
-@structured(
+@_structured(
     linalg.GenericOp, upstream.AddOp, upstream.SubOp, upstream.MulOp, upstream.MaxOp, upstream.MinOp, upstream.ExpOp,
     upstream.LogOp, upstream.SqrtOp, upstream.SelectOp, upstream.CopyOp,
 )  # fmt: skip
 def generic(op: LinalgStructuredOperation, planner: Planner) -> tuple[Kind, Run]:
     """Any loop nest."""
-    _on_tensors(op)
     return loop_nest(op, planner)
 
 
@@ -146,7 +176,7 @@ class _Nest:
         self._extents = op.get_shapes_to_loops_map() if self._maps and kinds else None
         self._inputs = len(op.inputs)
         self._indices = [
-            (planner.slot(inner.result), cast(int, inner.dim.value.data))
+            (planner.slot(inner.result), inner.dim.value.data)
             for inner in op.body.walk()
             if isinstance(inner, linalg.IndexOp) and inner.parent_block() is op.body.block
         ]

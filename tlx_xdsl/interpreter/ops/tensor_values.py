@@ -1,4 +1,4 @@
-"""Operations of MLIR's `tensor`, and `bufferization.alloc_tensor`: tensors are values, and no operand changes.
+"""Operations of MLIR's `tensor`: tensors are values, and no operand changes.
 
 What was never written has every bit set.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import bufferization, tensor as upstream
+from xdsl.dialects import tensor as upstream
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Attribute, Operation
 
@@ -17,7 +17,7 @@ from tlx_xdsl.dialects import tensor
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Run, Unary, pure
+from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
 from tlx_xdsl.numerics.arrays import Array, poison
 
 
@@ -33,20 +33,15 @@ def empty(op: upstream.EmptyOp) -> Run:
     return lambda *sizes: poison(_sizes(shape, iter(sizes)), dtype)
 
 
-@pure(bufferization.AllocTensorOp)
-def alloc_tensor(op: bufferization.AllocTensorOp) -> Run:
-    """The same, or the elements of another tensor."""
-    if op.copy is not None:
-        return lambda value, *_hint: value
-    shape, dtype = shape_of_tensor(op.tensor.type), dtype_of(op.tensor.type)
-    return lambda *sizes: poison(_sizes(shape, iter(sizes)), dtype)
-
-
 @pure(upstream.SplatOp)
 def splat(op: upstream.SplatOp) -> Run:
     """One number in all elements, which is held once."""
     shape = shape_of_tensor(op.result.type)
-    return lambda value, *sizes: np.broadcast_to(value, _sizes(shape, iter(sizes)))
+
+    def run(value: Any, *sizes: Any) -> Array:
+        return np.broadcast_to(value, _sizes(shape, iter(sizes)))
+
+    return run
 
 
 @pure(upstream.FromElementsOp)
@@ -62,9 +57,11 @@ def extract(op: upstream.ExtractOp) -> Run:
 
     An index of -1 picks an element with every bit set, as `tt.gather` does. Raises Fault for all others outside.
     """
-    shape, undefined = shape_of_tensor(op.tensor.type), poison((), dtype_of(op.result.type))[()]
+    undefined = poison((), dtype_of(op.result.type))[()]
 
     def run(values: Array, *indices: Any) -> Any:
+        if not indices:
+            return values[()]
         masked: Any = np.False_
         for index in indices:
             masked = masked | (np.asarray(index) == -1)
@@ -73,7 +70,7 @@ def extract(op: upstream.ExtractOp) -> Run:
         picked = values[tuple(held)]
         return np.where(masked, undefined, picked)[()] if masked.any() else picked
 
-    return run if shape else lambda values: values[()]
+    return run
 
 
 def _check_inside(op: Operation, shape: Sequence[int], indices: Sequence[Any]) -> None:
@@ -181,11 +178,15 @@ def collapse_shape(op: tensor.CollapseShapeOp) -> Unary:
 def expand_shape(op: tensor.ExpandShapeOp) -> Run:
     """One dimension becomes several."""
     static = tuple(op.static_output_shape.get_values())
-    return lambda values, *sizes: np.reshape(values, _sizes(static, iter(sizes)))
+
+    def run(values: Array, *sizes: Any) -> Array:
+        return np.reshape(values, _sizes(static, iter(sizes)))
+
+    return run
 
 
 @pure(upstream.ReshapeOp)
-def reshape(_op: upstream.ReshapeOp) -> Run:
+def reshape(_op: upstream.ReshapeOp) -> Binary:
     """Any shape, in row-major order."""
     return lambda values, shape: np.reshape(values, [int(size) for size in shape])
 
@@ -207,7 +208,7 @@ def cast_tensor(op: upstream.CastOp) -> Unary:
 
 
 @pure(upstream.DimOp)
-def dim(_op: upstream.DimOp) -> Run:
+def dim(_op: upstream.DimOp) -> Binary:
     """The size of a dimension."""
     return lambda values, number: np.int64(np.shape(values)[int(number)])
 

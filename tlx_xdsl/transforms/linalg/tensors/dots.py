@@ -108,7 +108,7 @@ def _split_product(emit: Emitter, op: tt.DotOp, precision: InputPrecision) -> SS
             total = product(emit, left[number], right[rank - number], total)
     total = emit.mapped([total], f32, lambda inner, values: _without_nan(inner, values[0]))
     total = product(emit, left[0], right[0], total)
-    return emit.mapped([total, op.c], f32, lambda inner, values: inner.result(scalar.AddfOp(*values)))
+    return emit.mapped([total, op.c], f32, lambda inner, values: inner.result(scalar.AddfOp(values[0], values[1])))
 
 
 def _parts(emit: Emitter, value: SSAValue, narrow: _Narrow, count: int) -> list[SSAValue]:
@@ -116,7 +116,9 @@ def _parts(emit: Emitter, value: SSAValue, narrow: _Narrow, count: int) -> list[
     for number in range(count):
         parts.append(emit.mapped([value], f32, lambda inner, values: narrow(inner, values[0])))
         if number + 1 < count:
-            value = emit.mapped([value, parts[-1]], f32, lambda inner, values: inner.result(scalar.SubfOp(*values)))
+            value = emit.mapped(
+                [value, parts[-1]], f32, lambda inner, values: inner.result(scalar.SubfOp(values[0], values[1]))
+            )
     return parts
 
 

@@ -91,10 +91,10 @@ def precise_sqrt(emit: Emitter, _op: tt.PreciseSqrtOp, values: Sequence[SSAValue
 @expands(tt.PreciseDivFOp, tt.ApproxDivFOp)
 def divide(emit: Emitter, _op: Operation, values: Sequence[SSAValue]) -> SSAValue:
     """`arith.divf`, which rounds correctly."""
-    return emit.result(scalar.DivfOp(*values))
+    return emit.result(scalar.DivfOp(values[0], values[1]))
 
 
 @expands(tt.MulhiUIOp)
 def multiply_high(emit: Emitter, _op: tt.MulhiUIOp, values: Sequence[SSAValue]) -> SSAValue:
     """The second result of `arith.mului_extended`."""
-    return emit.add(scalar.MulUIExtendedOp(*values)).results[1]
+    return emit.add(scalar.MulUIExtendedOp(values[0], values[1])).results[1]

@@ -191,10 +191,10 @@ class Emitter:
 
     def loop(self, first: int, end: int, carried: Sequence[SSAValue], body: Body) -> Sequence[SSAValue]:
         """A loop whose body takes its number, from `first` on, and what it carries."""
-        bounds = [self.index(number) for number in (first, end, 1)]
+        lower, upper, step = (self.index(number) for number in (first, end, 1))
         types = [INDEX, *(value.type for value in carried)]
         block = self.block_of(types, body, scf.YieldOp)
-        return self.add(scf.ForOp(*bounds, carried, Region(block))).results
+        return self.add(scf.ForOp(lower, upper, step, carried, Region(block))).results
 
 
 _DYNAMIC = -(2**63)
@@ -214,7 +214,8 @@ def _groups(large: Sequence[int], small: Sequence[int]) -> list[list[int]] | Non
     groups: list[list[int]] = []
     at = 0
     for size in small:
-        group, held = [], 1
+        group: list[int] = []
+        held = 1
         while at < len(large) and (not group or held < size):
             held *= large[at]
             group.append(at)

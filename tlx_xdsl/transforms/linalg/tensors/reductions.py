@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from math import inf, nan
 
 from xdsl.dialects import arith as scalar, bufferization, tensor
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, f32
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, TensorType, f32
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base.tensors import as_tensor, integer_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.transforms.linalg.tensors.emitter import Emitter
 from tlx_xdsl.transforms.linalg.tensors.regions import moved, only_operation
 from tlx_xdsl.transforms.linalg.tensors.registry import Options, lowers
@@ -56,12 +56,13 @@ _WITH_INFINITY = (BFloat16Type, Float16Type, Float32Type, Float64Type)
 def _neutral(op: tt.ReduceOp) -> float | None:
     """The number from which the only operand can be reduced; None where the first elements must begin."""
     combine = only_operation(op.combine_op.block)
-    type_ = scalar_type(op.srcs[0].type)
+    type_: Attribute = scalar_type(op.srcs[0].type)
     if combine is None or (find := _NEUTRAL.get(type(combine))) is None:
         return None
-    if not isinstance(type_, (IntegerType, *_WITH_INFINITY)):
+    bits = integer_bits(type_)
+    if bits is None and not isinstance(type_, _WITH_INFINITY):
         return None
-    return find(element_bits(type_))
+    return find(bits or 0)
 
 
 @lowers(tt.ReduceOp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import cast
 
 from xdsl.dialects import arith as scalar, ub
 from xdsl.dialects.builtin import DenseArrayBase, DenseIntOrFPElementsAttr, i32, i64
@@ -25,7 +26,8 @@ def constant(emit: Emitter, op: scalar.ConstantOp, _options: Options) -> Sequenc
     assert isinstance(value, DenseIntOrFPElementsAttr)
     if not value.is_splat():
         return op.results
-    return [emit.filled(emit.constant(next(iter(value.iter_values())), scalar_type(type_)), type_)]
+    number = cast(float, next(iter(value.iter_values())))
+    return [emit.filled(emit.constant(number, scalar_type(type_)), type_)]
 
 
 @lowers(ub.PoisonOp)
