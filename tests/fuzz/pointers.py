@@ -227,7 +227,7 @@ def _value(expr: Expr, p: Program, env: Env) -> Any:
             return np.where(value(condition), value(a), value(b))
         case "gather", (a,):
             return np.asarray(p.indices, np.int32)[value(a)]
-        case ("wide" | "spread" | "splat"), (a,):
+        case (("wide" | "spread" | "splat"), (a,)):
             return value(a)
         case op, (a, b):
             return _arith(op, value(a), value(b))
@@ -366,14 +366,18 @@ class _Writer:
                 return self.put(f"tt.load {at} : {pointers}")
             case "wide", (a,):
                 wide = self.type(space, "i64")
-                return self.put(f"arith.trunci {self.put(f'arith.extsi {self.write(a)} : {type_} to {wide}')} : {wide} to {type_}")
+                return self.put(
+                    f"arith.trunci {self.put(f'arith.extsi {self.write(a)} : {type_} to {wide}')} : {wide} to {type_}"
+                )
             case "splat", (a,):
                 return self.as_(a, space)
             case "spread", (a,):
                 m, n = self.p.sizes
                 column = f"tensor<{m}x1x{a.element}>" if a.space == "0" else f"tensor<1x{n}x{a.element}>"
                 axis = 1 if a.space == "0" else 0
-                name = self.put(f"tt.expand_dims {self.write(a)} {{axis = {axis} : i32}} : {self.type(a.space, a.element)} -> {column}")
+                name = self.put(
+                    f"tt.expand_dims {self.write(a)} {{axis = {axis} : i32}} : {self.type(a.space, a.element)} -> {column}"
+                )
                 return name if column == type_ else self.put(f"tt.broadcast {name} : {column} -> {type_}")
             case op, (a, b):
                 names = [self.as_(each, space) for each in (a, b)]
@@ -403,10 +407,14 @@ def text(p: Program) -> str:
     w.lines.append(f"  %outer = arith.constant {p.outer} : i32\n  %inner = arith.constant {p.inner} : i32")
     types = f"{pointers}, {block}"
     if p.outer:
-        w.lines.append(f"  %po, %ao = scf.for %i2 = %zero to %outer step %one iter_args(%p1 = {current}, %a1 = {sums}) -> ({types}) : i32 {{")
+        w.lines.append(
+            f"  %po, %ao = scf.for %i2 = %zero to %outer step %one iter_args(%p1 = {current}, %a1 = {sums}) -> ({types}) : i32 {{"
+        )
         current, sums, w.counters["i"] = "%p1", "%a1", "%i2"
     if p.inner:
-        w.lines.append(f"  %pi, %ai = scf.for %j2 = %zero to %inner step %one iter_args(%p2 = {current}, %a2 = {sums}) -> ({types}) : i32 {{")
+        w.lines.append(
+            f"  %pi, %ai = scf.for %j2 = %zero to %inner step %one iter_args(%p2 = {current}, %a2 = {sums}) -> ({types}) : i32 {{"
+        )
         before, current, sums, w.counters["j"] = current, "%p2", "%a2", "%j2"
     sums = _add_loaded(w, p, current, sums, pointers, block)
     if p.inner:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     MemRefType,
     TensorType,
+    i64,
 )
 from xdsl.dialects.memref import AllocOp, SubviewOp as UpstreamSubview
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -89,7 +90,9 @@ class Emitter:
         """An integer of any width as an index."""
         if isinstance(value.type, IndexType):
             return value
-        return self.value((upstream.IndexCastOp if signed else upstream.IndexCastUIOp)(value, INDEX))
+        # xDSL has no `arith.index_castui`.
+        number = value if signed or value.type == i64 else self.value(arith.ExtUIOp(value, i64))
+        return self.value(upstream.IndexCastOp(number, INDEX))
 
     def constant(self, number: int, type_: IntegerType) -> SSAValue:
         """A number of an integer type."""

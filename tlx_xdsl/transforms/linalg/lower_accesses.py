@@ -56,6 +56,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
+from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.analysis import Structure
@@ -69,7 +70,7 @@ from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_wri
 from tlx_xdsl.transforms.linalg.emitter import INDEX, Emitter, Index
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.scalars import Scalars
-from tlx_xdsl.transforms.rewriting import insert_after_definition, ops_of, replace
+from tlx_xdsl.transforms.rewriting import insert_after_definition, insert_before, ops_of
 
 
 @dataclass(frozen=True)
@@ -135,12 +136,19 @@ class _Accesses:
         self.claims = Claims()
         self.memories: dict[SSAValue, SSAValue] = {}
         self.dead: list[SSAValue] = []
+        self.lowered: list[tuple[Operation, SSAValue | None]] = []
 
     def run(self) -> None:
         """Rewrite the function."""
         for op in list(self.function.walk()):
             self._lower(op)
+        # States hold values as they were: what was loaded is replaced when all is emitted.
+        for op, result in self.lowered:
+            if result is not None:
+                op.results[0].replace_all_uses_with(result)
+            Rewriter.erase_op(op)
         _erase_dead(self.dead)
+        region_dce(self.function.body)
 
     @singledispatchmethod
     def _lower(self, op: Operation) -> None:
@@ -224,13 +232,15 @@ class _Accesses:
 
     @_lower.register
     def _(self, op: tt.AtomicLoadOp) -> None:
-        plain = tt.LoadOp(op.ptr, op.mask)
-        self._lower(replace(op, plain))
+        plain = insert_before(op, tt.LoadOp(op.ptr, op.mask))
+        self.lowered.append((op, plain.result))
+        self._lower(plain)
 
     @_lower.register
     def _(self, op: tt.AtomicStoreOp) -> None:
-        plain = tt.StoreOp(op.ptr, op.value, op.mask)
-        self._lower(replace(op, plain))
+        plain = insert_before(op, tt.StoreOp(op.ptr, op.value, op.mask))
+        self.lowered.append((op, None))
+        self._lower(plain)
 
     def _atomic(
         self,
@@ -265,7 +275,7 @@ class _Accesses:
         message = op.message.data if place is None else f"{place}: {op.message.data}"
         with emit.elements(shape_of(op.condition)) as positions:
             emit.add(cf.AssertOp(emit.element(op.condition, positions), message))
-        Rewriter.erase_op(op)
+        self.lowered.append((op, None))
 
     # What they share -------------------------------------------------------------------------------------------------
 
@@ -282,9 +292,8 @@ class _Accesses:
     def _finish(self, op: Operation, operands: Sequence[SSAValue | None], result: SSAValue | None) -> None:
         if result is not None:
             result.name_hint = op.results[0].name_hint
-            op.results[0].replace_all_uses_with(result)
+        self.lowered.append((op, result))
         self.dead += [operand for operand in operands if operand is not None]
-        Rewriter.erase_op(op)
 
     def _memory(self, op: Operation, pointer: SSAValue) -> SSAValue:
         """The memory of a base, seen once, after its definition."""

@@ -84,11 +84,12 @@ def _lower(function: tt.FuncOp, count: int) -> None:
     types = FunctionType.from_lists(
         [argument.type for argument in entry.args], [_memory_type(type_) for type_ in function.function_type.outputs]
     )
+    is_private = function.sym_visibility is not None and function.sym_visibility.data == "private"
     new = func.FuncOp(
         function.sym_name.data, types, function.detach_region(function.body),
-        visibility=None if function.is_kernel else StringAttr("private"),
+        visibility=StringAttr("private") if is_private else None,
     )  # fmt: skip
-    if function.is_kernel:
+    if not is_private:
         new.attributes[PROGRAM_IDS] = IntegerAttr(count, i32)
     replace(function, new)
 

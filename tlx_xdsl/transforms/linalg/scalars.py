@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, i1, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -149,7 +149,9 @@ class Scalars:
 
     def _extended(self, value: SSAValue, *, signed: bool) -> SSAValue:
         if isinstance(self.wide, IndexType):
-            return self._insert((upstream.IndexCastOp if signed else upstream.IndexCastUIOp)(value, self.wide))
+            # xDSL has no `arith.index_castui`.
+            number = value if signed or value.type == i64 else self._insert(arith.ExtUIOp(value, i64))
+            return self._insert(upstream.IndexCastOp(number, self.wide))
         return self._insert((arith.ExtSIOp if signed else arith.ExtUIOp)(value, self.wide))
 
     # Places ----------------------------------------------------------------------------------------------------------

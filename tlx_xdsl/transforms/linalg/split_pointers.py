@@ -29,16 +29,16 @@ from dataclasses import dataclass, replace as with_changes
 from functools import singledispatchmethod
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, IntegerAttr, ModuleOp, TensorType, i32, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, element_bits, integer_bits, scalar_type, with_element_type
 from tlx_xdsl.transforms.functions import functions_of
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
-from tlx_xdsl.transforms.rewriting import Pass, insert_after_definition, insert_before
+from tlx_xdsl.transforms.rewriting import Pass, insert_after_definition, insert_before, ops_of
 
 
 class SplitPointersPass(Pass):
@@ -52,7 +52,8 @@ class SplitPointersPass(Pass):
         Raises CompilationError at a pointer whose bases are unknown.
         """
         functions = functions_of(op)
-        called = {name: function for name, function in functions.items() if not function.is_kernel}
+        names = {call.callee.string_value() for call in ops_of(op, tt.CallOp)}
+        called = {name: function for name, function in functions.items() if name in names}
         parameters = {name: _split_parameters(function) for name, function in called.items()}
         for function in functions.values():
             _Splitter(function, parameters).run()
@@ -91,6 +92,23 @@ def _split_parameters(function: tt.FuncOp) -> list[int]:
     return numbers
 
 
+@dataclass(frozen=True)
+class _Bases:
+    """The bases that a slot may have, arguments of the function; none if others are among them, or no one is known."""
+
+    known: tuple[SSAValue, ...]
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """What a slot becomes: offsets, and the base if it is none of the arguments, or the number of one for each element."""
+
+    bases: _Bases
+    changing: Slot | None
+    number: Slot | None
+    offsets: Slot
+
+
 class _Splitter:
     """Splits the pointers of a function, in program order."""
 
@@ -109,8 +127,8 @@ class _Splitter:
         neighbours = [self._split_slot(slot, bases[slot]) for slot in slots]
         for op in list(self.function.walk()):
             self._visit(op)
-        for slot, (base, offset) in zip(slots, neighbours, strict=True):
-            self._fill(slot, base, offset)
+        for slot, made in zip(slots, neighbours, strict=True):
+            self._fill(slot, made)
         drop_operands(slots)
         for op in reversed(self.dead):
             if not any(result.uses for result in op.results):
@@ -149,22 +167,47 @@ class _Splitter:
 
     # Control flow ----------------------------------------------------------------------------------------------------
 
-    def _split_slot(self, slot: Slot, base: SSAValue | None) -> tuple[Slot | None, Slot]:
+    def _split_slot(self, slot: Slot, bases: _Bases) -> _Neighbours:
         type_ = slot.inputs[0].type
-        bases = None if base is not None else add_neighbour(slot, scalar_type(type_))
+        changing = add_neighbour(slot, scalar_type(type_)) if not bases.known else None
+        number = add_neighbour(slot, with_element_type(type_, i32)) if len(bases.known) > 1 else None
         offsets = add_neighbour(slot, _offset_type(type_))
-        for number, input_ in enumerate(slot.inputs):
-            found = base if bases is None else bases.inputs[number]
-            assert found is not None
-            self.parts[input_] = (Part(found, offsets.inputs[number]),)
-        return bases, offsets
+        for at, input_ in enumerate(slot.inputs):
+            offset = offsets.inputs[at]
+            if changing is not None:
+                self.parts[input_] = (Part(changing.inputs[at], offset),)
+            elif number is None:
+                self.parts[input_] = (Part(bases.known[0], offset),)
+            else:
+                self.parts[input_] = tuple(
+                    Part(base, offset, _equals(number.inputs[at], index)) for index, base in enumerate(bases.known)
+                )
+        return _Neighbours(bases, changing, number, offsets)
 
-    def _fill(self, slot: Slot, bases: Slot | None, offsets: Slot) -> None:
-        for number, (op, at) in enumerate(slot.operands):
-            (part,) = self._single(op, op.operands[at])
-            set_operand(offsets.operands[number], self._wide(op, part.offset, slot.inputs[0].type))
-            if bases is not None:
-                set_operand(bases.operands[number], part.base)
+    def _fill(self, slot: Slot, neighbours: _Neighbours) -> None:
+        """Set the operands of what a slot has become."""
+        for at, (op, number) in enumerate(slot.operands):
+            parts = self._parts(op, op.operands[number])
+            type_ = slot.inputs[0].type
+            if neighbours.number is None:
+                (part,) = self._single(op, op.operands[number])
+                set_operand(neighbours.offsets.operands[at], self._wide(op, part.offset, type_))
+                if neighbours.changing is not None:
+                    set_operand(neighbours.changing.operands[at], part.base)
+                continue
+            offset, index = (self._wide(op, parts[0].offset, type_), self._number(op, parts[0], neighbours, type_))
+            for part in parts[1:]:
+                assert part.condition is not None, "one of several parts"
+                offset = self._chosen(op, part.condition, self._wide(op, part.offset, type_), offset)
+                index = self._chosen(op, part.condition, self._number(op, part, neighbours, type_), index)
+            set_operand(neighbours.offsets.operands[at], offset)
+            set_operand(neighbours.number.operands[at], index)
+
+    def _number(self, op: Operation, part: Part, neighbours: _Neighbours, type_: Attribute) -> SSAValue:
+        return self._constant(op, neighbours.bases.known.index(part.base), with_element_type(type_, i32))
+
+    def _chosen(self, op: Operation, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
+        return insert_before(op, arith.SelectOp(condition, yes, no)).result
 
     def _single(self, op: Operation, pointer: SSAValue) -> Parts:
         parts = self._parts(op, pointer)
@@ -402,43 +445,80 @@ def _rearranges(op: Operation) -> bool:
     return len(op.operands) == 1 and scalar_type(op.operands[0].type) == scalar_type(op.results[0].type)
 
 
-def _bases(slots: Sequence[Slot]) -> dict[Slot, SSAValue | None]:
-    """The base of each slot; None where it changes, and where it is made in the function."""
+def _bases(slots: Sequence[Slot]) -> dict[Slot, _Bases]:
+    """The bases of each slot."""
     by_input = {input_: slot for slot in slots for input_ in slot.inputs}
-    found: dict[Slot, set[SSAValue]] = {}
-    waiting: dict[Slot, set[Slot]] = {}
+    found: dict[Slot, dict[SSAValue, None]] = {slot: {} for slot in slots}
+    waiting: dict[Slot, set[Slot]] = {slot: set() for slot in slots}
+    mixed: set[Slot] = set()
     for slot in slots:
-        found[slot], waiting[slot] = set(), set()
         for value in slot.values:
-            base = _followed(value, by_input.__contains__)
-            if base in by_input:
-                waiting[slot].add(by_input[base])
-            else:
-                found[slot].add(base)
+            reached = _followed(value, by_input.__contains__)
+            if len(reached) > 1:
+                mixed.add(slot)
+            for base in reached:
+                if base in by_input:
+                    waiting[slot].add(by_input[base])
+                else:
+                    found[slot][base] = None
     changed = True
     while changed:
         changed = False
         for slot in slots:
             for other in waiting[slot]:
-                # Two are as many as any number.
-                if len(found[slot]) < 2 and not found[other] <= found[slot]:
+                # More bases than these are as many as any number.
+                if len(found[slot]) <= MOST_BASES and not found[other].keys() <= found[slot].keys():
                     found[slot] |= found[other]
                     changed = True
-    return {slot: _only(bases) for slot, bases in found.items()}
+                if other in mixed and slot not in mixed:
+                    mixed.add(slot)
+                    changed = True
+    return {slot: _known(list(bases), of_elements=slot in mixed) for slot, bases in found.items()}
 
 
-def _followed(value: SSAValue, stop: Callable[[SSAValue], bool]) -> SSAValue:
-    while not stop(value) and isinstance(op := value.owner, Operation):
-        if not isinstance(op, tt.AddPtrOp) and not _rearranges(op):
-            break
-        value = op.operands[0]
-    return value
+MOST_BASES = 8
+"""Bases of one tensor of pointers that are told apart in a loop."""
 
 
-def _only(bases: set[SSAValue]) -> SSAValue | None:
-    """The base that all have: an argument of the function, which is there wherever control flow leads."""
-    if len(bases) != 1:
-        return None
-    (base,) = bases
-    is_argument = isinstance(base, BlockArgument) and isinstance(base.block.parent_op(), tt.FuncOp)
-    return base if is_argument and isinstance(base.type, tt.PointerType) else None
+def _followed(value: SSAValue, stop: Callable[[SSAValue], bool]) -> list[SSAValue]:
+    """The bases, or slots, that a pointer comes from; a choice for each element is followed on both ways."""
+    found: list[SSAValue] = []
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if stop(value) or not isinstance(op, Operation):
+            found.append(value)
+        elif isinstance(op, arith.SelectOp) and as_tensor(op.condition.type) is not None:
+            pending += [op.false_value, op.true_value]
+        elif isinstance(op, tt.AddPtrOp) or _rearranges(op):
+            pending.append(op.operands[0])
+        else:
+            found.append(value)
+    return found
+
+
+def _known(bases: list[SSAValue], *, of_elements: bool) -> _Bases:
+    """Bases that are there wherever control flow leads: arguments of the function.
+
+    Where all elements have one, which may change, that is carried itself.
+    """
+    known = all(
+        isinstance(base, BlockArgument)
+        and isinstance(base.block.parent_op(), tt.FuncOp)
+        and isinstance(base.type, tt.PointerType)
+        for base in bases
+    )
+    return _Bases(tuple(bases) if known and (len(bases) == 1 or (of_elements and len(bases) <= MOST_BASES)) else ())
+
+
+def _equals(number: SSAValue, index: int) -> SSAValue:
+    """True where the number of the base is `index`, right after its definition."""
+    wanted = insert_after_definition(
+        number,
+        upstream.ConstantOp(DenseIntOrFPElementsAttr.from_list(number.type, [index])),  # pyright: ignore
+    )
+    compared = arith.CmpiOp("eq", number, wanted.result)
+    compared.location = wanted.location
+    Rewriter.insert_op(compared, InsertPoint.after(wanted))
+    return compared.result
