@@ -14,12 +14,13 @@ from enum import Enum
 
 from xdsl.dialects import arith as upstream, cf
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.structure.values import ONE, ZERO, Claim, Linear, Mask, Opaque, Wrapped, computed
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.transforms.linalg.emitter import Emitter, Index
 from tlx_xdsl.transforms.linalg.scalars import conjunction
 
@@ -79,12 +80,31 @@ class AccessPlan:
         is_half = len(self.visited) == 1 and any(size > 1 for size in rest)
         return Grade.HALF_STRUCTURED if is_half else Grade.UNSTRUCTURED
 
+    def reason(self) -> str:
+        """What keeps an access from being structured."""
+        terms = [term for term, _ in self.offset.terms if isinstance(term, Opaque) and term.varies]
+        what = "its address" if terms else "its mask"
+        found = terms or sorted(self.mask.opaque, key=lambda each: str(each.dims))
+        dims = ", ".join(map(str, self.visited))
+        along = f"along dimension {dims}" if len(self.visited) == 1 else f"along dimensions {dims}"
+        return f"{along} {what} is {_described(found[0].value)}"
+
     @property
     def is_full(self) -> bool:
         """True if the mask leaves nothing out."""
         return (
             not self.mask.conditions and not self.mask.opaque and all(each == (None, None) for each in self.mask.bounds)
         )
+
+
+def _described(value: SSAValue) -> str:
+    """An opaque value, and where it is computed."""
+    if isinstance(value, BlockArgument):
+        return "an argument that control flow carries"
+    op = value.owner
+    assert isinstance(op, Operation)
+    place = source_location(op.location)
+    return f"the result of '{op.name}'" + ("" if place is None else f" at line {place.line}")
 
 
 @dataclass

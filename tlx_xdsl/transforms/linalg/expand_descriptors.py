@@ -125,7 +125,7 @@ class _Expander:
         self._leave()
 
     def _enter(self) -> None:
-        """A descriptor among the arguments stands before its sizes (i32) and strides (i64), as Triton's launcher has it."""
+        """A descriptor among the arguments stands before its sizes (i32) and strides (i64)."""
         arguments = self.function.body.blocks[0].args
         for number, argument in enumerate(arguments):
             if not isinstance(type_ := argument.type, TensorDescType):

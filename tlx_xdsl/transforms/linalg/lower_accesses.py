@@ -64,8 +64,8 @@ from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
 from tlx_xdsl.dialects import bufferization, memref, tt
 from tlx_xdsl.dialects.base import as_tensor
-from tlx_xdsl.text.diagnostics import source_location
-from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, boxes
+from tlx_xdsl.text.diagnostics import report_remark, source_location
+from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, Grade, boxes
 from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_write, warn_of_swap
 from tlx_xdsl.transforms.linalg.emitter import INDEX, Emitter, Index
 from tlx_xdsl.transforms.linalg.refusal import refuse
@@ -281,6 +281,8 @@ class _Accesses:
 
     def _planned(self, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> tuple[AccessPlan, Emitter]:
         plan = plan_of(self.structure, op, pointer, mask)
+        if plan.grade is not Grade.STRUCTURED:
+            report_remark(op, f"'{op.name}' is {plan.grade.value}: {plan.reason()}")
         emit = Emitter(self.scalars, op)
         place = source_location(op.location)
         where = "" if place is None else f"{place}: "

@@ -101,7 +101,7 @@ class _Bases:
 
 @dataclass(frozen=True)
 class _Neighbours:
-    """What a slot becomes: offsets, and the base if it is none of the arguments, or the number of one for each element."""
+    """Slots that one becomes: offsets, and the base if it changes, or for each element the number of one."""
 
     bases: _Bases
     changing: Slot | None
@@ -233,10 +233,11 @@ class _Splitter:
             return
         if op.regions or not any(is_pointer(operand) for operand in op.operands):
             return
+        # What terminators carry is filled in at the end.
+        if op.successors or op.next_op is None:
+            return
         if any(operand in self.parts and len(self.parts[operand]) > 1 for operand in op.operands):
             self._access_parts(op)
-            return
-        if op.successors or op.next_op is None:
             return
         for number, operand in enumerate(op.operands):
             if is_pointer(operand):
