@@ -94,10 +94,8 @@ class MemRef:
         for dim, (first, count, step, size) in enumerate(zip(offsets, sizes, steps, self.shape, strict=True)):
             ends = (first, first + (count - 1) * step)
             if count < 0 or (count > 0 and not (min(ends) >= 0 and max(ends) < size)):
-                raise fault_at(
-                    op,
-                    f"{count} elements from {first} on in steps of {step} are not inside of dimension {dim}, of {size}",
-                )
+                box = f"{count} elements from {first} on in steps of {step}"
+                raise fault_at(op, f"{box} are not inside of dimension {dim}, which has {size}")
         offset = self.offset + sum(first * stride for first, stride in zip(offsets, self.strides, strict=True))
         strides = [step * stride for step, stride in zip(steps, self.strides, strict=True)]
         return self.view(offset, [sizes[dim] for dim in kept], [strides[dim] for dim in kept])
