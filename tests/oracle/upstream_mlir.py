@@ -106,7 +106,7 @@ def _ask(function: Any, *arguments: Any) -> Any:
         raise UpstreamError("upstream MLIR died of the module") from error
     except TimeoutError as error:
         _pool.cache_clear()
-        for process in multiprocessing.active_children():
+        for process in pool._processes.values():
             process.kill()
         raise UpstreamError(f"upstream MLIR has no answer after {TIMEOUT:g} s") from error
 

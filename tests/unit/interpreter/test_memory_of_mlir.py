@@ -1,7 +1,4 @@
-"""Memory of upstream MLIR in the interpreter: views, copies, updates, lifetimes, and the functions that take it.
-
-# covers: interpreter
-"""
+"""Memory of upstream MLIR in the interpreter: views, copies, updates, lifetimes, and the functions that take it."""
 
 import numpy as np
 import pytest
