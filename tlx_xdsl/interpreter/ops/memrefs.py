@@ -245,7 +245,7 @@ def materialize(task: Task, op: bufferization.MaterializeInDestinationOp, source
 @immediate(memref.LoadOp)
 def load(task: Task, op: memref.LoadOp, source: MemRef, *indices: Any) -> Any:
     """One element."""
-    return source.load(task, op, source.place(op, indices))[()]
+    return source.load(task, op, source.place(op, indices))
 
 
 @immediate(memref.StoreOp)
@@ -263,7 +263,7 @@ def _mapped(map_: AffineMap, operands: Sequence[Any]) -> tuple[int, ...]:
 @immediate(affine.LoadOp)
 def affine_load(task: Task, op: affine.LoadOp, source: MemRef, *operands: Any) -> Any:
     """One element, whose indices are a map of the operands."""
-    return source.load(task, op, source.place(op, _mapped(op.map.data, operands)))[()]
+    return source.load(task, op, source.place(op, _mapped(op.map.data, operands)))
 
 
 @immediate(affine.StoreOp)
@@ -315,9 +315,9 @@ def read_modify_write(op: memref.AtomicRMWOp) -> Run:
         place = target.place(op, indices)
         with task.global_memory.exclusive:
             old = target.load(task, op, place)
-            new = function(old.view(held), np.asarray(value).view(held)).astype(held).view(dtype)
+            new = function(old.view(held), value.view(held)).astype(held).view(dtype)
             target.store(task, op, place, new)
-        return old[()]
+        return old
 
     return run
 
@@ -333,7 +333,7 @@ def generic_read_modify_write(op: memref.GenericAtomicRMWOp, planner: Planner) -
         place = target.place(op, indices)
         with task.global_memory.exclusive:
             old = target.load(task, op, place)
-            target.store(task, op, place, one_or_all(body.call(task, old[()])))
-        return old[()]
+            target.store(task, op, place, one_or_all(body.call(task, old)))
+        return old
 
     return Kind.EFFECT, run
