@@ -38,7 +38,9 @@ from xdsl.traits import IsTerminator, is_side_effect_free
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_pointer, scalar_type
-from tlx_xdsl.transforms.linalg.tensors import dots, reductions, scaled_dots, scans, shapes
+
+# The handlers register when they are imported.
+from tlx_xdsl.transforms.linalg import tensors as tensors
 from tlx_xdsl.transforms.linalg.tensors.elementwise import lower_elementwise
 from tlx_xdsl.transforms.linalg.tensors.emitter import Emitter
 from tlx_xdsl.transforms.linalg.tensors.registry import EXPANSIONS, HANDLERS, Options, refused
@@ -64,8 +66,6 @@ class LowerTensorsPass(Pass):
             lower(inner, options)
 
 
-HANDLER_FILES = (dots, reductions, scaled_dots, scans, shapes)
-"""Files that register their handlers when they are imported."""
 _OF_GPUS = ("ttg", "ttng", "tlx", "nvvm")
 
 
