@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.faults import Fault
+from tlx_xdsl.interpreter.memref import MemRef
 from tlx_xdsl.runtime.interpret import interpret_text
 
+OP = UnrealizedConversionCastOp.get([], [])
+"""Any operation, which faults are of."""
 ROW = "memref<8xf32, strided<[1], offset: ?>>"
 
 
@@ -103,6 +107,28 @@ def test_copies_of_other_shapes_are_found():
   %some = memref.subview %row[0] [%c4] [1] : {ROW} to memref<?xf32, strided<[1], offset: ?>>
   memref.copy %some, %row : memref<?xf32, strided<[1], offset: ?>> to {ROW}"""
     assert fault(body, numbers(8), numbers(8)).message == "values of the shape [4] are written to one of [8]"
+
+
+def test_boxes_of_boxes_are_slices_of_arrays():
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        shape = tuple(random.integers(1, 6, random.integers(1, 4)).tolist())
+        array = random.integers(0, 100, shape).astype(np.int32)
+        view = MemRef.allocate(OP, array.dtype, shape, array)
+        for _ in range(2):
+            boxes = [one_box(random, size) for size in array.shape]
+            kept = [dim for dim, (_, count, _) in enumerate(boxes) if count != 1 or random.integers(2)]
+            array = array[tuple(slice(first, first + count * step, step) for first, count, step in boxes)]
+            array = array.reshape([array.shape[dim] for dim in kept])
+            view = view.box(OP, *zip(*boxes, strict=True), kept) if boxes else view
+            np.testing.assert_array_equal(view.read(None, OP), array)
+        view.write(None, OP, -array)
+        np.testing.assert_array_equal(view.read(None, OP), -array)
+
+
+def one_box(random, size):
+    first, step = int(random.integers(max(size, 1))), int(random.integers(1, 3))
+    return first, int(random.integers((size - first + step - 1) // step + 1)), step
 
 
 # --- bounds and lifetimes ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from tests.oracle import upstream_mlir
 from tests.oracle.upstream_mlir import MLIR_OPT_19, REASON, UpstreamError
@@ -46,7 +47,12 @@ def matmul():
     return (2, 3, 1), [a, b, c, np.int32(96), np.int32(48)], a.astype(np.float32) @ b.astype(np.float32), 1e-5
 
 
-CASES = {each.__name__: each for each in (vector_add, softmax, matmul)}
+def reduction():
+    x = np.arange(128).astype(bfloat16)
+    return (1, 1, 1), [x, np.zeros(1, bfloat16)], np.array([8128], bfloat16), 0
+
+
+CASES = {each.__name__: each for each in (vector_add, softmax, matmul, reduction)}
 
 
 def printed(path, release="newest"):
