@@ -305,7 +305,7 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
             return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 
-@pure(arith.SelectOp)
+@pure(arith.SelectOp, upstream.SelectOp)
 def select(op: arith.SelectOp) -> Ternary:
     """Of scalars, of tensors by one condition, or of tensors element by element."""
     if as_tensor(op.condition.type) is None:

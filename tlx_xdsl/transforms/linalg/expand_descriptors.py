@@ -92,7 +92,10 @@ class _Expander:
         self._enter()
         slots = slots_of(self.function, _is_descriptor)
         parts = [[add_neighbour(slot, type_) for type_ in _part_types(slot.inputs[0].type)] for slot in slots]
-        pads = any(op.padding.value.data is PaddingOption.PAD_NAN for op in ops_of(self.function, tt.MakeTensorDescOp))
+        pads = any(
+            PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
+            for op in ops_of(self.function, tt.MakeTensorDescOp)
+        )
         for slot, neighbours in zip(slots, parts, strict=True):
             for number, input_ in enumerate(slot.inputs):
                 if pads:
@@ -103,7 +106,7 @@ class _Expander:
         made: list[Operation] = []
         for op in list(self.function.walk()):
             if isinstance(op, tt.MakeTensorDescOp):
-                pads_with_nan = op.padding.value.data is PaddingOption.PAD_NAN
+                pads_with_nan = PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
                 self.known[op.result] = _Descriptor(op.base, tuple(op.shape), tuple(op.strides), pads_with_nan)
                 made.append(op)
             elif (
@@ -239,7 +242,10 @@ class _Expander:
             offsets.append(_spread(op, offset, dim, block))
         offset = reduce(lambda a, b: insert_before(op, upstream.AddiOp(a, b)).result, offsets)
         mask = reduce(lambda a, b: insert_before(op, upstream.AndIOp(a, b)).result, masks)
-        pointers = _splat(op, found.base, block)
+        # A descriptor among the arguments becomes a pointer at the end.
+        pointer = tt.PointerType.get(_signless(_block_element(desc)))
+        splat = tt.SplatOp.create(operands=[found.base], result_types=[TensorType(pointer, block)])
+        pointers = insert_before(op, splat).result
         return insert_before(op, tt.AddPtrOp(pointers, offset)).result, mask
 
 

@@ -35,18 +35,21 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 
 from xdsl.context import Context
-from xdsl.dialects import affine, cf, linalg, scf
+from xdsl.dialects import affine, cf, func, scf
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    Float32Type,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
     UnrankedMemRefType,
     UnrealizedConversionCastOp,
+    f32,
     i1,
     i8,
     i64,
@@ -55,14 +58,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.traits import is_side_effect_free
+from xdsl.traits import SymbolTable, is_side_effect_free
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
-from tlx_xdsl.dialects import bufferization, memref, tt
+from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, Grade, boxes
@@ -277,6 +280,25 @@ class _Accesses:
             emit.add(cf.AssertOp(emit.element(op.condition, positions), message))
         self.lowered.append((op, None))
 
+    @_lower.register
+    def _(self, op: tt.PrintOp) -> None:
+        emit = Emitter(self.scalars, op)
+        for value, is_signed in zip(op.args, op.is_signed.get_values(), strict=True):
+            with emit.elements(shape_of(value)) as positions:
+                element = emit.element(value, positions)
+                printed, name = _printable(emit, element, op, is_signed=bool(is_signed))
+                emit.add(func.CallOp(self._declared(name, printed.type), [printed], []))
+                emit.add(func.CallOp(self._declared("printNewline"), [], []))
+        self.lowered.append((op, None))
+
+    def _declared(self, name: str, *types: Attribute) -> str:
+        """The name of a function of MLIR's runner library, which the module declares."""
+        module = self.function.parent_op()
+        assert isinstance(module, ModuleOp)
+        if SymbolTable.lookup_symbol(module, name) is None:
+            module.body.block.add_op(func.FuncOp.external(name, list(types), []))
+        return name
+
     # What they share -------------------------------------------------------------------------------------------------
 
     def _planned(self, op: Operation, pointer: SSAValue, mask: SSAValue | None) -> tuple[AccessPlan, Emitter]:
@@ -381,6 +403,24 @@ def memory_element(pointee: Attribute) -> Attribute:
     if isinstance(pointee, tt.PointerType):
         return i64
     return i8 if pointee == i1 else pointee
+
+
+def _printable(emit: Emitter, value: SSAValue, op: Operation, *, is_signed: bool) -> tuple[SSAValue, str]:
+    """A number as the runner library prints it, and the function that does."""
+    match value.type:
+        case Float64Type():
+            return value, "printF64"
+        case Float32Type():
+            return value, "printF32"
+        case AnyFloat():
+            return emit.value(arith.ExtFOp(value, f32)), "printF32"
+        case IntegerType() if value.type == i64:
+            return value, "printI64" if is_signed else "printU64"
+        case IntegerType():
+            wide = arith.ExtSIOp(value, i64) if is_signed and value.type != i1 else arith.ExtUIOp(value, i64)
+            return emit.value(wide), "printI64" if is_signed else "printU64"
+        case _:
+            raise refuse(op, f"it prints a value of type {value.type}")
 
 
 def _element_type(memory: SSAValue) -> Attribute:

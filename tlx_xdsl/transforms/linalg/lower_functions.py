@@ -38,7 +38,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.dialects import memref, tt
+from tlx_xdsl.dialects import memref, tt, ttg
 from tlx_xdsl.dialects.base import element_bits
 from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.transforms.linalg.emitter import INDEX
@@ -105,14 +105,18 @@ def _lower_op(op: Operation, grid: Sequence[SSAValue]) -> None:
         case tt.CallOp():
             types = [result.type for result in op.results]
             replace(op, func.CallOp(op.callee.string_value(), [*op.arguments, *grid], types))
-        case tt.BitcastOp() if _is_memory(op.result):
+        case tt.BitcastOp() if _is_memory(op.result) and op.operand_types == op.result_types:
+            forward(op, op.src)
+        case tt.BitcastOp() | tt.IntToPtrOp() if _is_memory(op.result):
+            # What memory lies there, or has elements of another type, is left to the user's conversion to LLVM.
             replace(op, UnrealizedConversionCastOp.get([op.src], [op.result.type]))
         case UnrealizedConversionCastOp() if op.operand_types == op.result_types:
             forward(op, op.inputs[0])
-        case tt.PtrToIntOp() if _is_memory(op.src):
+        case tt.PtrToIntOp() if _is_memory(op.src) or isinstance(op.src.owner, tt.AddPtrOp):
             _lower_address(op)
-        case tt.IntToPtrOp():
-            raise refuse(op, "no memory is known at an address that is computed")
+        case ttg.BarrierOp():
+            # The threads of a program do not exist below.
+            Rewriter.erase_op(op)
         case _ if op.name.startswith(_LOWERED) and not (isinstance(op, tt.AddPtrOp) and _is_memory(op.ptr)):
             raise refuse(op, "it has no counterpart there")
         case _:
