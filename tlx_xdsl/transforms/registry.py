@@ -21,6 +21,7 @@ _MODULES = {
     "linalg-lower-functions": "transforms.linalg.lower_functions",
     "linalg-lower-tensors": "transforms.linalg.lower_tensors",
     "linalg-scalarize-carried": "transforms.linalg.scalarize_carried",
+    "linalg-separate-uses": "transforms.linalg.separate_uses",
     "linalg-split-pointers": "transforms.linalg.split_pointers",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",

@@ -141,10 +141,11 @@ class StructureDomain(Domain[State]):
         if left.is_uniform and right.is_uniform:
             form = _compared(sign, left.base, right.base, left.bits, signed=signed)
             return replace(full(left.shape), conditions=frozenset([form]), claims=left.claims | right.claims)
-        if not signed and sign not in ("==", "!="):
-            # Unsigned, negative numbers are large: the order is that of signed ones where both sides are not negative.
-            if any(_range(side)[0] < 0 or _range(side)[1] >= 1 << (side.bits - 1) for side in (left, right)):
-                return None
+        # Unsigned, negative numbers are large: the order is that of signed ones where both sides are not negative.
+        sides = [_range(side) for side in (left, right)]
+        is_natural = all(low >= 0 and high < 1 << (left.bits - 1) for low, high in sides)
+        if not signed and sign not in ("==", "!=") and not is_natural:
+            return None
         exact = [widened(side, 64, signed=True) for side in (left, right)]
         difference = exact[0].plus(exact[1], -1)
         if difference.terms or not all(claim.checkable for claim in difference.claims):

@@ -306,8 +306,8 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
 
 
 @pure(arith.SelectOp, upstream.SelectOp)
-def select(op: arith.SelectOp) -> Ternary:
+def select(op: arith.SelectOp | upstream.SelectOp) -> Ternary:
     """Of scalars, of tensors by one condition, or of tensors element by element."""
-    if as_tensor(op.condition.type) is None:
+    if as_tensor(op.operands[0].type) is None:
         return lambda condition, a, b: a if condition else b
     return lambda condition, a, b: where(condition, a, b)

@@ -147,7 +147,7 @@ def base_address(op: memref.ExtractAlignedPointerAsIndexOp) -> Unary:
 
 @pure(UnrealizedConversionCastOp)
 def conversion_cast(op: UnrealizedConversionCastOp) -> Unary:
-    """Memory of another type at a pointer, at an address, or where memory begins; memory as the pointer to its start."""
+    """Memory of any type at a pointer, at an address, or where memory begins; memory as the pointer to its start."""
     types: list[Attribute] = [value.type for value in (*op.inputs, *op.outputs)]
     if len(types) == 2:
         source, result = types

@@ -106,8 +106,7 @@ class _Expander:
         made: list[Operation] = []
         for op in list(self.function.walk()):
             if isinstance(op, tt.MakeTensorDescOp):
-                pads_with_nan = PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
-                self.known[op.result] = _Descriptor(op.base, tuple(op.shape), tuple(op.strides), pads_with_nan)
+                self.known[op.result] = _Descriptor(op.base, tuple(op.shape), tuple(op.strides), _pads_with_nan(op))
                 made.append(op)
             elif (
                 not op.regions
@@ -247,6 +246,10 @@ class _Expander:
         splat = tt.SplatOp.create(operands=[found.base], result_types=[TensorType(pointer, block)])
         pointers = insert_before(op, splat).result
         return insert_before(op, tt.AddPtrOp(pointers, offset)).result, mask
+
+
+def _pads_with_nan(op: tt.MakeTensorDescOp) -> bool:
+    return PaddingOption(op.padding.value.data) is PaddingOption.PAD_NAN
 
 
 def _part_types(descriptor: Attribute) -> list[Attribute]:

@@ -412,7 +412,7 @@ def _printable(emit: Emitter, value: SSAValue, op: Operation, *, is_signed: bool
             return value, "printF64"
         case Float32Type():
             return value, "printF32"
-        case AnyFloat():
+        case _ if isinstance(value.type, AnyFloat):
             return emit.value(arith.ExtFOp(value, f32)), "printF32"
         case IntegerType() if value.type == i64:
             return value, "printI64" if is_signed else "printU64"
