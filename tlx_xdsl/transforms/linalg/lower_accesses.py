@@ -269,6 +269,10 @@ class _Accesses:
             result = emit.value(bufferization.ToTensorOp(buffer, restrict=True, writable=True))
         self._finish(op, [pointer, *([] if mask is None else [mask])], result)
 
+    @_lower.register
+    def _(self, op: tt.AtomicPollOp) -> None:
+        raise refuse(op, "it waits for other programs, which run one after the other")
+
     # Reports of the program ------------------------------------------------------------------------------------------
 
     @_lower.register
@@ -361,7 +365,7 @@ class _Accesses:
             for position, size, extent in zip(box.positions, box.sizes, plan.shape, strict=True)
         ]
         view = emit.value(memref.ReinterpretCastOp(memory, box.offset, whole, box.strides))
-        return emit.part(view, [0] * len(whole), box.sizes)
+        return view if whole == list(box.sizes) else emit.part(view, [0] * len(whole), box.sizes)
 
     def _cell(self, emit: Emitter, memory: SSAValue, offset: Index) -> SSAValue:
         return emit.value(memref.ReinterpretCastOp(memory, offset, [1], [1]))
