@@ -48,8 +48,8 @@ def test_a_kernel_gives_the_same_numbers(check):
 
     def prepare(given, bound):
         if check.prepare is not None:
-            starts = {name: int(at.base if isinstance(at, MemRef) else at)
-                      for name, each, at in zip(names, given, bound, strict=False) if isinstance(each, np.ndarray)}  # fmt: skip
+            arrays = [each for each in zip(names, given, bound, strict=False) if isinstance(each[1], np.ndarray)]
+            starts = {name: int(at.base if isinstance(at, MemRef) else at) for name, _, at in arrays}
             check.prepare(starts, dict(zip(names, given, strict=True)))
 
     before = run(module, check.grid, values, names, prepare)
