@@ -24,7 +24,7 @@ from dataclasses import replace
 from xdsl.ir import Operation
 
 from tlx_xdsl.analysis.integers.functions import DIVISIONS, FUNCTIONS
-from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.integers.polynomials import Polynomial, Symbol
 from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, shape_of
 from tlx_xdsl.analysis.structure.values import (
     NO_CLAIMS,
@@ -245,20 +245,24 @@ def _converted(name: str, form: Polynomial, bits: int) -> Polynomial:
         wrapped = number % (1 << bits)
         is_negative = name != "zext" and wrapped >> (bits - 1)
         return Polynomial.constant(wrapped - (1 << bits) if is_negative else wrapped)
-    if name == "trunc" and len(form.terms) == 1:
-        ((product, factor),) = form.terms.items()
-        if factor == 1 and len(product) == 1:
-            ((symbol, power),) = product
-            is_extended = isinstance(symbol, Computed) and symbol.function in ("sext", "zext")
-            if power == 1 and is_extended and symbol.bits == bits:
-                return symbol.arguments[0]
+    extended = _only_symbol(form) if name == "trunc" else None
+    if isinstance(extended, Computed) and extended.function in ("sext", "zext") and extended.bits == bits:
+        return extended.arguments[0]
     return computed(name, [form], bits, signed=name != "zext")
 
 
+def _only_symbol(form: Polynomial) -> Symbol | None:
+    """The symbol that an expression is, if it is one."""
+    if list(form.terms.values()) != [1] or len(product := next(iter(form.terms))) != 1:
+        return None
+    ((symbol, power),) = product
+    return symbol if power == 1 else None
+
+
 def _function(function: str, left: Polynomial, right: Polynomial, bits: int, *, signed: bool) -> Polynomial:
-    numbers = (left.number, right.number)
-    if None not in numbers and not (function in DIVISIONS and numbers[1] == 0) and signed and function in FUNCTIONS:
-        return _converted("trunc", Polynomial.constant(int(FUNCTIONS[function](*numbers))), bits)
+    a, b = left.number, right.number
+    if a is not None and b is not None and signed and function in FUNCTIONS and (b or function not in DIVISIONS):
+        return _converted("trunc", Polynomial.constant(int(FUNCTIONS[function](a, b))), bits)
     return computed(function, [left, right], bits, signed=signed)
 
 
@@ -280,10 +284,9 @@ def _wrapped(value: Linear, modulus: Polynomial, claims: Claims, *, signed: bool
 
 
 def _compared(sign: str, left: Polynomial, right: Polynomial, bits: int, *, signed: bool) -> Polynomial:
-    numbers = (left.number, right.number)
-    if None not in numbers and (signed or sign in ("==", "!=")):
-        a, b = numbers
-        found = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}  # pyright: ignore
+    a, b = left.number, right.number
+    if a is not None and b is not None and (signed or sign in ("==", "!=")):
+        found = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}
         return Polynomial.constant(int(found[sign]))
     return computed(f"compare {sign}", [left, right], bits, signed=signed)
 

@@ -104,8 +104,8 @@ class Emitter:
     def loop(self, lower: Index, upper: Index) -> Generator[SSAValue]:
         """Run what is emitted for each index from `lower` to `upper - 1`."""
         block = Block(arg_types=[INDEX])
-        bounds = [self.operand(each) for each in (lower, upper, 1)]
-        self.add(scf.ForOp(*bounds, [], Region(block)))
+        first, end, step = (self.operand(each) for each in (lower, upper, 1))
+        self.add(scf.ForOp(first, end, step, [], Region(block)))
         with self.inside(block, scf.YieldOp()):
             yield block.args[0]
 

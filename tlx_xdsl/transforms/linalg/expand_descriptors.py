@@ -23,13 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import nan
 
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseIntOrFPElementsAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -42,13 +40,13 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base import integer_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.slots import add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, retype
+from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of, retype
 
 
 class ExpandDescriptorsPass(Pass):
@@ -182,7 +180,7 @@ class _Expander:
     ) -> SSAValue:  # fmt: skip
         element = scalar_type(type_)
         fill = nan if self._of(op, op.desc).pads_with_nan and isinstance(element, AnyFloat) else 0
-        other = _splat_constant(op, fill, TensorType(element, shape))
+        other = insert_before(op, constant(fill, TensorType(element, shape))).result
         value = insert_before(op, tt.LoadOp(*block, other)).result
         return _reshaped(op, value, shape_of_tensor(type_))
 
@@ -190,7 +188,7 @@ class _Expander:
         kind = DescriptorReduceKind(op.kind.value.data)
         element = scalar_type(op.src.type)
         signed = _block_element(op.desc)
-        is_unsigned = isinstance(signed, IntegerType) and signed.signedness.data.value == "unsigned"
+        is_unsigned = str(signed).startswith("ui")
         names = {"max": "umax", "min": "umin"} if is_unsigned else {}
         name = "fadd" if kind is DescriptorReduceKind.ADD and isinstance(element, AnyFloat) else kind.keyword
         found = next((each for each in RMWOp if each.keyword == names.get(name, name)), None)
@@ -233,14 +231,16 @@ class _Expander:
         masks: list[SSAValue] = []
         for dim, (place, size, stride) in enumerate(zip(places, found.shape, found.strides, strict=True)):
             extent = (block[dim],)
-            low = arith.CmpiOp("sge", place, _splat_constant(op, 0, TensorType(i64, extent)))
+            low = arith.CmpiOp("sge", place, insert_before(op, constant(0, TensorType(i64, extent))).result)
             high = arith.CmpiOp("slt", place, _splat(op, _wide(op, size), extent))
             inside = upstream.AndIOp(insert_before(op, low).result, insert_before(op, high).result)
             masks.append(_spread(op, insert_before(op, inside).result, dim, block))
             offset = insert_before(op, upstream.MuliOp(place, _splat(op, stride, extent))).result
             offsets.append(_spread(op, offset, dim, block))
-        offset = reduce(lambda a, b: insert_before(op, upstream.AddiOp(a, b)).result, offsets)
-        mask = reduce(lambda a, b: insert_before(op, upstream.AndIOp(a, b)).result, masks)
+        offset, mask = offsets[0], masks[0]
+        for other, inside in zip(offsets[1:], masks[1:], strict=True):
+            offset = insert_before(op, upstream.AddiOp(offset, other)).result
+            mask = insert_before(op, upstream.AndIOp(mask, inside)).result
         # A descriptor among the arguments becomes a pointer at the end.
         pointer = tt.PointerType.get(_signless(_block_element(desc)))
         splat = tt.SplatOp.create(operands=[found.base], result_types=[TensorType(pointer, block)])
@@ -260,7 +260,8 @@ def _part_types(descriptor: Attribute) -> list[Attribute]:
 
 def _signless(element: Attribute) -> Attribute:
     """An element as a pointer has it: a descriptor's integers may have a sign."""
-    return IntegerType(element.width.data) if isinstance(element, IntegerType) else element
+    bits = integer_bits(element)
+    return element if bits is None else IntegerType(bits)
 
 
 def _block_of(desc: SSAValue) -> Ints:
@@ -279,11 +280,6 @@ def _wide(op: Operation, value: SSAValue) -> SSAValue:
 
 def _splat(op: Operation, value: SSAValue, shape: Ints) -> SSAValue:
     return insert_before(op, tt.SplatOp.create(operands=[value], result_types=[TensorType(value.type, shape)])).result
-
-
-def _splat_constant(op: Operation, number: float, type_: TensorType[Attribute]) -> SSAValue:
-    value = DenseIntOrFPElementsAttr.from_list(type_, [number])  # pyright: ignore
-    return insert_before(op, upstream.ConstantOp(value)).result
 
 
 def _range(op: Operation, size: int) -> SSAValue:

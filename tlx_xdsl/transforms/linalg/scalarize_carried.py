@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import IntegerType, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
@@ -151,8 +151,9 @@ def _rewrite(
     group: Sequence[Slot], initial: SSAValue, steps: dict[tuple[Operation, int], Step | None], scalars: Scalars
 ) -> None:
     tensor = as_tensor(initial.type)
-    assert tensor is not None and isinstance(tensor.element_type, IntegerType)
-    type_, bits = tensor.element_type, tensor.element_type.width.data
+    bits = None if tensor is None else integer_bits(tensor.element_type)
+    assert tensor is not None and bits is not None
+    type_ = tensor.element_type
     added = [(slot, add_neighbour(slot, type_)) for slot in group]
     number_of = {
         input_: number

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace as with_changes
 from functools import singledispatchmethod
 
 from xdsl.dialects import arith as upstream
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, IntegerAttr, ModuleOp, TensorType, i32, i64
+from xdsl.dialects.builtin import FunctionType, ModuleOp, i32, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -38,7 +38,7 @@ from tlx_xdsl.dialects.base import as_tensor, element_bits, integer_bits, scalar
 from tlx_xdsl.transforms.functions import functions_of
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
-from tlx_xdsl.transforms.rewriting import Pass, insert_after_definition, insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant, insert_after_definition, insert_before, ops_of
 
 
 class SplitPointersPass(Pass):
@@ -177,7 +177,7 @@ class _Splitter:
             if changing is not None:
                 self.parts[input_] = (Part(changing.inputs[at], offset),)
             elif number is None:
-                self.parts[input_] = (Part(bases.known[0], offset),)
+                self.parts[input_] = tuple(Part(base, offset) for base in bases.known)
             else:
                 self.parts[input_] = tuple(
                     Part(base, offset, _equals(number.inputs[at], index)) for index, base in enumerate(bases.known)
@@ -392,8 +392,8 @@ class _Splitter:
     def _sum(self, op: Operation, first: SSAValue | None, second: SSAValue) -> SSAValue:
         if first is None:
             return second
-        wide = [self._wide(op, each, second.type) for each in (first, second)]
-        return insert_before(op, upstream.AddiOp(*wide)).result
+        wide = upstream.AddiOp(self._wide(op, first, second.type), self._wide(op, second, second.type))
+        return insert_before(op, wide).result
 
     def _both(self, op: Operation, first: SSAValue | None, second: SSAValue | None) -> SSAValue | None:
         if first is None or second is None:
@@ -410,12 +410,7 @@ class _Splitter:
         return insert_before(op, arith.ExtSIOp(offset, i64)).result
 
     def _constant(self, op: Operation, number: int, type_: Attribute) -> SSAValue:
-        attribute = (
-            DenseIntOrFPElementsAttr.from_list(type_, [number])
-            if isinstance(type_, TensorType)
-            else IntegerAttr(number, type_)  # pyright: ignore[reportArgumentType]
-        )
-        return insert_before(op, upstream.ConstantOp(attribute)).result  # pyright: ignore[reportArgumentType]
+        return insert_before(op, constant(number, type_)).result
 
     def _cast(self, base: SSAValue, type_: tt.PointerType) -> SSAValue:
         """A base as a pointer to another type, made once, after its definition."""
@@ -515,10 +510,7 @@ def _known(bases: list[SSAValue], *, of_elements: bool) -> _Bases:
 
 def _equals(number: SSAValue, index: int) -> SSAValue:
     """True where the number of the base is `index`, right after its definition."""
-    wanted = insert_after_definition(
-        number,
-        upstream.ConstantOp(DenseIntOrFPElementsAttr.from_list(number.type, [index])),  # pyright: ignore
-    )
+    wanted = insert_after_definition(number, constant(index, number.type))
     compared = arith.CmpiOp("eq", number, wanted.result)
     compared.location = wanted.location
     Rewriter.insert_op(compared, InsertPoint.after(wanted))
