@@ -6,6 +6,8 @@ the choice of upstream Triton's passes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue, Use
@@ -35,7 +37,7 @@ def store_by_some_threads(module: ModuleOp) -> Operation | None:
     return None
 
 
-def _results(op: Operation) -> list[SSAValue]:
+def _results(op: Operation) -> Sequence[SSAValue]:
     """The values that an operand of `op` may become a part of."""
     parent = op.parent_op()
     if not op.has_trait(IsTerminator) or parent is None:

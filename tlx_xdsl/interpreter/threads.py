@@ -53,6 +53,11 @@ def differs(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1
 
 
+def of_first(value: Any) -> Any:
+    """The number of the task's first thread."""
+    return value[0] if differs(value) else value
+
+
 def uniform(op: Operation, value: Any, active: Array | None) -> Any:
     """The one number of all threads that run; what is no array of their numbers stays.
 
@@ -93,7 +98,7 @@ def by_threads(op: Operation, kind: Kind, run: Run) -> tuple[Kind, Run]:
         return values
 
     def step(task: Any, *operands: Any) -> Coroutine:
-        result = yield from run(task, *checked(task, operands))
+        result: Any = yield from run(task, *checked(task, operands))
         return result
 
     def effect(task: Any, *operands: Any) -> Any:

@@ -36,7 +36,7 @@ from tlx_xdsl.interpreter.registry import (
     pure,
     threadwise,
 )
-from tlx_xdsl.interpreter.threads import differs, first_is_missing
+from tlx_xdsl.interpreter.threads import differs, first_is_missing, of_first
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -265,7 +265,7 @@ def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask
     """
     dtype, active = dtype_of(op.value.type), task.active
     if as_tensor(op.value.type) is None:
-        pointers, values, mask = (each[0] if differs(each) else each for each in (pointers, values, mask))
+        pointers, values, mask = (of_first(each) for each in (pointers, values, mask))
         if active is not None and not active[0]:
             raise first_is_missing(op)
     elif active is not None:

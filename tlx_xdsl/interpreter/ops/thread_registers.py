@@ -30,7 +30,7 @@ from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, where
 
 
 def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
@@ -92,11 +92,11 @@ def merged(op: Operation, value: SSAValue, taken: Array, first: Any, second: Any
     """
     if first is second:
         return first
-    if not isinstance(first, np.ndarray | np.generic) or not isinstance(second, np.ndarray | np.generic):
+    if not all(isinstance(each, np.ndarray | np.generic) for each in (first, second)):
         raise fault_at(op, "threads that take different ways bring back different things, of which the task has one")
     if as_tensor(value.type) is None:
-        return np.where(taken, first, second)
-    return first if np.array_equal(first, second) else np.where(spread(op, value, taken), first, second)
+        return where(taken, first, second)
+    return first if np.array_equal(first, second) else where(spread(op, value, taken), first, second)
 
 
 def spread(op: Operation, value: SSAValue, numbers: Array) -> Array:
@@ -196,9 +196,9 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Ternary:
             raise fault_at(
                 op, f"the mask {named:#x} leaves out threads, and all {LANES} of a warp vote: PTX leaves that undefined"
             )
-        votes = np.asarray(pred)
         if differs(pred) and not is_tensor:
-            return np.repeat(_ballots(votes.reshape(-1, LANES)), LANES)
+            return np.repeat(_ballots(pred.reshape(-1, LANES)), LANES)
+        votes: Array = np.asarray(pred)
         if votes.all() or not votes.any():
             ballot = np.uint32(_ALL_LANES if votes.any() else 0).view(np.int32)
             return np.full(votes.shape, ballot)[()]
@@ -206,7 +206,7 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Ternary:
             raise fault_at(
                 op, "the threads of a warp do not agree, and without a layout it is unknown which thread holds what"
             )
-        held = votes[holders].any(axis=0)
+        held: Array = votes[holders].any(axis=0)
         bits = _ballots(held)
         return give_to_elements(op, holders, np.broadcast_to(bits[:, None], holders[0].shape), votes.shape)
 
