@@ -16,7 +16,7 @@ Only modules that read a thread's index pay for this: in others nothing is looke
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -98,8 +98,7 @@ def by_threads(op: Operation, kind: Kind, run: Run) -> tuple[Kind, Run]:
         return values
 
     def step(task: Any, *operands: Any) -> Coroutine:
-        result: Any = yield from run(task, *checked(task, operands))
-        return result
+        return cast(Any, (yield from run(task, *checked(task, operands))))
 
     def effect(task: Any, *operands: Any) -> Any:
         values = checked(task, operands)

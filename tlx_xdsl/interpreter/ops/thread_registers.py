@@ -206,8 +206,7 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Ternary:
             raise fault_at(
                 op, "the threads of a warp do not agree, and without a layout it is unknown which thread holds what"
             )
-        held: Array = votes[holders].any(axis=0)
-        bits = _ballots(held)
+        bits = _ballots(np.asarray(votes[holders].any(axis=0)))
         return give_to_elements(op, holders, np.broadcast_to(bits[:, None], holders[0].shape), votes.shape)
 
     return run
