@@ -91,10 +91,12 @@ def _signature(cls: type) -> inspect.Signature:
         # Triton's decorator keeps the defaults of a class apart.
         defaults |= {**base.__dict__, **getattr(base, "__aggregate_defaults__", {})}
     return inspect.Signature(
-        inspect.Parameter(
-            name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=compile_time(defaults[name]) if name in defaults else inspect.Parameter.empty,
-        )
-        for name in _fields(cls)
+        [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=compile_time(defaults[name]) if name in defaults else inspect.Parameter.empty,
+            )
+            for name in _fields(cls)
+        ]
     )

@@ -115,7 +115,7 @@ def aggregate_replace(instance: Any, **changes: Any) -> Any:
 
     Raises TypeError for what is no aggregate, and for a name that is no field.
     """
-    cls = type(instance)
+    cls: Any = instance.__class__
     fields: Any = getattr(cls, AGGREGATE_MARK, None) or getattr(cls, "__aggregate_fields__", None)
     if fields is None:
         raise TypeError(f"aggregate_replace() expects an aggregate instance, got {cls.__name__}")
