@@ -72,7 +72,7 @@ def uniform(op: Operation, value: Any, active: Array | None) -> Any:
         raise fault_at(
             op,
             f"'{op.name}' takes one number for all threads of the task, and theirs differ: {listed}",
-            ("a thread can compute with a number of its own, branch on it, vote with it, and splat it",),
+            ("a thread can compute with a number of its own, take an `if` without a return, vote, and splat it",),
         )
     return held[0]
 
