@@ -163,12 +163,23 @@ def ballots(out):
         tl.store(out, tlx.vote_ballot_sync(-1, tlx.thread_id(0) < 4))
 
 
+@tlx_xdsl.jit
+def adds_its_number(a, b):
+    return a + b + tlx.thread_id(0)
+
+
+@tlx_xdsl.jit
+def in_a_combination(out):
+    tl.store(out, tl.reduce(tl.load(out + tl.arange(0, 32)), 0, adds_its_number))
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
         (once, "the first thread of the task does 'tt.store' for all, and it does not run here"),
         (sums, "all threads of the task do 'tt.reshape' together, and only some run here"),
         (ballots, "only some of the task's"),
+        (in_a_combination, "it is unknown which thread computes with which element of the tensor"),
     ],
 )
 @pytest.mark.parametrize("stage", ["frontend", "ttgir"])

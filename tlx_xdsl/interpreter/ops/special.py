@@ -34,7 +34,7 @@ from tlx_xdsl.interpreter.registry import (
     structured,
     threadwise,
 )
-from tlx_xdsl.interpreter.threads import differs
+from tlx_xdsl.interpreter.threads import differs, is_scalar_code
 from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 # Where a program stands ----------------------------------------------------------------------------------------------
@@ -85,7 +85,12 @@ def gpu_place(op: gpu.DimensionOp) -> Unary:
 @threadwise(gpu.ThreadIdOp)
 @effect(gpu.ThreadIdOp)
 def thread_id(op: gpu.ThreadIdOp) -> Unary:
-    """A number for each thread of the task: partitions are numbered after the warps of the default task."""
+    """A number for each thread of the task: partitions are numbered after the warps of the default task.
+
+    Raises Fault in code that computes with single elements of tensors: it is unknown which thread does so.
+    """
+    if is_scalar_code(op):
+        raise fault_at(op, "it is unknown which thread computes with which element of the tensor")
     along_x = _axis(op) == 0
 
     def run(task: Task) -> Any:
