@@ -2,6 +2,8 @@
 
 # covers: tlx.utility
 
+import random
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,64 @@ def test_a_thread_prints_what_it_holds(capsys) -> None:
     interpreted(printed, np.zeros(32, np.int32))
     lines = [line.partition("idx ")[2] for line in capsys.readouterr().out.splitlines()]
     assert lines == ["() t: 0", "() t: 1", "() all: 0", "( 0) i: 0", "( 1) i: 1"]
+
+
+class Program:
+    """Branches by chance, as text, and what one thread computes: each statement gives a number of its own."""
+
+    def __init__(self, seed: int):
+        self.random, self.lines, self.count = random.Random(seed), [], 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def block(self, known: list[str], depth: int) -> list[tuple]:
+        """Some statements; those of a thread as tuples."""
+        known, steps = list(known), []
+        for _ in range(self.random.randint(1, 3)):
+            name, (a, b) = self.name(), self.random.choices(known, k=2)
+            if depth and self.random.random() < 0.5:
+                condition = self.name()
+                self.lines.append(f"%{condition} = arith.cmpi slt, %{a}, %{b} : i32")
+                self.lines.append(f"%{name} = scf.if %{condition} -> (i32) {{")
+                then = self.block(known, depth - 1)
+                self.lines += [f"scf.yield %{then[-1][0]} : i32", "} else {"]
+                otherwise = self.block(known, depth - 1)
+                self.lines += [f"scf.yield %{otherwise[-1][0]} : i32", "}"]
+                steps.append((name, a, b, then, otherwise))
+            else:
+                op = self.random.choice(["addi", "subi", "xori", "maxsi"])
+                self.lines.append(f"%{name} = arith.{op} %{a}, %{b} : i32")
+                steps.append((name, a, b, op))
+            known.append(name)
+        return steps
+
+
+def of_one_thread(steps: list[tuple], names: dict[str, int]) -> int:
+    """The last number of a block."""
+    names = dict(names)
+    functions = {"addi": int.__add__, "subi": int.__sub__, "xori": int.__xor__, "maxsi": max}
+    for name, a, b, *rest in steps:
+        if len(rest) == 2:
+            names[name] = of_one_thread(rest[0] if names[a] < names[b] else rest[1], names)
+        else:
+            names[name] = functions[rest[0]](names[a], names[b])
+    return names[steps[-1][0]]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_branches_by_chance_give_each_thread_its_own_number(seed) -> None:
+    program = Program(seed)
+    steps = program.block(["i", "limit"], 3)
+    body = pointers("out", "i32", 128, "os") + THREAD + "\n%limit = arith.constant 57 : i32\n"
+    body += "\n".join(program.lines)
+    body += f"""
+    %ns = tt.splat %{steps[-1][0]} : i32 -> tensor<128xi32, #b>
+    tt.store %os, %ns : tensor<128x!tt.ptr<i32>, #b>"""
+    out = np.zeros(128, np.int32)
+    run("%out: !tt.ptr<i32>", body, [out])
+    assert out.tolist() == [of_one_thread(steps, {"i": thread, "limit": 57}) for thread in range(128)]
 
 
 # Votes --------------------------------------------------------------------------------------------------------------
