@@ -35,7 +35,7 @@ def constants(body: str) -> tuple[Constants, tt.FuncOp]:
 @pytest.mark.parametrize(("text", "expected"), [(blocks, "count"), (shifted, None)])
 def test_the_result_of_a_long_chain(text, expected):
     found, func = constants(text(50))
-    (value,) = [end for block in func.body.blocks if isinstance(end := block.last_op, tt.ReturnOp)][0].srcs
+    (value,) = next(end for block in func.body.blocks if isinstance(end := block.last_op, tt.ReturnOp)).srcs
     assert found.of(value) == (50 if expected else None)
     assert all(found.reaches(block) for block in func.body.blocks)
 
