@@ -1,20 +1,28 @@
 """The worker: `python -m tlx_xdsl.backend.worker REQUESTS RESPONSES DIRECTORY`: two inherited descriptors, its files.
 
-Answers one request after the other until its parent closes the pipe. Whatever kills it kills nothing else.
+Answers one request after the other until its parent closes the pipe. Whatever kills it kills nothing else. When the
+parent dies in the middle of a compile, nothing asks for the answer any more: the worker ends with the ptxas it runs.
 """
 
 from __future__ import annotations
 
 import os
 import resource
+import select
 import shutil
+import signal
 import sys
+import threading
+import time
 from typing import cast
 
 from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
 from tlx_xdsl.backend.stages import compile_request
 from tlx_xdsl.backend.triton_api import import_triton
+
+_END_SECONDS = 0.5
+"""Seconds after the parent's death in which the main thread may end by itself, as it does between two requests."""
 
 
 def main(arguments: list[str]) -> int:
@@ -26,6 +34,7 @@ def main(arguments: list[str]) -> int:
         os.set_inheritable(descriptor, False)
     # Dying is our business; a core dump of a process with LLVM in it helps no user.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    threading.Thread(target=_end_with_parent, args=(requests, directory), daemon=True).start()
     # Now rather than with the first request, for the parent may have started us ahead of it.
     import_triton()
     try:
@@ -35,6 +44,17 @@ def main(arguments: list[str]) -> int:
         # A parent that was killed can't remove our files any more.
         shutil.rmtree(directory, ignore_errors=True)
         return 0
+
+
+def _end_with_parent(requests: int, directory: str) -> None:
+    """Wait until nothing can write requests any more, then end this process, with its ptxas and its files."""
+    end_of_pipe = select.poll()
+    end_of_pipe.register(requests, 0)
+    end_of_pipe.poll()
+    time.sleep(_END_SECONDS)
+    shutil.rmtree(directory, ignore_errors=True)
+    # The parent started us as the leader of a group of our own.
+    os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def _answer(request: Request, responses: int) -> None:
