@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import resource
-import select
 import shutil
 import signal
 import sys
-import threading
 import time
 from typing import cast
 
@@ -20,6 +18,7 @@ from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
 from tlx_xdsl.backend.stages import compile_request
 from tlx_xdsl.backend.triton_api import import_triton
+from tlx_xdsl.lifeline import when_abandoned
 
 _END_SECONDS = 0.5
 """Seconds after the parent's death in which the main thread may end by itself, as it does between two requests."""
@@ -34,7 +33,7 @@ def main(arguments: list[str]) -> int:
         os.set_inheritable(descriptor, False)
     # Dying is our business; a core dump of a process with LLVM in it helps no user.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    threading.Thread(target=_end_with_parent, args=(requests, directory), daemon=True).start()
+    when_abandoned(requests, lambda: _end_abandoned(directory))
     # Now rather than with the first request, for the parent may have started us ahead of it.
     import_triton()
     try:
@@ -46,11 +45,8 @@ def main(arguments: list[str]) -> int:
         return 0
 
 
-def _end_with_parent(requests: int, directory: str) -> None:
-    """Wait until nothing can write requests any more, then end this process, with its ptxas and its files."""
-    end_of_pipe = select.poll()
-    end_of_pipe.register(requests, 0)
-    end_of_pipe.poll()
+def _end_abandoned(directory: str) -> None:
+    """End this process, with its ptxas and its files."""
     time.sleep(_END_SECONDS)
     shutil.rmtree(directory, ignore_errors=True)
     # The parent started us as the leader of a group of our own.
