@@ -49,7 +49,8 @@ def descriptors(a, b, c, m, n, k, BK: tl.constexpr):
 )
 def test_products_of_matrices(kernel, architecture, shows):
     types = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "m": "i32", "n": "i32", "k": "i32", "BK": "constexpr"}
-    source = ASTSource(kernel, types, {(6,): 32})
+    divisible = {(number,): [["tt.divisibility", 16]] for number in range(6)}
+    source = ASTSource(kernel, types, {(6,): 32}, divisible)
     text = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options={"num_stages": 3}).asm["ttgir"]
     assert shows in text
     chance = np.random.default_rng(0)
