@@ -54,8 +54,8 @@ def _open_standard_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free.
-            os.open(os.devnull, os.O_RDWR)
+            # It gets the lowest number that is free; processes that the command starts have theirs, too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
