@@ -155,12 +155,32 @@ def test_a_cute_layout_is_text_or_tuples():
 
 def test_padding_is_spelled_out():
     layout = tlx.padded_shared_layout_encoding.with_identity_for([(32, 4)], (2, 4), (1, 0))
-    assert layout == tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1), (0, 2), (1, 0)])
+    assert layout == tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1), (0, 2), (1, 0)], (2, 4))
+
+
+def test_numbers_of_layouts_stand_in_lists_as_in_metas_tlx():
+    layout = tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1), (0, 2), (1, 0)], (2, 4))
+    assert (layout.intervals, layout.paddings, layout.order, layout.shape) == ([32], [4], [1, 0], [2, 4])
+    assert (layout.offset_bases, layout.block_bases) == ([[0, 1], [0, 2], [1, 0]], [])
+    assert len({layout, tlx.padded_shared_layout_encoding.with_identity_for([[32, 4]], [2, 4])}) == 1
+
+
+def test_a_layout_of_a_swizzle_is_that_of_a_buffer():
+    plain = tlx.layout(tlx.swizzled_layout.make_default(2))
+    assert plain == tlx.swizzled_shared_layout_encoding.make_default(2)
+    assert plain.order == [1, 0]
+    assert tlx.layout(tlx.swizzled_layout(2, 3, 4)) == tlx.swizzled_layout(2, 3, 4)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
+        (lambda: tlx.layout(tlx.swizzled_layout(2), shape=(4, 8)), ValueError, "either a spec or shape and stride"),
+        (
+            lambda: tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1, 1)], (2, 4)),
+            ValueError,
+            "offset_bases must hold vectors of 2 integers",
+        ),
         (lambda: tlx.layout("(4,8)"), ValueError, "expected a layout such as"),
         (lambda: tlx.layout("(4,8):(1,(2,3))"), ValueError, "must be nested alike"),
         (lambda: tlx.layout("(4,x):(1,2)"), ValueError, "expected a number or '(' at position 3 of '(4,x)'"),
@@ -181,7 +201,7 @@ def test_padding_is_spelled_out():
         (lambda: tlx.tensor_memory_layout_encoding(64, 64, 8), ValueError, "colStride must be 1, 2 or 4, got 8"),
         (lambda: tlx.tensor_memory_layout_encoding(64, 64, 1, 0), TypeError, "ctaMode must be a TMemCTAMode"),
         (lambda: tlx.shared_linear_layout_encoding([("a",)]), TypeError, "offset_bases must hold integers, got str"),
-        (lambda: tlx.padded_shared_layout_encoding([], []), ValueError, "pairs of an interval and a padding"),
+        (lambda: tlx.padded_shared_layout_encoding([], [], (1,)), ValueError, "pairs of an interval and a padding"),
         (lambda: tlx.DummyRegisterLayoutEncoding((64,), 3), TypeError, "element_type must be an element type"),
     ],
 )  # fmt: skip
