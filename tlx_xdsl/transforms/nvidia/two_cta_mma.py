@@ -1,12 +1,13 @@
 """`tlx-lower-2cta-mma`: MMAs of pairs of CTAs that each have tensors of their own, as PTX.
 
 Upstream Triton makes such MMAs (`two_ctas`) of tensors that span both CTAs. Here the even CTA of a pair issues the
-instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 32 bytes along K (`pair_products.py`), and
-their completion arrives at the barriers of both CTAs. Each CTA has 128 or 64 rows of A and of the accumulator, and half
-of B's columns. With 128 rows its part of the accumulator lies in tensor memory as that of an MMA of its own would; one
-of 64 rows is a buffer of 128 by now (`tlx-lower-pair-accumulators`). A may be in tensor memory, a part of 8 columns of
-32 bits for each step. All operations of a kernel have one `.cta_group`, so copies of scales are those of a pair, too
-(`pair_copies.py`); the module attribute `ttng.two-ctas` has Triton 3.8 and 3.9 allocate tensor memory accordingly.
+instructions for both (PTX ISA, "tcgen05.mma", `.cta_group::2`), one for each 32 bytes along K
+(`pair_instructions.py`), and their completion arrives at the barriers of both CTAs. Each CTA has 128 or 64 rows of A
+and of the accumulator, and half of B's columns. With 128 rows its part of the accumulator lies in tensor memory as that
+of an MMA of its own would; one of 64 rows is a buffer of 128 by now (`tlx-lower-pair-accumulators`). A may be in tensor
+memory, a part of 8 columns of 32 bits for each step. All operations of a kernel have one `.cta_group`, so copies of
+scales are those of a pair, too (`pair_copies.py`); the module attribute `ttng.two-ctas` has Triton 3.8 and 3.9 allocate
+tensor memory accordingly.
 
 Before:
 ```mlir
@@ -46,7 +47,7 @@ from tlx_xdsl.layouts.shared import unswizzled_layout
 from tlx_xdsl.transforms.layout.encodings import map_types
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.pair_copies import lower_copy
-from tlx_xdsl.transforms.nvidia.pair_products import Instructions, instructions, issues_here, low_half, rank_of
+from tlx_xdsl.transforms.nvidia.pair_instructions import Instructions, instructions, issues_here, low_half, rank_of
 from tlx_xdsl.transforms.nvidia.ptx import run_in_one_thread, wait_for_region
 from tlx_xdsl.transforms.nvidia.shared_address import shared_address, tensor_memory_address
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
