@@ -26,8 +26,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects import tt
-from tlx_xdsl.dialects.base.operation import is_elementwise, module_integer
+from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise, module_integer
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
@@ -83,7 +82,7 @@ def _shared_by(module: ModuleOp) -> int:
 
 def _is_for_each_element(op: Operation) -> bool:
     """True if no element of a tensor has to do with another one."""
-    return is_elementwise(op) or isinstance(op, ConstantOp | tt.MakeRangeOp | tt.SplatOp | tt.LoadOp | tt.StoreOp)
+    return is_elementwise(op) or op.has_trait(EachElement, value_if_unregistered=False)
 
 
 def _unshare_tensor_constants(module: ModuleOp) -> None:
