@@ -142,11 +142,16 @@ def _merge(visitor: Visitor, node: ast.If, sides: Sequence[_Side]) -> tuple[list
             # It does not exist afterwards: see `_leave`.
             continue
         values = [side.names[name] for side in sides]
-        if all(value is values[0] for value in values):
+        if all(value is values[0] for value in values) or _is_none_on_a_side(values):
             continue
         names.append(name)
         like.append(merged(visitor, node, values, _mismatch(visitor, node)(name)))
     return names, like
+
+
+def _is_none_on_a_side(values: Sequence[Value]) -> bool:
+    """True if one of the values is None and another one is not: which of them it is, no type could say."""
+    return len({isinstance(value, Constexpr) and value.value is None for value in values}) == 2
 
 
 def _mismatch(visitor: Visitor, node: ast.If) -> Callable[[str], TypeMismatch]:
@@ -171,6 +176,13 @@ def _leave(visitor: Visitor, node: ast.If, outer: dict[str, Value], sides: Seque
     visitor.names = {**outer, **new}
     one_sided = (name for side in sides for name in side.names if name not in visitor.names)
     forget(visitor, list(one_sided), f"it is assigned on one side only of the 'if' in line {node.lineno}")
+    for name in assigned_names((*node.body, *node.orelse)):
+        values = [side.names[name] for side in sides if name in side.names]
+        if len(values) == len(sides) and _is_none_on_a_side(values):
+            visitor.names.pop(name, None)
+            forget(
+                visitor, [name], f"it is None after one side of the 'if' in line {node.lineno} and not after the other"
+            )
 
 
 def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:

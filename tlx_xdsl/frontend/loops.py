@@ -56,6 +56,12 @@ def _carried_names(visitor: Visitor, node: ast.For | ast.While, counter: str | N
 
 def _next(visitor: Visitor, node: ast.For | ast.While, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
     """Values of the loop-carried names after the body, in the types that they came with."""
+    for name, value in zip(names, initial, strict=True):
+        if name not in visitor.names:
+            raise visitor.error(
+                node,
+                f"'{name}' is {value.describe()} before the loop and has no value after its body: {visitor.gone[name]}",
+            )
     pairs = zip(names, initial, strict=True)
     return [carried(visitor, visitor.names[name], value, _mismatch(visitor, node, name)) for name, value in pairs]
 
