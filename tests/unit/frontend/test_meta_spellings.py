@@ -93,7 +93,7 @@ def multiply(a, b):
 
 @pytest.mark.parametrize("stage", ["frontend", "ttgir"])
 def test_loops_of_all_ctas_that_do_not_add(stage):
-    # Each CTA has the whole result, whatever joins the iterations: Meta's compiler, which divides them, takes sums only.
+    # Each CTA has the whole result, whatever joins the iterations; Meta's compiler divides them, and takes sums only.
     x = np.full(200, 1, np.float32)
     x[[3, 77, 199]] = 2, 4, 0.5
     out = np.zeros((4, 2), np.float32)

@@ -42,12 +42,17 @@ def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
     return numbers
 
 
-def _bases(values: Sequence[Sequence[Any]] | None, what: str, rank: int | None = None) -> list[list[int]]:
-    """Vectors of integers, `rank` of them in each where that is given."""
-    found = [list(_ints(basis, what)) for basis in values or ()]
-    if rank is not None and any(len(basis) != rank for basis in found):
-        raise ValueError(f"{what} must hold vectors of {rank} integers, one for each dimension")
-    return found
+def _bases(values: Sequence[Sequence[Any]], what: str) -> list[list[int]]:
+    return [list(_ints(basis, what)) for basis in values]
+
+
+def _extents(bases: Sequence[Sequence[int]]) -> list[int]:
+    """Elements along each dimension that sums of the bases, in F2, reach."""
+    sizes = [0] * max(map(len, bases), default=0)
+    for basis in bases:
+        for dim, step in enumerate(basis):
+            sizes[dim] |= step
+    return [size + 1 for size in sizes]
 
 
 def _one_cta(values: Sequence[Any] | None, what: str) -> None:
@@ -127,8 +132,8 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         self,
         interval_padding_pairs: Sequence[Sequence[int]],
         offset_bases: Sequence[Sequence[int]],
-        shape: Sequence[int],
-        block_bases: Sequence[Sequence[int]] | None = None,
+        block_bases: Sequence[Sequence[int]] = (),
+        shape: Sequence[int] | None = None,
         order: Sequence[int] | None = None,
     ):
         pairs = _bases(interval_padding_pairs, "interval_padding_pairs")
@@ -136,13 +141,16 @@ class padded_shared_layout_encoding(shared_layout_encoding):
             raise ValueError("interval_padding_pairs must hold pairs of an interval and a padding")
         self.intervals = [power_of_two(pair[0], "an interval") for pair in pairs]
         self.paddings = [power_of_two(pair[1], "a padding") for pair in pairs]
-        self.shape = [power_of_two(size, "a size") for size in _ints(shape, "shape")]
+        bases, blocks = _bases(offset_bases, "offset_bases"), _bases(block_bases, "block_bases")
+        self.shape = _extents([*bases, *blocks]) if shape is None else list(_ints(shape, "shape"))
         rank = len(self.shape)
         self.order = _row_major(rank) if order is None else _permutation(order)
         if len(self.order) != rank:
             raise ValueError(f"shape and order must have one length, got {rank} and {len(self.order)}")
-        self.offset_bases = _bases(offset_bases, "offset_bases", rank)
-        self.block_bases = _bases(block_bases, "block_bases", rank)
+        for what, vectors in (("offset_bases", bases), ("block_bases", blocks)):
+            if any(len(basis) != rank for basis in vectors):
+                raise ValueError(f"{what} must hold vectors of {rank} integers, one for each dimension")
+        self.offset_bases, self.block_bases = bases, blocks
 
     @staticmethod
     def with_identity_for(
@@ -157,20 +165,21 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         for dim in dims:
             bits = power_of_two(sizes[dim], "a size").bit_length() - 1
             bases += [tuple(1 << bit if d == dim else 0 for d in range(len(sizes))) for bit in range(bits)]
-        return padded_shared_layout_encoding(interval_padding_pairs, bases, sizes, order=dims)
+        return padded_shared_layout_encoding(interval_padding_pairs, bases, shape=sizes, order=dims)
 
     @staticmethod
     def with_bases(
         interval_padding_pairs: Sequence[Sequence[int]],
         offset_bases: Sequence[Sequence[int]],
-        shape: Sequence[int],
+        shape: Sequence[int] | None = None,
         block_bases: Sequence[Sequence[int]] | None = None,
     ) -> padded_shared_layout_encoding:
         """Elements of `shape` in the order that `offset_bases` spells out, one basis per bit of the offset.
 
+        Without `shape` it is what the bases reach.
         Raises ValueError for a basis that has not one integer for each dimension of `shape`.
         """
-        return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, shape, block_bases)
+        return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, block_bases or (), shape)
 
 
 class shared_linear_layout_encoding(shared_layout_encoding):
