@@ -212,6 +212,11 @@ class Elementwise(OpTrait):
         SameShapeAndLayout().verify(op)
 
 
+@dataclass(frozen=True)
+class EachElement(OpTrait):
+    """What an element of its tensors is, or is done with, depends on the same element of the others only."""
+
+
 def is_elementwise(op: Operation) -> bool:
     """True if all tensors that `op` takes and gives have one layout: upstream's arith and math have no trait for it."""
     traits = (Elementwise, SameShapeAndLayout)

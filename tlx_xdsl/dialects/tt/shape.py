@@ -23,6 +23,7 @@ from tlx_xdsl.dialects.base import (
     ANY_TENSOR,
     INT_TENSOR,
     Derived,
+    EachElement,
     TritonOp,
     as_tensor,
     mask_type,
@@ -67,7 +68,7 @@ class MakeRangeOp(TritonOp):
     end = prop_def(IntegerAttr.constr(i32))
     result = result_def(INT_TENSOR)
 
-    traits = traits_def(Pure())
+    traits = traits_def(EachElement(), Pure())
     assembly_format = "attr-dict `:` type($result)"
 
     def verify_(self) -> None:
@@ -94,7 +95,7 @@ class SplatOp(TritonOp):
     src = operand_def(ANY_LIKE)
     result = result_def(ANY_TENSOR)
 
-    traits = traits_def(Pure())
+    traits = traits_def(EachElement(), Pure())
     assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
 
     def verify_(self) -> None:
