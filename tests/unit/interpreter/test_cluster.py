@@ -378,13 +378,7 @@ def to_itself(x_ptr, y_ptr, RANK: tl.constexpr):
     tl.store(y_ptr + at, tlx.local_load(buffer[0]))
 
 
-@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
-def test_the_only_cta_of_a_cluster_is_its_number_0(stage):
-    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
-    tlx_xdsl.interpret(to_itself, 1, x, y, 0, jobs=1, stage=stage)
-    np.testing.assert_array_equal(x, y)
-
-
-def test_a_cluster_of_one_cta_has_no_other():
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_launch_without_clusters_reaches_no_cta_by_its_number(rank):
     with pytest.raises(CompilationError, match="Unexpected buffer remote view in 1cta mode"):
-        tlx_xdsl.interpret(to_itself, 1, np.zeros(64, np.float32), np.zeros(64, np.float32), 1, stage="ttgir")
+        tlx_xdsl.interpret(to_itself, 1, np.zeros(64, np.float32), np.zeros(64, np.float32), rank, stage="ttgir")
