@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+
+from tlx_xdsl.lifeline import when_abandoned
 
 SECONDS = 20
 """Time of a processor after which a trial hangs: by the clock, a busy machine would be to blame."""
@@ -60,7 +63,10 @@ def ending(trial: Callable[[int], Ending], number: int) -> Ending:
             signal.signal(each, handler)
 
 
-def _work(link: Connection, trial: Callable[[int], Ending]) -> None:
+def _work(link: Connection, inherited: Sequence[Connection], trial: Callable[[int], Ending]) -> None:
+    for each in inherited:
+        each.close()
+    when_abandoned(link.fileno(), lambda: os._exit(1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     while (numbers := link.recv()) is not None:
@@ -83,7 +89,8 @@ def endings(trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int) -
 
     def start(pending: list[int]) -> None:
         here, there = context.Pipe()
-        process = context.Process(target=_work, args=(there, trial), daemon=True)
+        inherited = [here, *(worker.link for worker in workers)]
+        process = context.Process(target=_work, args=(there, inherited, trial), daemon=True)
         process.start()
         there.close()
         here.send(pending)
@@ -116,8 +123,11 @@ def endings(trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int) -
                 workers.remove(worker)
 
 
-def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str]) -> int:
-    """Run the command line of a fuzzer: `N --seed S --jobs J`, or `--only NUMBER`; 1 if a trial ended badly."""
+def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str], *, each: int = 1) -> int:
+    """Run the command line of a fuzzer: `N --seed S --jobs J`, or `--only NUMBER`; 1 if a trial ended badly.
+
+    N counts inputs, of which a trial runs `each` and ends at the first bad one.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m tests.fuzz.{name}")
     parser.add_argument("count", type=int, nargs="?", default=100)
     parser.add_argument("--seed", type=int, default=0, help="the first number is a million times this")
@@ -131,18 +141,18 @@ def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str]
         return how.kind in BAD
     first = args.seed * 1_000_000
     totals: Counter[str] = Counter()
-    for number, how in endings(trial, range(first, first + args.count), args.jobs):
+    trials = -(-args.count // each)
+    for number, how in endings(trial, range(first, first + trials), args.jobs):
         totals[how.kind] += 1
         if how.kind in (*BAD, "unlocated"):
             print(f"{number}: {how.kind}: {how.detail.strip()[-600:]}", flush=True)
         if totals.total() % 1000 == 0:
             print(f"... {totals.total()}: {dict(totals)}", file=sys.stderr, flush=True)
-    print(f"{name}: {totals.total()} inputs: {', '.join(f'{count} {kind}' for kind, count in totals.most_common())}")
+    inputs = f"{totals.total() * each} inputs" + (f" in {totals.total()} trials" if each > 1 else "")
+    print(f"{name}: {inputs}: {', '.join(f'{count} {kind}' for kind, count in totals.most_common())}")
     return any(totals[kind] for kind in BAD)
 
 
 def volume(small: int, full: int) -> int:
     """The number of trials of a test: `full` where TLX_TEST_VOLUME asks for it."""
-    import os
-
     return full if os.environ.get("TLX_TEST_VOLUME") == "full" else small

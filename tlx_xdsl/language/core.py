@@ -32,7 +32,7 @@ from tlx_xdsl.language.marks import (
 from tlx_xdsl.language.objects import *
 from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
 
-__all__ = ["condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
+__all__ = ["aggregate_replace", "condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
 
 _tl = builtin("tl")
 
@@ -117,3 +117,18 @@ def extern_elementwise(lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_
     `arg_type_symbol_dict` gives, for each tuple of argument types, the symbol and the type of its result; arguments
     are promoted to a common type and shape first. `is_pure` says that the call has no side effect.
     """
+
+
+def aggregate_replace(instance: Any, **changes: Any) -> Any:
+    """Another instance of an aggregate's class, with `changes` in the place of some of its fields.
+
+    Raises TypeError for what is no aggregate, and for a name that is no field.
+    """
+    cls: Any = instance.__class__
+    fields: Any = getattr(cls, AGGREGATE_MARK, None) or getattr(cls, "__aggregate_fields__", None)
+    if fields is None:
+        raise TypeError(f"aggregate_replace() expects an aggregate instance, got {cls.__name__}")
+    for name in changes:
+        if name not in fields:
+            raise TypeError(f"{cls.__name__} has no field '{name}', its fields are {', '.join(fields)}")
+    return cls(**{name: getattr(instance, name) for name in fields} | changes)

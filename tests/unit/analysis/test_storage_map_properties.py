@@ -22,7 +22,7 @@ def test_the_map_states_the_addresses_of_the_lowered_program(program: Program):
     except CompilationError:
         assume(False)
         raise
-    addresses = lowered.addresses()
+    addresses = lowered.addresses
     module = parse_module(text_of(program))
     map_ = next(each for each in storage_maps(module, 100) if each.kernel == "main")
     region = next(each for each in map_.regions if each.is_shared)

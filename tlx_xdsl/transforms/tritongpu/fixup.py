@@ -145,7 +145,11 @@ def _check_pairs(found: _Found, module: ModuleOp) -> None:
 
 
 def _check_remote_views(found: _Found, module: ModuleOp) -> None:
-    """Another CTA's memory is reached in clusters only: here or, where CTAs share tensors, by Triton."""
+    """Another CTA's memory is reached in clusters only: here or, where CTAs share tensors, by Triton.
+
+    A CTA of a launch without clusters can't reach its own memory so, either: on an H200 `st.async` to CTA 0 was an
+    illegal instruction there.
+    """
     sizes = [module_integer(module, name) or 1 for name in (*CLUSTER_DIMS, NUM_CTAS)]
     if found.remote and prod(sizes) == 1:
         raise error_at(
