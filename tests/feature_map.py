@@ -38,6 +38,7 @@ WORDS = {
     "tlx.types": ("tlx_types",),
     "tlx.layouts": ("tlx_layouts", "user_layouts", "dump_layout", "layout_kernels", "layout_errors"),
     "tt.memory": ("lower_memory",),
+    "tt.joining": ("convert_shape",),
     "tt.shape": ("convert_shape",),
 }
 """Words of features whose own name is a part of many names."""

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.meta_reasons import FAILURES, reason_of
+from tests.conformance.tutorials import DIRECTORY as TUTORIALS
 
 DIRECTORY = Path("python/test/unit/language")
 NOT_NVIDIA = ("test_tlx_amd", "test_tlx_async_load_partial_mask")
@@ -141,6 +142,7 @@ def _environment(log: Path, scratch: Path, parsed: argparse.Namespace, only: Seq
         "log": str(log),
         "only": str(scratch / "only.json"),
         "target": parsed.target,
+        "tutorials": str(parsed.suite.resolve() / TUTORIALS),
         "mode": "launch" if parsed.gpu else "compile" if parsed.compile_only else "interpret",
         "per_function": 0 if parsed.all else parsed.per_function,
         "text_asserts_yes": parsed.text_asserts_yes,

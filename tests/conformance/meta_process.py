@@ -1,4 +1,4 @@
-"""The changes to a process in which Meta's tests run: the drop-in, what stands for a GPU, and a module of Meta's."""
+"""The changes to a process in which Meta's tests run: the drop-in, what stands for a GPU, and modules of Meta's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 OPTIONS: dict[str, Any] = json.loads(os.environ.get("TLX_META_TESTS", "{}"))
@@ -26,6 +27,9 @@ def begin() -> None:
         from tests.conformance.fake_cuda import install
 
         install(OPTIONS["target"])
+    from tests.conformance.tutorials import add_package
+
+    add_package(Path(OPTIONS["tutorials"]))
 
 
 def begin_child() -> None:

@@ -10,6 +10,7 @@ FORK_TEXT = "asserts the fork's text"
 AMD = "AMD"
 LATER_TRITON = "needs a later Triton"
 UNWRITTEN = "reads memory that the test left unwritten"
+OUTSIDE = "stores outside of its own tensor"
 OTHER = "other"
 
 FAILURES = ("failed", "error", "crashed")
@@ -18,6 +19,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (AMD, r"exists for AMD GPUs only|AMDMFMALayout|amd_mfma|gfx\d"),
     (LATER_TRITON, r"does not exist in Triton \d\.\d, it came with|Triton 3\.6 and 3\.7 can't"),
     (UNWRITTEN, r"is read, but .* has overwritten it|is read, but nothing has written"),
+    (OUTSIDE, r"error: store out of bounds: "),
     # Our message stands in what was asserted: the error was raised, in other words.
     (FORK_TEXT, r"AssertionError: .*Expected.*error: tlx\.|assert \(?'[^']*' in [\"'].*error: "),
     (FORK_TEXT, r"Regex pattern did not match|assert '(cute: |Please make sure)"),

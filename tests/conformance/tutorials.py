@@ -122,12 +122,7 @@ def _line(error: BaseException) -> str:
 
 def _load(directory: Path, file: str) -> ModuleType:
     """Import a tutorial; those that it imports by their names come from the same directory."""
-    tlx = sys.modules.get("triton.language.extra.tlx") or __import__("triton.language.extra.tlx", fromlist=["_"])
-    if PACKAGE not in sys.modules:
-        package = ModuleType(PACKAGE)
-        package.__path__ = [str(directory)]
-        sys.modules[PACKAGE] = package
-        tlx.tutorials = package  # pyright: ignore[reportAttributeAccessIssue]
+    add_package(directory)
     path = directory / f"{file}.py"
     sys.path.insert(0, str(path.parent))
     spec = spec_from_file_location(path.stem.replace("-", "_"), path)
@@ -137,6 +132,16 @@ def _load(directory: Path, file: str) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def add_package(directory: Path) -> None:
+    """Let scripts import the tutorials in `directory` by the names that they have in Meta's Triton."""
+    tlx = sys.modules.get("triton.language.extra.tlx") or __import__("triton.language.extra.tlx", fromlist=["_"])
+    if PACKAGE not in sys.modules:
+        package = ModuleType(PACKAGE)
+        package.__path__ = [str(directory)]
+        sys.modules[PACKAGE] = package
+        tlx.tutorials = package  # pyright: ignore[reportAttributeAccessIssue]
 
 
 if __name__ == "__main__":

@@ -73,13 +73,25 @@ def _dot(a: Array, b: Array, input_precision: str = "", out_dtype: Any = np.floa
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(out_dtype)
 
 
+def _scaled(elements: Array, scale: Array, form: str) -> Array:
+    """The numbers of a row-major left side: two e2m1 in a byte, the low one first; a power of two for each 32."""
+    if form == "e2m1":
+        bits = np.stack([elements & 15, elements >> 4], -1).reshape(len(elements), -1)
+        elements = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])[bits & 7] * np.where(bits & 8, -1, 1)
+    return elements.astype(np.float64) * np.repeat(2.0 ** (scale.astype(np.int64) - 127), 32, 1)
+
+
+def _dot_scaled(a: Array, a_scale: Array, a_form: str, b: Array, b_scale: Array, b_form: str) -> Array:
+    return (_scaled(a, a_scale, a_form) @ _scaled(b.T, b_scale, b_form).T).astype(np.float32)
+
+
 LANGUAGE = SimpleNamespace(
     **{name: getattr(np, name) for name in ("where", "reshape", "broadcast_to", "expand_dims", "floor", "ceil")},
     **{f"{kind}{bits}": np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{f"float{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
     bfloat16=ml_dtypes.bfloat16, float8e5=ml_dtypes.float8_e5m2, float8e4nv=ml_dtypes.float8_e4m3fn,
     arange=lambda low, high: np.arange(low, high, dtype=np.int32),
-    load=_load, store=_store, cast=_cast, dot=_dot, abs=np.abs,
+    load=_load, store=_store, cast=_cast, dot=_dot, dot_scaled=_dot_scaled, abs=np.abs,
     static_range=range, range=range,
     # Where one is NaN, the other.
     minimum=lambda a, b: np.fmin(a, b) if a.dtype.kind == "f" else np.minimum(a, b),

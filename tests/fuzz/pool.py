@@ -116,8 +116,11 @@ def endings(trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int) -
                 workers.remove(worker)
 
 
-def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str]) -> int:
-    """Run the command line of a fuzzer: `N --seed S --jobs J`, or `--only NUMBER`; 1 if a trial ended badly."""
+def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str], *, each: int = 1) -> int:
+    """Run the command line of a fuzzer: `N --seed S --jobs J`, or `--only NUMBER`; 1 if a trial ended badly.
+
+    N counts inputs, of which a trial runs `each` and ends at the first bad one.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m tests.fuzz.{name}")
     parser.add_argument("count", type=int, nargs="?", default=100)
     parser.add_argument("--seed", type=int, default=0, help="the first number is a million times this")
@@ -131,13 +134,15 @@ def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str]
         return how.kind in BAD
     first = args.seed * 1_000_000
     totals: Counter[str] = Counter()
-    for number, how in endings(trial, range(first, first + args.count), args.jobs):
+    trials = -(-args.count // each)
+    for number, how in endings(trial, range(first, first + trials), args.jobs):
         totals[how.kind] += 1
         if how.kind in (*BAD, "unlocated"):
             print(f"{number}: {how.kind}: {how.detail.strip()[-600:]}", flush=True)
         if totals.total() % 1000 == 0:
             print(f"... {totals.total()}: {dict(totals)}", file=sys.stderr, flush=True)
-    print(f"{name}: {totals.total()} inputs: {', '.join(f'{count} {kind}' for kind, count in totals.most_common())}")
+    inputs = f"{totals.total() * each} inputs" + (f" in {totals.total()} trials" if each > 1 else "")
+    print(f"{name}: {inputs}: {', '.join(f'{count} {kind}' for kind, count in totals.most_common())}")
     return any(totals[kind] for kind in BAD)
 
 

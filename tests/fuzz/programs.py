@@ -167,7 +167,7 @@ class Program:
         if depth < 2:
             makers += [lambda: self.loop(depth), lambda: self.branch(depth), lambda: self.repeat(depth)]
         if depth == 0:
-            makers += [self.product]
+            makers += [self.product, self.scaled_product]
         self.random.choice(makers)()
 
     def elementwise(self) -> None:
@@ -242,6 +242,28 @@ class Program:
         precision = ', input_precision="ieee"' if kind == "float32" else ""
         out = f", out_dtype=tl.{result}" if kind in ("int8", "float64") else ""
         self.bind(f"tl.dot({sides[0]}, {sides[1]}{precision}{out})", result, (16, 16))
+
+    def scaled_product(self) -> None:
+        """A product of matrices in microscaling formats, whose scales are 1/2 to 4: the sums are exact, too."""
+        sides: list[str] = []
+        for number in range(2):
+            form = self.random.choice(("e2m1", "e4m3", "e5m2", "bf16"))
+            inner = 32 if form == "e2m1" else 64
+            # Scales stand along K for each row of the left and each column of the right side.
+            shape = (inner, 16) if number else (16, inner)
+            elements, scales = self.array("x", "int32", 16 * inner), self.array("x", "int32", 32)
+            loaded = f"tl.load({elements} + tl.reshape(tl.arange(0, {16 * inner}), {shape}))"
+            text = f"tl.cast({loaded} & 255, tl.uint8)"
+            if form != "e2m1":
+                type_ = {"e4m3": "float8e4nv", "e5m2": "float8e5", "bf16": "bfloat16"}[form]
+                text = f"tl.cast(tl.cast({loaded} & 3, tl.float32), tl.{type_})"
+            side, scale = self.name("d"), self.name("e")
+            self.say(f"{side} = {text}")
+            self.say(
+                f"{scale} = tl.cast((tl.load({scales} + tl.reshape(tl.arange(0, 32), (16, 2))) & 3) + 126, tl.uint8)"
+            )
+            sides += [side, scale, repr(form)]
+        self.bind(f"tl.dot_scaled({', '.join(sides)})", "float32", (16, 16))
 
     # --- control flow ------------------------------------------------------------------------------------------------
 

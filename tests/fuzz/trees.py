@@ -61,4 +61,4 @@ def show(number: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(report("trees", trial, show))
+    sys.exit(report("trees", trial, show, each=TREES))

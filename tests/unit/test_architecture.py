@@ -20,11 +20,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tlx_xdsl"
 
-LOWEST = {"errors", "targets", "version"}
+LOWEST = {"errors", "lifeline", "targets", "version"}
 """What every package may import."""
 
 LAYERS = {
     "errors": -2,
+    "lifeline": -2,
     "targets": -1,
     "version": -1,
     "layouts": 0,
@@ -70,7 +71,7 @@ RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "bundle": 2, "jit": 2, "sweep":
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
 """Packages that may import Triton, somewhere: no `__init__` does."""
 
-WITHOUT_XDSL = {"errors", "targets", "version", "layouts", "numerics", "language", "backend"}
+WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics", "language", "backend"}
 """Packages in which no file imports xDSL."""
 
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}

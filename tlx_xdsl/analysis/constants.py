@@ -6,9 +6,11 @@ through loops and branches whose conditions it decides itself.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from tlx_xdsl.analysis.integers.functions import COMPARISONS, DIVISIONS, apply
 from tlx_xdsl.analysis.integers.transfer import Domain, bits_of, shape_of, transfer
@@ -26,11 +28,18 @@ class Constants:
     def __init__(self, root: Operation):
         self._states: dict[SSAValue, int | None] = {}
         self._reached: set[Block] = set()
-        self._changed = True
-        # A state changes at most twice, so this comes to an end.
-        while self._changed:
-            self._changed = False
-            self._visit(root)
+        self._defines: dict[SSAValue, list[SSAValue]] = {}
+        """The successor inputs to which the edges that are taken forward a value."""
+        self._queue, self._pending = deque[Operation | SSAValue]([root]), set[Operation | SSAValue]([root])
+        # A state changes at most twice and a block is reached once, so everything is visited a few times. States belong
+        # to values, not to points of the function: `ForwardWalk` would hand all of them on at each operation.
+        while self._queue:
+            item = self._queue.popleft()
+            self._pending.remove(item)
+            if isinstance(item, Operation):
+                self._visit(item)
+            else:
+                self._spread(item)
 
     def of(self, value: SSAValue) -> int | None:
         """The number that a scalar integer always is, signed but for single bits; None where it is not constant.
@@ -54,17 +63,23 @@ class Constants:
         return found if chooses in self._states else ()
 
     def _visit(self, op: Operation) -> None:
-        found = self.taken(op)
-        if found is None:
-            self._assume_anything(op)
-        for edge in found or ():
-            self._arrive(edge)
-        for block in (block for region in op.regions for block in region.blocks):
-            if block in self._reached:
-                for inner in block.ops:
-                    self._visit(inner)
-        if not op.regions:
+        if not _directs_control(op):
             self._compute(op)
+        elif (found := self.taken(op)) is None:
+            self._assume_anything(op)
+        else:
+            for edge in found:
+                self._arrive(edge)
+
+    def _spread(self, value: SSAValue) -> None:
+        """Hand the new state of `value` on to where it is used."""
+        for defined in self._defines.get(value, ()):
+            self._join(defined, self._states[value])
+        for use in value.uses:
+            op = use.operation
+            # What an operation forwards is known; nothing but its condition changes the edges that are taken.
+            if op.parent in self._reached and (not _directs_control(op) or condition_of(op) is value):
+                self._soon(op)
 
     def _compute(self, op: Operation) -> None:
         if all(operand in self._states for operand in op.operands):
@@ -79,6 +94,7 @@ class Constants:
         if isinstance(target, Block):
             self._reach(target)
         for operand, value in edge.pairs:
+            self._defines.setdefault(operand, []).append(value)
             if operand in self._states:
                 self._join(value, self._states[operand])
         defined = set(edge.inputs)
@@ -101,7 +117,8 @@ class Constants:
     def _reach(self, block: Block) -> None:
         if block not in self._reached:
             self._reached.add(block)
-            self._changed = True
+            for op in block.ops:
+                self._soon(op)
 
     def _join(self, value: SSAValue, known: int | None) -> None:
         if value not in self._states:
@@ -110,7 +127,17 @@ class Constants:
             self._states[value] = None
         else:
             return
-        self._changed = True
+        self._soon(value)
+
+    def _soon(self, item: Operation | SSAValue) -> None:
+        if item not in self._pending:
+            self._pending.add(item)
+            self._queue.append(item)
+
+
+def _directs_control(op: Operation) -> bool:
+    """Return True if control goes elsewhere from `op`, or into it, than to the next operation."""
+    return bool(op.regions or op.successors) or (op.next_op is None and op.has_trait(IsTerminator))
 
 
 class _Domain(Domain["int | None"]):

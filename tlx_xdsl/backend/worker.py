@@ -1,6 +1,7 @@
 """The worker: `python -m tlx_xdsl.backend.worker REQUESTS RESPONSES DIRECTORY`: two inherited descriptors, its files.
 
-Answers one request after the other until its parent closes the pipe. Whatever kills it kills nothing else.
+Answers one request after the other until its parent closes the pipe. Whatever kills it kills nothing else. When the
+parent dies in the middle of a compile, nothing asks for the answer any more: the worker ends with the ptxas it runs.
 """
 
 from __future__ import annotations
@@ -8,13 +9,19 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import sys
+import time
 from typing import cast
 
 from tlx_xdsl.backend.errors import BackendError
 from tlx_xdsl.backend.protocol import Request, StageStarted, receive, send
 from tlx_xdsl.backend.stages import compile_request
 from tlx_xdsl.backend.triton_api import import_triton
+from tlx_xdsl.lifeline import when_abandoned
+
+_END_SECONDS = 0.5
+"""Seconds after the parent's death in which the main thread may end by itself, as it does between two requests."""
 
 
 def main(arguments: list[str]) -> int:
@@ -26,6 +33,7 @@ def main(arguments: list[str]) -> int:
         os.set_inheritable(descriptor, False)
     # Dying is our business; a core dump of a process with LLVM in it helps no user.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    when_abandoned(requests, lambda: _end_abandoned(directory))
     # Now rather than with the first request, for the parent may have started us ahead of it.
     import_triton()
     try:
@@ -35,6 +43,14 @@ def main(arguments: list[str]) -> int:
         # A parent that was killed can't remove our files any more.
         shutil.rmtree(directory, ignore_errors=True)
         return 0
+
+
+def _end_abandoned(directory: str) -> None:
+    """End this process, with its ptxas and its files."""
+    time.sleep(_END_SECONDS)
+    shutil.rmtree(directory, ignore_errors=True)
+    # The parent started us as the leader of a group of our own.
+    os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def _answer(request: Request, responses: int) -> None:

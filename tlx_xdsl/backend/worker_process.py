@@ -31,14 +31,27 @@ def _triton_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_ENVIRONMENT_PREFIXES)}
 
 
+def _pipe() -> tuple[int, int]:
+    """A pipe whose numbers are not those of standard streams: in the worker these are other files.
+
+    A service may have closed its own.
+    """
+    low: list[int] = []
+    while min(ends := os.pipe()) <= 2:
+        low += ends
+    for end in low:
+        os.close(end)
+    return ends
+
+
 class WorkerProcess:
     """A running worker process with its two pipes and its directory for input, logs and temporary files."""
 
     def __init__(self):
         self._environment = _triton_environment()
         self.directory = Path(tempfile.mkdtemp(prefix="tlx-xdsl-"))
-        request_read, self._requests = os.pipe()
-        self._responses, response_write = os.pipe()
+        request_read, self._requests = _pipe()
+        self._responses, response_write = _pipe()
         self._open = [self._requests, self._responses]
         arguments = [str(request_read), str(response_write), str(self.directory)]
         try:

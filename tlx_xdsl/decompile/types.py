@@ -202,8 +202,8 @@ def buffer_layout(layout: Layout | None, shape: tuple[int, ...], bits: int, elem
             return f"tlx.shared_linear_layout_encoding({bases}, {layout.alignment})"
         case PaddedSharedLayout():
             pairs = [list(pair) for pair in zip(layout.intervals, layout.paddings, strict=True)]
-            bases = f"{list(map(list, layout.offset))}, {list(map(list, layout.block))}"
-            return f"tlx.padded_shared_layout_encoding.with_bases({pairs}, {bases})"
+            numbers = f"{pairs}, {list(map(list, layout.offset))}, {list(shape)}, {list(map(list, layout.block))}"
+            return f"tlx.padded_shared_layout_encoding.with_bases({numbers})"
         case NvmmaSharedLayout() if not layout.cga_layout:
             return _nvmma(layout, shape, bits, element)
         case TensorMemoryLayout() if not layout.two_ctas and not layout.cga_layout:

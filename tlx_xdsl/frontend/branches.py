@@ -138,7 +138,7 @@ def _merge(visitor: Visitor, node: ast.If, sides: Sequence[_Side]) -> tuple[list
     names: list[str] = []
     like: list[Value] = []
     for name in assigned_names((*node.body, *node.orelse)):
-        if any(name not in side.names for side in sides):
+        if any(name not in side.names for side in sides) or _is_none_once(name, sides):
             # It does not exist afterwards: see `_leave`.
             continue
         values = [side.names[name] for side in sides]
@@ -147,6 +147,13 @@ def _merge(visitor: Visitor, node: ast.If, sides: Sequence[_Side]) -> tuple[list
         names.append(name)
         like.append(merged(visitor, node, values, _mismatch(visitor, node)(name)))
     return names, like
+
+
+def _is_none_once(name: str, sides: Sequence[_Side]) -> bool:
+    """Say whether a name is None on one side and has a value on the other: afterwards it is neither."""
+    values = [side.names.get(name) for side in sides]
+    is_none = [isinstance(value, Constexpr) and value.value is None for value in values]
+    return None not in values and any(is_none) and not all(is_none)
 
 
 def _mismatch(visitor: Visitor, node: ast.If) -> Callable[[str], TypeMismatch]:
@@ -168,9 +175,13 @@ def _leave(visitor: Visitor, node: ast.If, outer: dict[str, Value], sides: Seque
     for name, value in sides[0].names.items():
         if all(side.names.get(name) is value for side in sides):
             new[name] = value
-    visitor.names = {**outer, **new}
-    one_sided = (name for side in sides for name in side.names if name not in visitor.names)
-    forget(visitor, list(one_sided), f"it is assigned on one side only of the 'if' in line {node.lineno}")
+    nones = [name for name in outer if _is_none_once(name, sides)]
+    # What a side has no value of any more, the code after it has not either.
+    gone = {*nones, *(name for name in outer if any(name not in side.names for side in sides))}
+    visitor.names = {name: value for name, value in {**outer, **new}.items() if name not in gone}
+    one_sided = [name for side in sides for name in side.names if name not in visitor.names]
+    forget(visitor, one_sided, f"it is assigned on one side only of the 'if' in line {node.lineno}")
+    forget(visitor, nones, f"it is None on one side only of the 'if' in line {node.lineno}")
 
 
 def visit_ternary(visitor: Visitor, node: ast.IfExp) -> Value:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Hashable
+from types import MethodType
 from typing import Any
 
 from xdsl.dialects import cf
@@ -20,9 +21,9 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.calls import bound_arguments
 from tlx_xdsl.frontend.carry import all_parts, runtime
-from tlx_xdsl.frontend.foreign import compile_time
+from tlx_xdsl.frontend.foreign import compile_time, constexpr_function_of
 from tlx_xdsl.frontend.source import KernelSource, Parameter
-from tlx_xdsl.frontend.values import NONE, Constexpr, TupleValue, Value, kind, parts, rebuild
+from tlx_xdsl.frontend.values import NONE, Aggregate, Constexpr, TupleValue, Value, kind, parts, rebuild
 from tlx_xdsl.frontend.visitor import CallSite, Compiled, EarlyReturn, Returns, Visitor
 from tlx_xdsl.language.core import constexpr
 
@@ -258,7 +259,7 @@ def bind_python(site: CallSite, function: Any) -> Value:
     """
     name = getattr(function, "__name__", repr(function))
     for place, value in (*site.positional, *site.keywords.values()):
-        if not is_compile_time(value):
+        if not is_compile_time(value) and not isinstance(value, Aggregate):
             raise site.visitor.error(
                 place,
                 f"'{name}' runs at compile time: its arguments must be constexprs, found {value.describe()}"
@@ -287,5 +288,25 @@ def python_value(value: Value) -> Any:
     if isinstance(value, TupleValue):
         items = tuple(python_value(item) for item in value.items)
         return items if value.cls is None else value.cls(*items)
+    if isinstance(value, Aggregate):
+        return _KnownFields(value)
     assert isinstance(value, Constexpr)
     return value.value
+
+
+class _KnownFields:
+    """An aggregate as a function of Python has it at compile time: fields that are known then, and methods."""
+
+    def __init__(self, value: Aggregate):
+        self._value = value
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._value
+        if name in value.names:
+            item = value.items[value.names.index(name)]
+            if not is_compile_time(item) and not isinstance(item, Aggregate):
+                raise AttributeError(f"the field '{name}' of '{value.cls.__name__}' is known at run time only")
+            return python_value(item)
+        found = getattr(value.cls, name)
+        python = constexpr_function_of(found)
+        return found if python is None else MethodType(inspect.unwrap(python), self)

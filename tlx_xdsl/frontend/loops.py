@@ -56,6 +56,9 @@ def _carried_names(visitor: Visitor, node: ast.For | ast.While, counter: str | N
 
 def _next(visitor: Visitor, node: ast.For | ast.While, names: Sequence[str], initial: Sequence[Value]) -> list[Value]:
     """Values of the loop-carried names after the body, in the types that they came with."""
+    if (gone := next((name for name in names if name not in visitor.names), None)) is not None:
+        why = visitor.gone[gone]
+        raise visitor.error(_last_store(node, gone), f"'{gone}' has no value for the next turn of the loop: {why}")
     pairs = zip(names, initial, strict=True)
     return [carried(visitor, visitor.names[name], value, _mismatch(visitor, node, name)) for name, value in pairs]
 
@@ -64,15 +67,19 @@ def _mismatch(visitor: Visitor, node: ast.For | ast.While, name: str) -> TypeMis
     """The error that the loop's body changes the type of `name`, at the last assignment there."""
 
     def error(before: Value, after: Value) -> CompilationError:
-        stores = [at for at in assignments(node.body) if at.id == name]
-        last = max(stores, key=lambda at: (at.lineno, at.col_offset))
         return visitor.error(
-            last,
+            _last_store(node, name),
             f"'{name}' is {before.describe()} before the loop in line {visitor.source.location(node).line} and "
             f"{after.describe()} after its body: it must keep its type{advice(before, after)}",
         )
 
     return error
+
+
+def _last_store(node: ast.For | ast.While, name: str) -> ast.Name:
+    """The last place in the loop's body that assigns `name`."""
+    stores = [at for at in assignments(node.body) if at.id == name]
+    return max(stores, key=lambda at: (at.lineno, at.col_offset))
 
 
 def _leave(visitor: Visitor, node: ast.For | ast.While, outer: dict[str, Value]) -> None:

@@ -10,23 +10,21 @@ from typing import Any, cast
 
 from tlx_xdsl import language
 from tlx_xdsl.frontend import semantic
+from tlx_xdsl.frontend.aggregates import bound, make_aggregate, replaced
 from tlx_xdsl.frontend.attributes import attribute_names, call_method
-from tlx_xdsl.frontend.calls import bound_arguments, call_builtin
-from tlx_xdsl.frontend.carry import runtime
+from tlx_xdsl.frontend.calls import call_builtin
 from tlx_xdsl.frontend.foreign import aggregate_of, constexpr_function_of, source_of
 from tlx_xdsl.frontend.functions import bind_python, call_jitted, is_compile_time
-from tlx_xdsl.frontend.source import KernelSource, says_constexpr
 from tlx_xdsl.frontend.values import (
     Aggregate,
     Constexpr,
     Method,
-    NewAggregate,
     Tensor,
     TupleValue,
     Value,
     describe_object,
 )
-from tlx_xdsl.frontend.visitor import Argument, CallSite
+from tlx_xdsl.frontend.visitor import CallSite
 from tlx_xdsl.language.core import MUST_USE_MARK, builtin_name, constexpr
 
 _ANY_ARGUMENTS: tuple[Any, ...] = (
@@ -57,7 +55,7 @@ def _call_function(site: CallSite, function: Any) -> Value:
     if (python := constexpr_function_of(function)) is not None:
         return bind_python(site, python)
     if (cls := aggregate_of(function)) is not None:
-        return _make_aggregate(site, function, cls)
+        return make_aggregate(site, function, cls)
     if _hashable(function) and function in _PYTHON:
         special = _PYTHON[function](site)
         if special is not None:
@@ -96,8 +94,8 @@ def _is_helper(function: Any) -> bool:
 
 def _call_class(site: CallSite, cls: Any) -> Value:
     if issubclass(cls, tuple) and hasattr(cast(Any, cls), "_fields"):
-        bound = _bound(site, cls.__name__, inspect.signature(cast(Any, cls)))
-        return TupleValue(tuple(value for _, value in bound), cls)
+        items = bound(site, cls.__name__, inspect.signature(cast(Any, cls)))
+        return TupleValue(tuple(value for _, value in items), cls)
     if cls is constexpr:
         if len(site.positional) != 1 or site.keywords or not is_compile_time(site.positional[0][1]):
             raise site.error("tl.constexpr takes one compile-time value")
@@ -106,56 +104,6 @@ def _call_class(site: CallSite, cls: Any) -> Value:
     if cls in _ANY_ARGUMENTS or issubclass(cls, Enum) or ours:
         return bind_python(site, cls)
     raise site.error(f"a kernel can't make instances of '{cls.__name__}': use an aggregate or a named tuple")
-
-
-def _bound(site: CallSite, name: str, signature: inspect.Signature) -> list[Argument]:
-    """An argument for each parameter, in order."""
-    bound = bound_arguments(site, name, signature)
-    defaults = {p.name: (site.node, Constexpr(p.default)) for p in signature.parameters.values()}
-    return [cast(Argument, bound.arguments.get(name, defaults[name])) for name in signature.parameters]
-
-
-def _fields(cls: type) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        fields.update(inspect.get_annotations(base))
-    return fields
-
-
-def _make_aggregate(site: CallSite, shown: Any, cls: type) -> Value:
-    """An instance of an aggregate class: by its `__init__`, or field by field when it has none."""
-    fields = _fields(cls)
-    names = tuple(fields)
-    init = cls.__dict__.get("__init__")
-    if init is None:
-        parameters = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=cls.__dict__.get(name, inspect.Parameter.empty),
-            )
-            for name in names
-        ]
-        bound = _bound(site, cls.__name__, inspect.Signature(parameters))
-        items = dict(zip(names, (value for _, value in bound), strict=True))
-    else:
-        source = source_of(init) or KernelSource(inspect.unwrap(constexpr_function_of(init) or init))
-        new = NewAggregate(shown, names, {})
-        call_jitted(site.on(new), source)
-        items = new.items
-    for name in names:
-        if name not in items:
-            raise site.error(f"'{cls.__name__}.__init__' does not assign the field '{name}'")
-    values: list[Value] = []
-    for name in names:
-        value = items[name]
-        if says_constexpr(fields[name]):
-            if not is_compile_time(value):
-                raise site.error(f"the field '{name}' of '{cls.__name__}' is a constexpr, found {value.describe()}")
-        else:
-            value = runtime(site.visitor, site.node, value)
-        values.append(value)
-    return Aggregate(shown, names, tuple(values))
 
 
 # --- functions of Python that mean something for runtime values -----------------------------------------------------
@@ -249,4 +197,5 @@ _PYTHON: dict[Any, _Special] = {
     hasattr: _hasattr,
     print: _print,
     isinstance: _isinstance,
+    cast(Any, language).aggregate_replace: replaced,
 }

@@ -15,6 +15,8 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting
+from tlx_xdsl.interpreter.threads import uniform
+from tlx_xdsl.numerics.arrays import Array
 
 Function: TypeAlias = tt.FuncOp | func.FuncOp
 """A function of Triton, or of upstream MLIR."""
@@ -27,6 +29,8 @@ class Runner(Protocol):
     """The value of each SSA value of the function that runs, by its slot."""
     op: Operation | None
     """The operation that it is at."""
+    active: Array | None
+    """A bool for each thread: whether it runs; None where they all do."""
 
     def spend(self, loop: Operation, operations: int) -> None:
         """Count a turn of a loop; raises Fault where there are too many."""
@@ -153,7 +157,7 @@ class Graph:
                     index, arguments = targets[target], results
                 case cf.ConditionalBranchOp() as op:
                     count = len(op.then_arguments)
-                    if results[0]:
+                    if uniform(op, results[0], task.active):
                         index, arguments = targets[op.then_block], results[1 : 1 + count]
                     else:
                         index, arguments = targets[op.else_block], results[1 + count :]
@@ -206,6 +210,8 @@ class Plan:
     """Facts about the whole module that operations have found, by class."""
     watcher: Watcher | None = None
     """Receives what runs."""
+    by_threads: bool = False
+    """True if numbers may differ between the threads of a task (`threads`)."""
 
     @property
     def kernel(self) -> FunctionPlan:

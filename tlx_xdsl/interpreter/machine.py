@@ -102,6 +102,8 @@ class Task:
     """Fences so far that release initialised mbarriers to the cluster."""
     notes: int = 0
     """Waits and arrivals at mbarriers so far."""
+    active: Array | None = None
+    """A bool for each thread: whether it runs in the branch that the task is in; None where they all do."""
     groups: list[int] = field(default_factory=list[int])
     """For each group of cp.async that it has committed, the number of its last copy."""
 
@@ -332,6 +334,8 @@ class Cluster:
     budget: Budget = field(default_factory=Budget)
     time: int = 0
     """Turns so far."""
+    clock_reads: int = 0
+    """Reads of the cycle counter so far."""
     observer: Observer | None = None
     shared_placement: Placement = field(default_factory=Placement)
     tensor_placement: Placement = field(default_factory=Placement)

@@ -105,19 +105,27 @@ def decode(values: Array, kind: ScaleDotElemType, packed_axis: int) -> Array:
 
 
 def multiply_scaled(
-    a: Array, a_scale: Array | None, b: Array, b_scale: Array | None, c: Array, dtype: np.dtype[Any]
+    a: Array, a_scale: Array | None, b: Array, b_scale: Array | None, c: Array, dtype: np.dtype[Any], *, fp16: bool
 ) -> Array:
-    """`(a * a_scale) @ (b * b_scale) + c`, in f64 and rounded once.
+    """`(a * a_scale) @ (b * b_scale) + c`; the products are added in f64, and their sum is rounded once.
 
     A scale holds for a group of elements along K: `a_scale` has the shape [..., M, K / group], and `b_scale` has the
-    shape [..., N, K / group].
+    shape [..., N, K / group]. As upstream Triton's "decompose-scaled-blocked" has it, numbers, scales and their
+    products are bf16, or fp16 where one of the operands is: what is out of its range is an infinity or 0 there.
     """
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    if a_scale is not None:
-        a = a * np.repeat(a_scale, a.shape[-1] // a_scale.shape[-1], -1)
-    if b_scale is not None:
-        b = b * np.swapaxes(np.repeat(b_scale, b.shape[-2] // b_scale.shape[-1], -1), -1, -2)
-    return round_to(np.matmul(a, b) + c.astype(np.float64), dtype)
+    compute = np.dtype(np.float16 if fp16 else ml_dtypes.bfloat16)
+    left = _scaled(a, a_scale, compute)
+    right = np.swapaxes(_scaled(np.swapaxes(b, -1, -2), b_scale, compute), -1, -2)
+    return round_to(np.matmul(left, right) + c.astype(np.float64), dtype)
+
+
+def _scaled(values: Array, scale: Array | None, compute: np.dtype[Any]) -> Array:
+    """Values times the scales of their groups, both along the last axis, each rounded to `compute`, as f64."""
+    held = round_to(values, compute)
+    if scale is not None:
+        factors = np.repeat(round_to(scale, compute), values.shape[-1] // scale.shape[-1], -1)
+        held = round_to(held.astype(np.float32) * factors.astype(np.float32), compute)
+    return held.astype(np.float64)
 
 
 _LEAST_GROUP = {False: 32, True: 16}

@@ -13,6 +13,7 @@ from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import Transfer
 from tlx_xdsl.interpreter.faults import Race, fault_at, location_of
 from tlx_xdsl.interpreter.users import lines, named_barrier_users
+from tlx_xdsl.text.diagnostics import report_warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +233,19 @@ class NamedBarrier:
     def arrive(self, op: Operation, threads: int, expected: int, clock: Clock, agent: int) -> None:
         """Arrive with all `threads` of a task, of `expected` in all.
 
-        Raises Fault when those who arrive do not agree on the number, when too many do, or one does so twice.
+        Warps count one by one: where a task has several times the number that is expected, and no other arrives, each
+        group of its warps completes a phase of its own. Raises Fault when those who arrive do not agree on the number,
+        when too many do, or one does so twice.
         """
+        if threads > expected and threads % expected == 0 and not self.arrived and not self.others(op):
+            report_warning(
+                op,
+                f"a task of {threads} threads arrives at named barrier {self.number}, which waits for {expected}: each "
+                f"{expected} of them pass alone, and nothing is ordered",
+            )
+            self.phase += threads // expected
+            self.completed = clock
+            return
         if self.arrived and self.threads != expected:
             raise fault_at(
                 op,

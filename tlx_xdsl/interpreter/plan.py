@@ -23,6 +23,7 @@ from tlx_xdsl.interpreter.code import Body, Function, FunctionPlan, Graph, Plan,
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.ops import register_all
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
+from tlx_xdsl.interpreter.threads import by_threads, is_scalar_code, reads_threads
 
 
 class Planner:
@@ -81,6 +82,8 @@ class Planner:
                 f"but '{op.name}' works on the memory of one CTA",
             )
         kind, run = builder(op, self)
+        if self.plan.by_threads and not is_scalar_code(op):
+            kind, run = by_threads(op, kind, run)
         if (watcher := self.plan.watcher) is not None and kind != Kind.PURE and watcher.watches(op):
             run = _watched(op, run, self, watcher)
         return kind, run
@@ -132,7 +135,10 @@ def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher |
     register_all()
     warps, ctas = module_integer(module, "ttg.num-warps") or 4, module_integer(module, "ttg.num-ctas") or 1
     function = kernel_of(module, kernel)
-    plan = Plan(module, function, warps, ctas, coordinates=coordinates_of(function), watcher=watcher)
+    plan = Plan(
+        module, function, warps, ctas, coordinates=coordinates_of(function), watcher=watcher,
+        by_threads=reads_threads(module),
+    )  # fmt: skip
     for op in module.ops:
         if isinstance(op, Function):
             plan.functions[op.sym_name.data] = FunctionPlan(op)

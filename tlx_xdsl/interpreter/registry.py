@@ -72,7 +72,20 @@ def one_or_all(results: Sequence[Any]) -> Any:
 BUILDERS: dict[type[Operation], Builder] = {}
 """The builder of the code for each class of operations; `ops` fills it."""
 
+THREADWISE: set[type[Operation]] = set()
+"""Operations whose code takes numbers that differ between threads, and looks at which threads run (`threads`)."""
+
 _B = TypeVar("_B", bound=Callable[..., Any])
+
+
+def threadwise(*classes: type[Operation]) -> Callable[[_B], _B]:
+    """Note that the function, registered for `classes`, does what each thread of the task does."""
+
+    def register(function: _B) -> _B:
+        THREADWISE.update(classes)
+        return function
+
+    return register
 
 
 def pure(*classes: type[Operation]) -> Callable[[_B], _B]:

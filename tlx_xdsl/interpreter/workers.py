@@ -36,6 +36,7 @@ from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, run_clusters
 from tlx_xdsl.interpreter.machine import Cluster, Launch, Observer
 from tlx_xdsl.interpreter.progress import Progress
+from tlx_xdsl.lifeline import when_abandoned
 from tlx_xdsl.text.diagnostics import Diagnostic, collected_diagnostics, report_again
 
 WORTH_IT = 0.4
@@ -179,8 +180,17 @@ class _Done:
     error: CompilationError | None = None
 
 
-def _work(link: Connection, launch: Launch, settings: Settings, idle: list[Cluster]) -> None:
-    """The body of a worker: run chunks until there is no other. `idle` are clusters that have run."""
+def _work(
+    link: Connection, inherited: Sequence[Connection], launch: Launch, settings: Settings, idle: list[Cluster]
+) -> None:
+    """The body of a worker: run chunks until there is no other. `idle` are clusters that have run.
+
+    `inherited` are the parent's ends of the connections: as long as they are open here, a killed parent leaves no
+    trace in them.
+    """
+    for each in inherited:
+        each.close()
+    when_abandoned(link.fileno(), lambda: os._exit(1))
     # The parent ends its workers itself when the user interrupts. It also has set the threads of BLAS: here, to say so
     # once more would start them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -261,7 +271,9 @@ class _Crew:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, self.launch, self.settings, self.idle), daemon=True)
+        inherited = [ours, *(worker.link for worker in self.workers)]
+        arguments = (theirs, inherited, self.launch, self.settings, self.idle)
+        process = context.Process(target=_work, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python 3.12 warns of other threads, such as BLAS's: a worker uses none of their locks.
             warnings.simplefilter("ignore", DeprecationWarning)

@@ -24,6 +24,7 @@ from tlx_xdsl.language.marks import (
     MUST_USE_MARK as MUST_USE_MARK,
     _aggregate as _aggregate,  # pyright: ignore[reportPrivateUsage]
     aggregate as aggregate,
+    aggregate_replace as aggregate_replace,
     builtin as builtin,
     builtin_name as builtin_name,
     hosted as hosted,
@@ -32,7 +33,7 @@ from tlx_xdsl.language.marks import (
 from tlx_xdsl.language.objects import *
 from tlx_xdsl.language.objects import tensor_descriptor_base as tensor_descriptor_base
 
-__all__ = ["condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
+__all__ = ["aggregate_replace", "condition", "num_programs", "program_id", "range", "static_range", "to_tensor"]
 
 _tl = builtin("tl")
 

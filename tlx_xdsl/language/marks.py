@@ -108,3 +108,18 @@ def _aggregate(cls: T) -> T:
 
 
 aggregate = _aggregate
+
+
+def aggregate_replace(instance: Any, **changes: Any) -> Any:
+    """Another instance of an aggregate's class, with `changes` in the place of some of its fields.
+
+    Raises TypeError for what is no aggregate, and for a name that is no field.
+    """
+    cls: Any = instance.__class__
+    fields: Any = getattr(cls, AGGREGATE_MARK, None) or getattr(cls, "__aggregate_fields__", None)
+    if fields is None:
+        raise TypeError(f"aggregate_replace() expects an aggregate instance, got {cls.__name__}")
+    for name in changes:
+        if name not in fields:
+            raise TypeError(f"{cls.__name__} has no field '{name}', its fields are {', '.join(fields)}")
+    return cls(**{name: getattr(instance, name) for name in fields} | changes)

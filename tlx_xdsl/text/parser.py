@@ -25,24 +25,21 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
-from xdsl.parser import AttrParser, Parser as XDSLParser, ParserState, Position
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import AttrParser, Position
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
+from xdsl.utils.lexer import Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError, internal_error
+from tlx_xdsl.text.aliases import AliasParser
 from tlx_xdsl.text.bit_patterns import with_bit_patterns
 from tlx_xdsl.text.diagnostics import error_at, parse_error
-from tlx_xdsl.text.expansion import Expansion
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
 from tlx_xdsl.text.profiles import NEWER_NAMES
 
 _T = TypeVar("_T")
-
-_ALIAS_DEFINITION = re.compile(r"^([#!][A-Za-z_][\w$.-]*)[ \t]*=[ \t]*", re.MULTILINE)
-
 
 _ARROW = re.compile(r"->\s*$")
 _SPACE = 200
@@ -53,43 +50,6 @@ _NUMBERS = re.compile(r"(_\d+)+$")
 _EXPLICITLY_UNKNOWN = UnknownLoc()
 """The value of `loc(unknown)`: an operation with it keeps it."""
 
-
-_BLANK = re.compile(r"(?:[ \t\n\r\f\v]+|//[^\n]*+)*+")
-_SINGLE = {
-    text: MLIRTokenKind.get_punctuation_kind_from_name(text)
-    for text in (":", ",", "(", ")", "}", "[", "]", "<", ">", "=", "+", "/", "*", "?", "|")
-}
-"""The punctuation that begins no longer token."""
-
-
-class _Lexer(MLIRLexer):
-    """xDSL's lexer, faster where most tokens are, and with a pattern of strings that does not backtrack.
-
-    The original takes a time that doubles with each character of a string that is not closed.
-    """
-
-    def lex(self) -> Token[MLIRTokenKind, str]:
-        """The next token: identifiers and punctuation at once, which are nine of ten, others by xDSL."""
-        content = self.input.content
-        blank = _BLANK.match(content, self.pos)
-        assert blank is not None
-        start = self.pos = blank.end()
-        character = content[start : start + 1]
-        if (kind := _SINGLE.get(character)) is not None:
-            self.pos = start + 1
-        elif character == "%" and (found := self._suffix_id.match(content, start + 1)) is not None:
-            kind, self.pos = MLIRTokenKind.PERCENT_IDENT, found.end()
-        elif (found := self.bare_identifier_regex.match(content, start)) is not None:
-            kind, self.pos = MLIRTokenKind.BARE_IDENT, found.end()
-        else:
-            return super().lex()
-        return Token(kind, Span(start, self.pos, self.input))
-
-    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
-
-
-_WHOLE_TYPE = re.compile(r'(?:tensor|![\w$.-]+)<(?:[^<>"\n]|<(?:[^<>"\n]|<[^<>"\n]*+>)*+>)*+>')
-"""The text of a type with its parameters."""
 _MOST_ELEMENTS = 1 << 24
 """Elements of a dense literal; Triton's tensors have at most 1 << 20."""
 
@@ -100,28 +60,16 @@ _NO_OPERATION = "Could not parse entire input!"
 """The messages of xDSL for a token that begins no operation, or for none."""
 
 
-class Parser(XDSLParser):
-    """A parser that lets an alias be used before its definition.
-
-    Triton prints most location aliases after the module. Their definitions are found by one scan of the text and
-    parsed when they are first used. Lines of the text count from `first_line` in locations and errors.
-    """
+class Parser(AliasParser):
+    """A parser of a text whose lines count from `first_line` in locations and errors."""
 
     def __init__(self, ctx: Context, input: str, name: str = "<unknown>", *, first_line: int = 1):
-        super().__init__(ctx, "", name)
-        self._parser_state = ParserState(_Lexer(Input(input, name)))
+        super().__init__(ctx, input, name)
         self._filename = StringAttr(name)
         self._first_line = first_line
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", input))]
         self._operations: list[Position] = []
         """The position of the name of each operation that is being read, outermost first."""
-        self._definitions = {match[1]: match.end() for match in _ALIAS_DEFINITION.finditer(input)}
-        self._seen: set[str] = set()
-        self._open: list[str] = []
-        """The aliases whose definitions are being read, outermost first."""
-        self._expansion = Expansion(len(input))
-        self._types: dict[str, TypeAttribute] = {}
-        """The types that were read, by their text."""
         self._hex_elements: list[int | None] = []
         """For each element of the dense literal that is being read, its value when it is hexadecimal."""
 
@@ -147,40 +95,6 @@ class Parser(XDSLParser):
             return [parse()]
         return super().parse_comma_separated_list(delimiter, parse, context_msg)
 
-    def parse_optional_type(self) -> TypeAttribute | None:
-        """A type, if there is one: the same few stand in every line, so the text of each is parsed once."""
-        content = self.lexer.input.content
-        whole = _WHOLE_TYPE.match(content, self.pos)
-        if whole is None:
-            return super().parse_optional_type()
-        known = self._types.get(whole[0])
-        if known is not None:
-            self._resume_from(whole.end())
-            self._count(known)
-            return known
-        known = super().parse_optional_type()
-        if known is not None and self.pos >= whole.end() and not content[whole.end() : self.pos].strip():
-            self._types[whole[0]] = known
-        return known
-
-    def _count(self, attribute: Attribute) -> None:
-        """Count what the use of an alias, or of a type with some, stands for; refuse what grows beyond all bounds."""
-        if not self._expansion.add(attribute):
-            self.raise_error(f"the aliases of this text stand for more than {self._expansion.limit:,} attributes")
-
-    def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: Any) -> Any:
-        alias = ("!" if is_type else "#") + attr_or_dialect_name
-        self._define(alias)
-        position = self.pos
-        try:
-            attribute = super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)
-        except VerifyException as error:
-            # Constructors of attributes and types check their parameters as they are parsed.
-            self.raise_error(str(error), position, position)
-        if alias in self._definitions:
-            self._count(attribute)
-        return attribute
-
     def _parse_external_resources(self) -> None:
         """Skip what a tool has written for itself, such as the pipeline of a reproducer."""
         self.parse_comma_separated_list(self.Delimiter.BRACES, self._parse_external_resource)
@@ -192,20 +106,6 @@ class Parser(XDSLParser):
             self._parse_external_resources()
         elif self.parse_optional_boolean() is None:
             self.parse_str_literal()
-
-    def _define(self, alias: str) -> None:
-        """Parse the definition of `alias` unless that was done, or there is none."""
-        if alias in self._open:
-            self.raise_error(f"the alias '{alias}' is part of its own definition")
-        start = self._definitions.get(alias)
-        if start is None or alias in self.attribute_aliases:
-            return
-        resume_at = self.pos
-        self._resume_from(start)
-        self._open.append(alias)
-        self.attribute_aliases[alias] = self.parse_attribute()
-        self._open.pop()
-        self._resume_from(resume_at)
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         """The class of the operation `name`; xDSL would report an unknown one at the token after it."""
@@ -343,18 +243,6 @@ class Parser(XDSLParser):
         text = element.span.text
         self._hex_elements.append(int(text, 16) if text.startswith("0x") else None)
         return element
-
-    def _parse_alias_def(self) -> None:
-        position = self.pos
-        name = self._current_token.text
-        if name in self._seen:
-            self.raise_error(f"re-declaration of alias '{name}'", position)
-        self._seen.add(name)
-        # A forward use may have defined it; the definition is still read, so that its text is checked once.
-        self.attribute_aliases.pop(name, None)
-        self._open.append(name)
-        super()._parse_alias_def()
-        self._open.pop()
 
 
 def _move_captures_inside(op: Operation) -> None:

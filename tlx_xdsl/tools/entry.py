@@ -25,6 +25,7 @@ def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
 
     What the command returns is its status, and None is 0.
     """
+    _open_standard_streams()
     try:
         with _ends_at_once():
             command = load()
@@ -45,6 +46,18 @@ def exit_status(load: Callable[[], Callable[[], int | None]]) -> int:
 
         print(as_compilation_error(error), file=sys.stderr)
         return 1
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller has closed, as `>&-` does, to nowhere: a file or a pipe would get its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # It gets the lowest number that is free; processes that the command starts have theirs, too.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 @contextmanager

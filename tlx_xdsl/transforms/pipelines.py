@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from tlx_xdsl.analysis.some_threads import store_by_some_threads
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.registry import pass_class
 
@@ -140,7 +141,7 @@ def first_beyond_plain(module: ModuleOp) -> Operation | None:
         for value in op.results:
             if (type_ := as_tensor(value.type)) is not None and not isinstance(type_.encoding, NoneAttr):
                 return op
-    return None
+    return store_by_some_threads(module)
 
 
 def plain_pipeline() -> tuple[ModulePass, ...]:

@@ -144,6 +144,18 @@ tt.func @map_arguments(%x: tensor<64x32xf32>) {
 
 // -----
 
+// As many elements as a number may name are counted, not listed.
+tt.func @map_arguments_without_end(%x: tensor<64x32xf32>) {
+  // expected-error @below {{the region must take 2143289344 elements of each operand}}
+  %0 = "tt.map_elementwise"(%x) <{pack = 2143289344 : i32}> ({
+  ^bb0(%a: f32):
+    tt.map_elementwise.return %a : f32
+  }) : (tensor<64x32xf32>) -> tensor<64x32xf32>
+  tt.return
+}
+
+// -----
+
 tt.func @map_results(%x: tensor<64x32xf32>) {
   %0 = "tt.map_elementwise"(%x) <{pack = 1 : i32}> ({
   ^bb0(%a: f32):

@@ -234,6 +234,44 @@ def test_a_worker_whose_parent_was_killed_ends_and_leaves_no_files():
         time.sleep(0.01)
 
 
+PTXAS_THAT_NEVER_ENDS = """#!/bin/sh
+case "$*" in *--version*) echo "Cuda compilation tools, release 12.8, V12.8.93"; exit;; esac
+echo $$ > "$STARTED.part" && mv "$STARTED.part" "$STARTED"
+exec sleep 60
+"""
+
+
+@needs_triton
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_parent_that_dies_during_ptxas_takes_the_worker_and_ptxas_along(how, tmp_path: Path):
+    tool, started, kernel = tmp_path / "ptxas", tmp_path / "started", tmp_path / "add.ttgir"
+    tool.write_text(PTXAS_THAT_NEVER_ENDS)
+    tool.chmod(0o755)
+    kernel.write_text(VECTOR_ADD)
+    code = (
+        f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
+        "from tlx_xdsl.backend import *\n"
+        f"compile_ttgir(open({str(kernel)!r}).read(), BackendOptions())"
+    )
+    tools = {"TRITON_PTXAS_PATH": str(tool), "TRITON_PTXAS_BLACKWELL_PATH": str(tool)}
+    environment = {**os.environ, **tools, "STARTED": str(started), "TMPDIR": str(tmp_path)}
+    deadline = time.monotonic() + PATIENCE_S
+    with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:
+        while not started.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        parent.send_signal(how)
+    while list(tmp_path.glob("tlx-xdsl-*")) or _runs(int(started.read_text())):
+        assert time.monotonic() < deadline, "something still runs"
+        time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    status = Path("/proc", str(pid), "stat")
+    # Without anything to wait for it, an ended process may stay in the table.
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 @needs_triton
 def test_a_death_in_one_thread_leaves_the_other_s_compile_alone(threads):
     from backend_kernels import ABORTING

@@ -74,6 +74,20 @@ class TestLife:
         assert not Path("/proc", pid).exists()
         assert not Path(directory).exists()
 
+    def test_a_parent_without_standard_streams_has_one(self, tmp_path: Path):
+        kernel, answer = tmp_path / "add.ttgir", tmp_path / "answer"
+        kernel.write_text(VECTOR_ADD)
+        run_python(
+            "import os\n"
+            "from tlx_xdsl.backend import *\n"
+            "for number in (0, 1, 2): os.close(number)\n"
+            "result = compile_ttgir(open(sys.argv[1]).read(), BackendOptions(), stages='ttgir')\n"
+            "open(sys.argv[2], 'x').write(result.ttgir)",
+            str(kernel),
+            str(answer),
+        )
+        assert "tt.store" in answer.read_text()
+
     def test_one_that_died_while_idle_is_replaced(self):
         start_worker()
         first = worker_pid()

@@ -104,3 +104,18 @@ def test_tuples_hold_what_is_known_at_compile_time():
     given, out = np.arange(8, dtype=np.int32), np.zeros(8, np.int32)
     mixed.interpret(1, out, (tl.constexpr(8), twice, given, None), BLOCK=3)
     assert (out == given * 16 + 3).all()
+
+
+@tlx_xdsl.jit
+def none_before_a_branch(x_ptr, n):
+    loaded = None
+    if n > 3:
+        loaded = tl.load(x_ptr)
+        tl.store(x_ptr + 1, loaded + 1)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_what_is_none_before_a_branch_may_get_a_value_in_it(n):
+    x = np.ones(2, np.float32)
+    tlx_xdsl.interpret(none_before_a_branch, 1, x, n)
+    assert x[1] == (2 if n > 3 else 1)

@@ -59,6 +59,16 @@ FAULTS = [
     ("x = tl.arange(0, 2 ** 40)", "'end' must be a constexpr integer of at least 1 that fits in 32 bits", 22),
     ("x = later\n    later = n", "'later' has no value here: it is assigned later, in line 11", 9),
     ("if n is None:\n        x = n\n    y = x", "'x' has no value here: line 11 is not compiled", 9),
+    (
+        "x = None\n    if n > 3:\n        x = n\n    y = x",
+        "'x' has no value here: it is None on one side only of the 'if' in line 11",
+        9,
+    ),
+    (
+        "x = None\n    for i in range(n):\n        if i > 3:\n            x = i",
+        "'x' has no value for the next turn of the loop: it is None on one side only of the 'if' in line 12",
+        13,
+    ),
     ("x = n if n > 0 else 1.5", "has inconsistent type: found a runtime value of type int32 and", 9),
     ("for i in (1, 2):\n        pass", "found the constexpr (1, 2): index it in a tl.static_range(len(...))", 14),
     ("for i in tl.static_range(10 ** 12):\n        pass", "repeats the body at most 16384 times", 14),

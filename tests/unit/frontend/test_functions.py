@@ -151,6 +151,24 @@ def kernel(out, n):
     assert text.count("cf.cond_br") == 2
 
 
+def test_a_name_may_be_none_on_one_side_of_a_branch_where_nothing_reads_it_afterwards(tmp_path):
+    source = """
+@tlx_xdsl.jit
+def kernel(out, n):
+    x = None
+    if n > 3:
+        x = out + n
+        tl.store(x, 1)
+    x = out
+    tl.store(x, 2)
+"""
+    text = compile_source(tmp_path, source, SIGNATURE)
+    assert text.count("tt.store") == 2
+    # Nothing leaves the branch.
+    assert "scf.if" in text
+    assert "scf.yield" not in text
+
+
 def test_aggregates_travel_as_one_value(tmp_path):
     source = """
 @tl.core._aggregate
@@ -284,6 +302,43 @@ def kernel(out, n):
     tl.store(out, x)  # here
 """,
             "'x' has no value here: it is assigned on one side only of the 'if' in line 8",
+        ),
+        (
+            """
+@tlx_xdsl.jit
+def kernel(out, n):
+    x = None
+    if n > 3:
+        x = out
+    tl.store(x, 1)  # here
+""",
+            "'x' has no value here: it is None on one side only of the 'if' in line 9",
+        ),
+        (
+            """
+@tlx_xdsl.jit
+def kernel(out, n):
+    x = None
+    if n > 3:
+        if n > 5:
+            x = out
+    if x is None:  # here
+        tl.store(out, 1)
+""",
+            "'x' has no value here: it is assigned on one side only of the 'if' in line 9",
+        ),
+        (
+            """
+@tlx_xdsl.jit
+def kernel(out, n):
+    x = None
+    for i in range(n):
+        if x is None:
+            tl.store(out, 1)
+        if i > 3:
+            x = out  # here
+""",
+            "'x' has no value for the next turn of the loop: it is None on one side only of the 'if' in line 12",
         ),
         (
             """

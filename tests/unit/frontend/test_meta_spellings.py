@@ -73,6 +73,34 @@ def test_loops_of_all_ctas_of_a_cluster(ctas):
     np.testing.assert_allclose(x, expected, rtol=1e-5)
 
 
+@tlx_xdsl.jit
+def greatest_and_product(x_ptr, out_ptr, n, WIDTH: tl.constexpr):
+    at = tl.arange(0, WIDTH)
+    greatest, product = tl.full((WIDTH,), float("-inf"), tl.float32), tl.full((WIDTH,), 1.0, tl.float32)
+    for i in tl.range(0, n, WIDTH, multi_cta=True):
+        x = tl.load(x_ptr + i + at, mask=i + at < n, other=1.0)
+        greatest = tl.maximum(greatest, x)
+        product *= x
+    rank = tlx.cluster_cta_rank()
+    tl.store(out_ptr + 2 * rank, tl.max(greatest, axis=0))
+    tl.store(out_ptr + 2 * rank + 1, tl.reduce(product, 0, multiply))
+
+
+@tlx_xdsl.jit
+def multiply(a, b):
+    return a * b
+
+
+@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
+def test_loops_of_all_ctas_that_do_not_add(stage):
+    # Each CTA has the whole result, whatever joins the iterations; Meta's compiler divides them, and takes sums only.
+    x = np.full(200, 1, np.float32)
+    x[[3, 77, 199]] = 2, 4, 0.5
+    out = np.zeros((4, 2), np.float32)
+    tlx_xdsl.interpret(greatest_and_product, (4,), x, out, 200, 32, cluster=(4, 1, 1), stage=stage)
+    np.testing.assert_array_equal(out, [[4, 4]] * 4)
+
+
 def test_a_loop_of_all_ctas_has_no_other_effects():
     x = np.ones(64, np.float32)
     with pytest.raises(CompilationError, match=r"computes, loads and stores, .* found 'tt.atomic_rmw'"):

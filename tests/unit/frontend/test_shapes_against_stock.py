@@ -1,6 +1,6 @@
 """Creation, shapes, libdevice and `tl.extra.cuda`: what stock Triton prints, we print."""
 
-# covers: tl.shape, tl.creation, tl.math, tt.shape
+# covers: tl.shape, tl.creation, tl.math, tt.shape, tt.joining
 
 from __future__ import annotations
 

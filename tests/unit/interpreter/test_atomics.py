@@ -144,3 +144,44 @@ def outside_kernel(x):
 def test_atomics_outside_of_the_array_are_reported():
     with pytest.raises(Fault, match="out of bounds: 4 bytes at byte 60 of 'x', which has 60"):
         tlx_xdsl.interpret(outside_kernel, (1,), np.zeros(15, np.int32))
+
+
+# Compare and swap ----------------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def swap(x, expected, new, before, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(before + i, tl.atomic_cas(x + i, tl.load(expected + i), tl.load(new + i)))
+
+
+@tlx_xdsl.jit
+def race_to_swap(x, before, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(before + i, tl.atomic_cas(x + i * 0, tl.zeros([N], x.dtype.element_ty), (i + 1).to(x.dtype.element_ty)))
+
+
+@pytest.mark.parametrize("dtype", ["i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
+def test_a_swap_takes_place_where_the_bits_are_those_expected(dtype) -> None:
+    """Of floats bits count, too: 0.0 is not -0.0, and a NaN is itself."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3 if dtype[0] != "u" else 0, 4, 64).astype(dtype)
+    expected = np.where(rng.random(64) < 0.5, x, rng.integers(0, 4, 64).astype(dtype))
+    if dtype[0] == "f":
+        x[:4] = expected[:4] = [0.0, -0.0, np.nan, np.inf]
+        expected[:2] = [-0.0, -0.0]
+    new, before, held = rng.integers(4, 9, 64).astype(dtype), np.zeros(64, dtype), x.copy()
+    tlx_xdsl.interpret(swap, 1, x, expected, new, before, 64, jobs=1)
+    bits = f"u{x.itemsize}"
+    np.testing.assert_array_equal(before.view(bits), held.view(bits))
+    equal = held.view(bits) == expected.view(bits)
+    np.testing.assert_array_equal(x.view(bits), np.where(equal, new, held).view(bits))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4"])
+def test_one_of_many_swaps_takes_place(dtype) -> None:
+    x, before = np.zeros(1, dtype), np.zeros(32, dtype)
+    tlx_xdsl.interpret(race_to_swap, 1, x, before, 32, jobs=1)
+    winner = int(x[0]) - 1
+    assert 0 <= winner < 32
+    np.testing.assert_array_equal(before, np.where(np.arange(32) == winner, 0, x[0]))

@@ -6,8 +6,10 @@ import pytest
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl import CompilationError
 from tlx_xdsl.interpreter.faults import Deadlock, Fault
 from tlx_xdsl.interpreter.scheduler import POLICIES
+from tlx_xdsl.runtime.compilation import Specialization, compile_text
 from tlx_xdsl.runtime.interpret import interpret_text
 
 PAIR = {"cluster": (2, 1, 1), "target": "sm_90a", "jobs": 1}
@@ -330,3 +332,59 @@ def test_a_shared_store_that_goes_wrong(ctas, size, wait, message):
         text = text.replace("order = [0]", "order = [0], CGALayout = [[1]]").replace("1xi64", "2xi64")
     with pytest.raises(Fault, match=message):
         interpret_text(text, 1, [np.zeros(128, np.int32)], jobs=1)
+
+
+@tlx_xdsl.jit
+def spanning_tasks(y_ptr, BLOCK: tl.constexpr, SUM: tl.constexpr):
+    with tlx.async_tasks():
+        with tlx.async_task("default"):
+            _ = tl.arange(0, BLOCK)
+        with tlx.async_task(num_warps=1):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            value = at.to(tl.float32)
+            if SUM:
+                value += tl.sum(value)
+            tl.store(y_ptr + at, value, mask=at < 200)
+
+
+@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
+def test_tasks_work_on_the_elements_of_tensors_that_span_a_cluster(stage):
+    y = np.zeros(256, np.float32)
+    tlx_xdsl.interpret(spanning_tasks, 2, y, 128, False, num_ctas=2, jobs=1, stage=stage)
+    np.testing.assert_array_equal(y, np.where(np.arange(256) < 200, np.arange(256), 0))
+
+
+def test_each_cta_has_its_part_of_a_spanning_tensor_in_the_text():
+    wanted = Specialization({"y_ptr": "*fp32"}, {"BLOCK": 256, "SUM": False}, num_ctas=2)
+    text = compile_text(spanning_tasks.source, wanted, triton_version="3.9").ttgir
+    assert "warpsPerCTA = [1], order = [0], CGALayout = [[1]]}" in text
+
+
+def test_what_joins_elements_of_spanning_tensors_is_refused_beside_tlx():
+    with pytest.raises(CompilationError, match=r"each element of tensors of one dimension only, found 'tt\.\w+'"):
+        tlx_xdsl.interpret(spanning_tasks, 1, np.zeros(256, np.float32), 128, True, num_ctas=2, stage="ttgir")
+
+
+# --- a cluster of one CTA -------------------------------------------------------------------------------------------
+
+
+@tlx_xdsl.jit
+def to_itself(x_ptr, y_ptr, RANK: tl.constexpr):
+    at = tl.arange(0, 64)
+    buffer, bars = tlx.local_alloc((64,), tl.float32, 1), tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(bars[0], 64 * 4)
+    tlx.async_remote_shmem_store(dst=buffer[0], src=tl.load(x_ptr + at), remote_cta_rank=RANK, barrier=bars[0])
+    tlx.barrier_wait(bars[0], 0)
+    tl.store(y_ptr + at, tlx.local_load(buffer[0]))
+
+
+@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
+def test_the_only_cta_of_a_cluster_is_its_number_0(stage):
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    tlx_xdsl.interpret(to_itself, 1, x, y, 0, jobs=1, stage=stage)
+    np.testing.assert_array_equal(x, y)
+
+
+def test_a_cluster_of_one_cta_has_no_other():
+    with pytest.raises(CompilationError, match="Unexpected buffer remote view in 1cta mode"):
+        tlx_xdsl.interpret(to_itself, 1, np.zeros(64, np.float32), np.zeros(64, np.float32), 1, stage="ttgir")

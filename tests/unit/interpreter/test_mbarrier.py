@@ -11,6 +11,7 @@ from tlx_xdsl.interpreter.clocks import Clock
 from tlx_xdsl.interpreter.engine import Queue, Transfer
 from tlx_xdsl.interpreter.faults import Fault, Race
 from tlx_xdsl.interpreter.mbarrier import Mbarrier, NamedBarrier
+from tlx_xdsl.text.diagnostics import collected_diagnostics
 
 OP = AnyOp()
 A, B = 1, 2
@@ -173,6 +174,19 @@ def test_what_goes_wrong_at_a_named_barrier(threads, expected, agent, message):
     bar.arrive(OP, 128, 256, knows(a=1), A)
     with pytest.raises(Fault, match=message):
         bar.arrive(OP, threads, expected, Clock(), agent)
+
+
+def test_warps_of_one_task_pass_a_named_barrier_for_fewer_threads_alone():
+    bar = NamedBarrier(1)
+    with collected_diagnostics() as warnings:
+        bar.arrive(OP, 128, 32, knows(a=1), A)
+    assert (bar.phase, bar.arrived) == (4, 0)
+    assert [each.message for each in warnings] == [
+        "a task of 128 threads arrives at named barrier 1, which waits for 32: each 32 of them pass alone, and nothing "
+        "is ordered"
+    ]
+    with pytest.raises(Fault, match="128 threads arrive at named barrier 1, which waits for 48"):
+        bar.arrive(OP, 128, 48, Clock(), A)
 
 
 # Queues --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Operations that rearrange tensors, where the oracle's kernels do not look."""
 
-# covers: tt.shape, tt.reduce, tl.shape
+# covers: tt.shape, tt.joining, tt.reduce, tl.shape
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
 """Programs on several processes: the same results, the same reports, and no hang when one dies."""
 
+import contextlib
 import copyreg
 import io
+import multiprocessing
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,6 +150,48 @@ def test_a_process_that_dies_is_an_error(monkeypatch):
     ):
         squares.interpret(PROGRAMS, np.zeros(PROGRAMS, np.int32), jobs=2)
     assert time.monotonic() - began < 20
+
+
+@tlx_xdsl.jit
+def long(out, n):
+    for i in range(n):
+        tl.atomic_add(out, i)
+
+
+def test_processes_end_with_a_parent_that_is_killed():
+    """Each of them inherits the connections of those before it."""
+
+    def parent(link):
+        os.setsid()
+        link.send(os.getpid())
+        long.interpret(4, np.zeros(1, np.int32), n=1 << 30, jobs=2)
+
+    def group(leader: int) -> list[Path]:
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                state, _, number = stat.read_text().rpartition(")")[2].split()[:3]
+                found += [stat.parent] if int(number) == leader and state != "Z" else []
+        return found
+
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    process = context.Process(target=parent, args=(there,))
+    process.start()
+    leader = here.recv()
+    deadline = time.monotonic() + 30
+    try:
+        while len(group(leader)) < 3:
+            assert time.monotonic() < deadline, "the processes have not started"
+            time.sleep(0.02)
+        process.kill()
+        process.join()
+        while group(leader):
+            assert time.monotonic() < deadline, "a process still runs"
+            time.sleep(0.02)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGKILL)
 
 
 def test_a_defect_in_a_process_is_reported_as_one(monkeypatch):

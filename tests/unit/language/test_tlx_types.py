@@ -155,12 +155,32 @@ def test_a_cute_layout_is_text_or_tuples():
 
 def test_padding_is_spelled_out():
     layout = tlx.padded_shared_layout_encoding.with_identity_for([(32, 4)], (2, 4), (1, 0))
-    assert layout == tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1), (0, 2), (1, 0)])
+    assert layout == tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1), (0, 2), (1, 0)], (2, 4))
+
+
+def test_numbers_of_layouts_stand_in_lists_as_in_metas_tlx():
+    layout = tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1), (0, 2), (1, 0)], (2, 4))
+    assert (layout.intervals, layout.paddings, layout.order, layout.shape) == ([32], [4], [1, 0], [2, 4])
+    assert (layout.offset_bases, layout.block_bases) == ([[0, 1], [0, 2], [1, 0]], [])
+    assert len({layout, tlx.padded_shared_layout_encoding.with_identity_for([[32, 4]], [2, 4])}) == 1
+
+
+def test_a_layout_of_a_swizzle_is_that_of_a_buffer():
+    plain = tlx.layout(tlx.swizzled_layout.make_default(2))
+    assert plain == tlx.swizzled_shared_layout_encoding.make_default(2)
+    assert plain.order == [1, 0]
+    assert tlx.layout(tlx.swizzled_layout(2, 3, 4)) == tlx.swizzled_layout(2, 3, 4)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
+        (lambda: tlx.layout(tlx.swizzled_layout(2), shape=(4, 8)), ValueError, "either a spec or shape and stride"),
+        (
+            lambda: tlx.padded_shared_layout_encoding.with_bases([(32, 4)], [(0, 1, 1)], (2, 4)),
+            ValueError,
+            "offset_bases must hold vectors of 2 integers",
+        ),
         (lambda: tlx.layout("(4,8)"), ValueError, "expected a layout such as"),
         (lambda: tlx.layout("(4,8):(1,(2,3))"), ValueError, "must be nested alike"),
         (lambda: tlx.layout("(4,x):(1,2)"), ValueError, "expected a number or '(' at position 3 of '(4,x)'"),

@@ -166,20 +166,25 @@ def test_without_a_cache_the_kernel_is_kept_for_the_process(cache):
     assert kernel.metadata.name == "add"
 
 
-def test_a_disk_that_gets_full_keeps_nothing_half(cache, monkeypatch):
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_disk_that_gets_full_and_an_interrupt_keep_nothing_half(cache, monkeypatch, error):
     put = FileCacheManager.put
 
-    def full(self, data, filename, binary=True):
+    def broken(self, data, filename, binary=True):
         if Path(self.cache_dir).is_relative_to(cache) and filename.endswith(".ptx"):
             half = Path(self.cache_dir) / f"tmp.pid_{os.getpid()}_x"
             half.mkdir()
             (half / filename).write_text("half")
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise error
         return put(self, data, filename, binary)
 
-    monkeypatch.setattr(FileCacheManager, "put", full)
-    with pytest.warns(RuntimeWarning, match="No space left"):
-        assert compiled(64).asm["ptx"]
+    monkeypatch.setattr(FileCacheManager, "put", broken)
+    if isinstance(error, OSError):
+        with pytest.warns(RuntimeWarning, match="No space left"):
+            assert compiled(64).asm["ptx"]
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            compiled(64)
     assert not list(cache.rglob("tmp.pid_*"))
 
 

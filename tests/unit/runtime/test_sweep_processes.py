@@ -14,6 +14,7 @@ import sweep_kernels as kernels
 from tests.unit.volume import is_full
 from tlx_xdsl.runtime import compile_many, sweep_jobs
 from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.sweep import pool
 
 pytestmark = pytest.mark.backend
 
@@ -168,3 +169,15 @@ def test_choices_that_can_t_be(tmp_path, capsys, argument, message):
     path.write_text(SCRIPT.split("def main")[0])
     assert main(["sweep", f"{path}:fill", "--signature", "x=*i32", "--set", argument]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_threads_compile_where_processes_have_no_semaphores(monkeypatch):
+    """As in a sandbox without /dev/shm."""
+
+    def refused(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", refused)
+    report = compile_many(sweep_jobs(kernels.add_one, BASE, {"BLOCK": [16, 32], "UNUSED": [0]}), workers=2)
+    assert [result.kind for result in report] == ["fits", "fits"]
+    assert any("Read-only file system" in note for note in report.notes)

@@ -126,3 +126,14 @@ def test_what_is_too_much(kernel, arguments, message, capsys):
     said = capsys.readouterr().err
     assert message in said
     assert "internal" not in said
+
+
+def test_streams_that_the_caller_has_closed(tmp_path):
+    """What a command opens next would otherwise get their numbers."""
+    picture = tmp_path / "addresses.svg"
+    kernel = tmp_path / "kernel.mlir"
+    kernel.write_text("tt.func public @f(%y: !tt.ptr<i32>, %x: i32) {\n tt.store %y, %x : !tt.ptr<i32>\n tt.return\n}")
+    command = f"addresses {kernel} --grid 1 --shape y=4 --arg x=0 --svg {picture}"
+    shell = f"{sys.executable} -m tlx_xdsl.tools.tlx {command} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", shell], check=False).returncode == 0
+    assert picture.read_text().rstrip().endswith("</svg>")

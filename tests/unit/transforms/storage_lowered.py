@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 
 from xdsl.context import Context
@@ -37,6 +37,7 @@ class Lowered:
     total: int = 0
     """Bytes or columns of the allocation after the buffers, as the accesses find it."""
 
+    @cached_property
     def addresses(self) -> dict[int, list[int]]:
         """The place of every buffer of every leaf; every path of the program has been checked to lead there."""
         leaves = self.program.leaves

@@ -60,7 +60,7 @@ def total_of(program: Program) -> int:
 
 def check_promises(lowered: Lowered, size: int | None) -> None:
     """Everything that holds for every program, declared in order or padded."""
-    program, addresses = lowered.program, lowered.addresses()
+    program, addresses = lowered.program, lowered.addresses
     for leaf in program.leaves:
         assert len(addresses[leaf.number]) == leaf.count
         check_leaf(leaf, addresses[leaf.number], lowered)
@@ -105,7 +105,7 @@ def check_shared_start(group: Node, addresses: dict[int, list[int]]) -> None:
 
 def check_map(lowered: Lowered, size: int | None) -> None:
     """What `tlx map` shows of the kernel before it is lowered."""
-    program, addresses = lowered.program, lowered.addresses()
+    program, addresses = lowered.program, lowered.addresses
     (map_,) = storage_maps(module_of(program, size), 100)
     (region,) = map_.regions
     assert region.size == lowered.total
@@ -156,7 +156,7 @@ def test_views_that_fill_their_allocation(program: Program):
         assert refused or "under Triton 3.8 the array" in str(error)
         assert refused or set(program.paths) - {"constant", "partition", "buffer of a branch"}
         return
-    addresses = lowered.addresses()
+    addresses = lowered.addresses
     assert all(len(addresses[leaf.number]) == leaf.count for leaf in program.leaves)
     grown = lowered.total - least
     assert grown >= 0

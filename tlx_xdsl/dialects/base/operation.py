@@ -55,9 +55,10 @@ class Holders(NamedTuple):
 
 def holders_around(op: Operation) -> Holders:
     """Return what runs `op`."""
-    root = outermost(op)
+    holder, warps = _holder_of_warps(op)
+    root = outermost(holder)
     threads = module_integer(root, "ttg.threads-per-warp")
-    return Holders(32 if threads is None else threads, num_warps_of(op), module_integer(root, "ttg.num-ctas"))
+    return Holders(32 if threads is None else threads, warps, module_integer(root, "ttg.num-ctas"))
 
 
 MAX_TENSOR_ELEMENTS = 1 << 20
@@ -73,6 +74,11 @@ def enclosing(op: Operation | None, *classes: type[OpT]) -> OpT | None:
 
 def num_warps_of(op: Operation) -> int | None:
     """Warps that run `op`: those of its partition, its function or the module; None where nothing says so."""
+    return _holder_of_warps(op)[1]
+
+
+def _holder_of_warps(op: Operation) -> tuple[Operation, int | None]:
+    """The operation around `op` that states the number of its warps, or the outermost one, and this number."""
     child: Operation = op
     while (parent := child.parent_op()) is not None:
         if parent.name == "ttg.warp_specialize.partitions" and (holder := parent.parent_op()) is not None:
@@ -81,12 +87,12 @@ def num_warps_of(op: Operation) -> int | None:
             if region is not None and isinstance(counts, DenseArrayBase):
                 warps: tuple[int, ...] = tuple(counts.get_values())  # pyright: ignore[reportAssignmentType]
                 index = parent.get_region_index(region)
-                return warps[index] if index < len(warps) else None
+                return holder, warps[index] if index < len(warps) else None
         if parent.name == "tt.func" and (own := module_integer(parent, "ttg.num-warps")) is not None:
             # A function that a partition calls.
-            return own
+            return parent, own
         child = parent
-    return module_integer(child, "ttg.num-warps")
+    return child, module_integer(child, "ttg.num-warps")
 
 
 def module_integer(module: Operation, name: str) -> int | None:
@@ -204,6 +210,11 @@ class Elementwise(OpTrait):
         if 0 < len(_tensors(types)) < len(types):
             raise VerifyException("scalars and tensors cannot be mixed")
         SameShapeAndLayout().verify(op)
+
+
+@dataclass(frozen=True)
+class EachElement(OpTrait):
+    """What an element of its tensors is, or is done with, depends on the same element of the others only."""
 
 
 def is_elementwise(op: Operation) -> bool:

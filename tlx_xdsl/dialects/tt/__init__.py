@@ -10,6 +10,7 @@ from tlx_xdsl.dialects.tt.descriptor import *
 from tlx_xdsl.dialects.tt.dot import *
 from tlx_xdsl.dialects.tt.elementwise import *
 from tlx_xdsl.dialects.tt.func import *
+from tlx_xdsl.dialects.tt.joining import *
 from tlx_xdsl.dialects.tt.memory import *
 from tlx_xdsl.dialects.tt.reduce import *
 from tlx_xdsl.dialects.tt.shape import *

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
@@ -303,9 +304,8 @@ class MapElementwiseOp(TritonOp):
         pack = self.pack.value.data
         if pack < 1:
             raise VerifyException(f"pack must be at least 1, found {pack}")
-        expected = [scalar_type(source.type) for source in self.srcs for _ in range(pack)]
         entry = self.scalar_op.blocks.first
-        if entry is None or [argument.type for argument in entry.args] != expected:
+        if entry is None or not _are_elements(entry.args, self.srcs, pack):
             raise VerifyException(f"the region must take {pack} elements of each operand")
 
 
@@ -325,6 +325,12 @@ class MapElementwiseReturnOp(TritonOp):
         parent = self.parent_op()
         assert isinstance(parent, MapElementwiseOp), "HasParent says so"
         pack = parent.pack.value.data
-        expected = [scalar_type(result.type) for result in parent.result for _ in range(pack)]
-        if [value.type for value in self.result] != expected:
+        if not _are_elements(self.result, parent.result, pack):
             raise VerifyException(f"the region must return {pack} elements of each result")
+
+
+def _are_elements(values: Sequence[SSAValue], tensors: Sequence[SSAValue], pack: int) -> bool:
+    """Return whether `values` have the types of `pack` elements of each tensor, in turn."""
+    return len(values) == pack * len(tensors) and all(
+        value.type == scalar_type(tensors[at // pack].type) for at, value in enumerate(values)
+    )

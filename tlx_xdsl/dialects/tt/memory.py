@@ -24,6 +24,7 @@ from tlx_xdsl.dialects.base import (
     ORDERED,
     POINTER_LIKE,
     Derived,
+    EachElement,
     Effects,
     Elementwise,
     Feature,
@@ -82,6 +83,7 @@ class LoadOp(TritonOp):
     is_volatile = prop_def(BoolAttr, prop_name="isVolatile", default_value=FALSE)
     result = result_def(Derived("POINTER", pointee_type, "the loaded value"))
 
+    traits = traits_def(EachElement())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     custom_directives = (CacheKeywords,)
     assembly_format = "$ptr (`,` $mask^)? (`,` $other^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
@@ -124,6 +126,7 @@ class StoreOp(TritonOp):
     cache_policy = opt_prop_def(Attribute, prop_name="cachePolicy")
     ignore_cta = opt_prop_def(UnitAttr)
 
+    traits = traits_def(EachElement())
     custom_directives = (CacheKeywords,)
     assembly_format = "$ptr `,` $value (`,` $mask^)? custom<CacheKeywords>() attr-dict `:` type($ptr)"
 

@@ -12,6 +12,7 @@ from tlx_xdsl.dialects.ttng.tcgen05 import *
 from tlx_xdsl.dialects.ttng.tensormap import *
 from tlx_xdsl.dialects.ttng.tma import *
 from tlx_xdsl.dialects.ttng.tmem import *
+from tlx_xdsl.dialects.ttng.tmem_copy import *
 from tlx_xdsl.dialects.ttng.types import *
 
 TTNG = dialect_of("ttng", globals())

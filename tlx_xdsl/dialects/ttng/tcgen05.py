@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
     i8,
     i32,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     irdl_op_definition,
@@ -322,3 +322,11 @@ class TCGen5CommitOp(TritonOp):
         """The operand is one barrier."""
         verify_barrier(memdesc_type(self.barrier.type), num_ctas_of(self))
         verify_completion_barrier(memdesc_type(self.barrier.type))
+
+
+def has_pair_products(module: Operation) -> bool:
+    """True if pairs of CTAs make products in a module: then all its copies to tensor memory and commits are of pairs.
+
+    Source: PTX ISA, "tcgen05", `.cta_group`.
+    """
+    return any(isinstance(op, TCGen5MMAOp | TCGen5MMAScaledOp) and op.two_ctas is not None for op in module.walk())

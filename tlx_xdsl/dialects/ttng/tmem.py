@@ -26,11 +26,9 @@ from xdsl.utils.exceptions import VerifyException
 from tlx_xdsl.dialects.base import (
     ANY_TENSOR,
     ORDERED,
-    TCGEN05_COPY,
     Effects,
     Engine,
     EnumNumber,
-    Group,
     LayoutAttr,
     Needs,
     OverBudgetException,
@@ -53,7 +51,6 @@ from tlx_xdsl.dialects.ttg import (
     memdesc_type,
     verify_mutable,
     verify_same_elements,
-    verify_shared,
     verify_view,
 )
 from tlx_xdsl.dialects.ttng.assembly import Token
@@ -237,36 +234,6 @@ class TMEMStoreOp(TritonOp):
         tensor_memory_layout(memdesc_type(self.dst.type))
         verify_mutable(memdesc_type(self.dst.type))
         verify_same_elements(memdesc_type(self.dst.type), self.src.type)
-
-
-@irdl_op_definition
-class TMEMCopyOp(TritonOp):
-    """Start to copy from shared memory to tensor memory (tcgen05.cp); a commit signals its end.
-
-    Scales keep the block order of the hardware: the logical shapes of both sides differ.
-    """
-
-    name = "ttng.tmem_copy"
-    NEEDS: ClassVar = Needs("tlx.tmem_copy", Feature.TENSOR_MEMORY)
-    EFFECTS: ClassVar = Effects(reads("src"), writes("dst"), by=TCGEN05_COPY, completes_on=Group.TCGEN05)
-
-    src = operand_def(MemDescType)
-    dst = operand_def(MemDescType)
-
-    assembly_format = "$src `,` $dst attr-dict `:` type(operands)"
-
-    def verify_(self) -> None:
-        """From shared memory to tensor memory, with the same elements."""
-        source, target = memdesc_type(self.src.type), memdesc_type(self.dst.type)
-        verify_shared(source)
-        layout = tensor_memory_layout(target)
-        verify_mutable(target)
-        if source.element_type != target.element_type:
-            raise VerifyException(f"the element type must stay: from {source} to {target}")
-        if isinstance(layout, TensorMemoryLayout) and source.shape != target.shape:
-            raise VerifyException(f"the shape must stay: from {source} to {target}")
-        if prod(source.shape) != prod(target.shape):
-            raise VerifyException(f"the number of elements must stay: from {source} to {target}")
 
 
 @irdl_op_definition

@@ -22,6 +22,7 @@ from tlx_xdsl.frontend.lower.tlx_common import (
     tensor_memory_buffer,
 )
 from tlx_xdsl.frontend.lower.tlx_encodings import dummy_register, python_layout, register_type
+from tlx_xdsl.frontend.lower.tlx_views import tmem_part
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import AsyncToken, BufferedTensor, Constexpr, Tensor, Value
 from tlx_xdsl.language.core import dtype, int1
@@ -120,7 +121,21 @@ def _tmem_copy(call: Call) -> None:
     source, target = shared_buffer(call, "src"), tensor_memory_buffer(call, "dst")
     if source.dtype != target.dtype:
         call.fail("dst", f"'dst' must hold elements of type {source.dtype}, found {target.describe()}")
+    if source.dtype.primitive_bitwidth == 8 and _is_image(source.shape, target.shape):
+        # Each of the four warps gets all lines: they are the first scales of `dst`, a quarter of it.
+        target = tmem_part(call, target, 1, 0, target.shape[1] // WARPS)
     call.emit(ttng.TMEMCopyOp, source, target)
+
+
+WARPS = 4
+"""That a copy of scales is for (PTX ISA, "tcgen05.cp", `.warpx4`)."""
+
+
+def _is_image(lines: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """True if a buffer of 128 rows is as many bytes in tensor memory as `lines` of 16 bytes are, once for each warp."""
+    if len(lines) != 2 or lines[1] != 16 or lines[0] % 32:
+        return False
+    return target == (128, lines[0] // 2)
 
 
 @lowers("tlx.zeros")

@@ -62,17 +62,24 @@ def shared_encoding(call: Call, parameter: str, shape: tuple[int, ...], element:
 def _shared(call: Call, parameter: str, asked: tlx.layout_encoding, shape: tuple[int, ...], bits: int) -> SharedLayout:
     match asked:
         case tlx.swizzled_shared_layout_encoding():
-            return SwizzledSharedLayout(asked.vectorSize, asked.perPhase, asked.maxPhase, asked.order)
+            return SwizzledSharedLayout(asked.vectorSize, asked.perPhase, asked.maxPhase, tuple(asked.order))
         case tlx.padded_shared_layout_encoding():
-            return PaddedSharedLayout(asked.intervals, asked.paddings, asked.offset_bases, asked.block_bases)
+            bases = _tuples(asked.offset_bases), _tuples(asked.block_bases)
+            return PaddedSharedLayout(tuple(asked.intervals), tuple(asked.paddings), *bases)
         case tlx.shared_linear_layout_encoding():
-            return SharedLinearLayout(asked.offset_bases, asked.block_bases, alignment=asked.alignment)
+            return SharedLinearLayout(
+                _tuples(asked.offset_bases), _tuples(asked.block_bases), alignment=asked.alignment
+            )
         case tlx.nv_mma_shared_layout_encoding():
             return _nvmma(call, parameter, asked, bits)
         case tlx.swizzled_layout():
             return _swizzled(call, parameter, asked, shape)
         case _:
             return _no_layout(call, parameter, "shared memory", asked)
+
+
+def _tuples(bases: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, bases))
 
 
 def _no_layout(call: Call, parameter: str, where: str, asked: tlx.layout_encoding) -> NoReturn:
@@ -82,20 +89,20 @@ def _no_layout(call: Call, parameter: str, where: str, asked: tlx.layout_encodin
 def _nvmma(call: Call, parameter: str, asked: tlx.nv_mma_shared_layout_encoding, bits: int) -> NvmmaSharedLayout:
     if asked.elemType.primitive_bitwidth != bits:
         call.fail(parameter, f"'{parameter}' is for elements of type {asked.elemType}, the buffer's have {bits} bits")
-    rank = len(asked.shape)
+    rank, order = len(asked.shape), tuple(asked.order)
     rows_first = tuple(reversed(range(rank)))
-    if asked.order not in (rows_first, (*rows_first[1::-1], *rows_first[2:])):
-        call.fail(parameter, f"the order {list(asked.order)} must name the last two dimensions first")
-    transposed = asked.order != rows_first
+    if order not in (rows_first, (*rows_first[1::-1], *rows_first[2:])):
+        call.fail(parameter, f"the order {list(order)} must name the last two dimensions first")
+    transposed = order != rows_first
     if asked.fp4Padded:
-        default = padded_fp4_layout(asked.shape, transposed=transposed)
+        default = padded_fp4_layout(tuple(asked.shape), transposed=transposed)
     else:
-        default = default_nvmma_layout(asked.shape, bits, transposed=transposed)
+        default = default_nvmma_layout(tuple(asked.shape), bits, transposed=transposed)
     return default if asked.swizzled else replace(default, swizzling_byte_width=0)
 
 
 def _swizzled(call: Call, parameter: str, asked: tlx.swizzled_layout, shape: tuple[int, ...]) -> SwizzledSharedLayout:
-    order = asked.order or tuple(reversed(range(len(shape))))
+    order = tuple(asked.order or reversed(range(len(shape))))
     if len(order) != len(shape):
         call.fail(parameter, f"'{parameter}' is for {len(order)} dimensions, the buffer has {len(shape)}")
     row = shape[order[0]]

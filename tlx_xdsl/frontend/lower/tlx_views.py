@@ -60,10 +60,10 @@ def _subslice(call: Call) -> Value:
     call.require(Feature.TENSOR_MEMORY)
     buffer = tensor_memory_buffer(call, "local_allocated_buffer")
     offset, size = call.integer("offset", minimum=0), call.integer("size", minimum=1)
-    return _tmem_part(call, buffer, len(buffer.shape) - 1, offset, size)
+    return tmem_part(call, buffer, len(buffer.shape) - 1, offset, size)
 
 
-def _tmem_part(call: Call, buffer: BufferedTensor, dim: int, offset: int, size: int) -> BufferedTensor:
+def tmem_part(call: Call, buffer: BufferedTensor, dim: int, offset: int, size: int) -> BufferedTensor:
     """Elements `offset` and following of dimension `dim` of a buffer in tensor memory."""
     source = memdesc_type(buffer.ssa.type)
     shape = (*buffer.shape[:dim], size, *buffer.shape[dim + 1 :])
@@ -110,7 +110,7 @@ def _local_slice(call: Call) -> Value:
             call.fail("offset", "a part of a buffer in tensor memory has constexpr offsets")
         for dim, (offset, size) in enumerate(zip(known, shape, strict=True)):
             if size != buffer.shape[dim] or offset:
-                buffer = _tmem_part(call, buffer, dim, offset, size)
+                buffer = tmem_part(call, buffer, dim, offset, size)
         return buffer
     result = _part_type(memdesc_type(buffer.ssa.type), shape)
     if len(known) == len(shape):

@@ -14,6 +14,7 @@ from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.registry import Binary, Run, Ternary, pure
+from tlx_xdsl.interpreter.threads import differs
 from tlx_xdsl.numerics.arrays import Array, is_small_float, poison, unsigned, where
 from tlx_xdsl.text.diagnostics import report_warning
 
@@ -307,7 +308,7 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
 
 @pure(arith.SelectOp)
 def select(op: arith.SelectOp) -> Ternary:
-    """Of scalars, of tensors by one condition, or of tensors element by element."""
+    """Of scalars, of tensors by one condition, or of tensors, and numbers of each thread, element by element."""
     if as_tensor(op.condition.type) is None:
-        return lambda condition, a, b: a if condition else b
+        return lambda condition, a, b: where(condition, a, b) if differs(condition) else a if condition else b
     return lambda condition, a, b: where(condition, a, b)

@@ -23,6 +23,7 @@ from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.ops.thread_registers import stored_by
 from tlx_xdsl.interpreter.registry import (
     Binary,
     Coroutine,
@@ -33,7 +34,9 @@ from tlx_xdsl.interpreter.registry import (
     effect,
     immediate,
     pure,
+    threadwise,
 )
+from tlx_xdsl.interpreter.threads import differs, first_is_missing, of_first
 from tlx_xdsl.numerics.arrays import Array, poison, unsigned
 
 _FUNCTIONS: dict[RMWOp, Callable[[Array, Array], Array]] = {
@@ -226,6 +229,7 @@ def add_pointer(op: tt.AddPtrOp) -> Binary:
     return lambda pointers, offsets: pointers + offsets.astype(np.int64) * size
 
 
+@threadwise(tt.LoadOp)
 @effect(tt.LoadOp)
 def plain_load(op: tt.LoadOp) -> Run:
     """Masked elements without another value have every bit set: they are NaN, or -1, so that their use is seen.
@@ -241,6 +245,10 @@ def plain_load(op: tt.LoadOp) -> Run:
     def run(task: Task, pointers: Array, *rest: Any) -> Array:
         mask = rest[0] if has_mask else None
         other = rest[-1] if has_other else undefined
+        if is_scalar and task.active is not None and (differs(pointers) or differs(mask)):
+            # The pointers of threads that do not run may be anything.
+            mask = task.active if mask is None else task.active & mask
+            pointers = np.broadcast_to(pointers, mask.shape)
         loaded = task.global_memory.load(op, pointers, dtype, mask, other)
         # A masked load of a scalar gives an array without dimensions.
         return loaded[()] if is_scalar else loaded
@@ -248,13 +256,21 @@ def plain_load(op: tt.LoadOp) -> Run:
     return run
 
 
+@threadwise(tt.StoreOp)
 @immediate(tt.StoreOp)
 def plain_store(task: Task, op: tt.StoreOp, pointers: Array, values: Array, mask: Array | None = None) -> None:
     """Write where the mask holds; where several elements have one address, any of them may win.
 
-    Raises Fault as `load` does.
+    The first thread of the task stores a number. Raises Fault as `load` does, and where that thread does not run.
     """
-    dtype = dtype_of(op.value.type)
+    dtype, active = dtype_of(op.value.type), task.active
+    if as_tensor(op.value.type) is None:
+        pointers, values, mask = (of_first(each) for each in (pointers, values, mask))
+        if active is not None and not active[0]:
+            raise first_is_missing(op)
+    elif active is not None:
+        stored = stored_by(op, op.ptr, active)
+        mask = stored if mask is None else stored & mask
     task.global_memory.store(op, pointers, values, dtype, mask)
 
 

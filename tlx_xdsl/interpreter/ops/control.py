@@ -13,28 +13,34 @@ from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.nvvm import CLUSTER_DIM
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.dialects.ttg import WarpSpecializeOp
+from tlx_xdsl.interpreter.code import Body
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.ops.cluster import cluster_sync
 from tlx_xdsl.interpreter.ops.libdevice import device_function
+from tlx_xdsl.interpreter.ops.thread_registers import merged
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
+from tlx_xdsl.interpreter.threads import is_scalar_code, uniform
 
 
+@threadwise(scf.ForOp)
 @structured(scf.ForOp)
 def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
     """The bounds are signed, and an induction variable that is about to overflow ends the loop."""
     body = planner.body(op.body.block)
     size = len(body.steps) + 1
 
-    def numbers(lower: Any, upper: Any, step: Any) -> tuple[Any, range]:
+    def numbers(task: Task, *bounds: Any) -> tuple[Any, range]:
+        # What is carried around may differ between threads, the number of turns may not.
+        lower, upper, step = (uniform(op, bound, task.active) for bound in bounds)
         if step <= 0:
             raise fault_at(op, f"the step of a loop must be positive, found {step}")
         integer: Any = type(lower)  # pyright: ignore[reportUnknownVariableType]
         return integer, range(int(lower), int(upper), int(step))
 
     def call(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Any:
-        integer, indices = numbers(lower, upper, step)
+        integer, indices = numbers(task, lower, upper, step)
         carried: Any = values
         for index in indices:
             task.spend(op, size)
@@ -42,7 +48,7 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
         return one_or_all(carried)
 
     def run(task: Task, lower: Any, upper: Any, step: Any, *values: Any) -> Coroutine:
-        integer, indices = numbers(lower, upper, step)
+        integer, indices = numbers(task, lower, upper, step)
         carried: Any = values
         for index in indices:
             task.spend(op, size)
@@ -52,11 +58,14 @@ def for_loop(op: scf.ForOp, planner: Planner) -> tuple[Kind, Run]:
     return (Kind.STEP, run) if body.suspends else (Kind.EFFECT, call)
 
 
+@threadwise(scf.IfOp)
 @structured(scf.IfOp)
 def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
     """One of two blocks; the second may be missing."""
     then = planner.body(op.true_region.block)
     otherwise = planner.body(op.false_region.block) if op.false_region.blocks else None
+    if planner.plan.by_threads and not is_scalar_code(op):
+        return Kind.STEP, _some_threads(op, then, otherwise)
 
     def call(task: Task, condition: Any) -> Any:
         body = then if condition else otherwise
@@ -72,6 +81,32 @@ def if_else(op: scf.IfOp, planner: Planner) -> tuple[Kind, Run]:
     return (Kind.STEP, run) if suspends else (Kind.EFFECT, call)
 
 
+def _some_threads(op: scf.IfOp, then: Body, otherwise: Body | None) -> Run:
+    """Each block for the threads that take it; what comes of both is put together by the threads that hold it."""
+
+    def run(task: Task, condition: Any) -> Coroutine:
+        outer = task.active
+        running = np.ones(task.threads, np.bool_) if outer is None else outer
+        taken = running & condition
+        if not taken.any() or (taken == running).all():
+            body = then if taken.any() else otherwise
+            results: Any = [] if body is None else (yield from body.run(task))
+            return one_or_all(results)
+        task.active = taken
+        first = yield from then.run(task)
+        second: Any = []
+        if otherwise is not None:
+            task.active = running & ~taken
+            second = yield from otherwise.run(task)
+        task.active = outer
+        return one_or_all(
+            [merged(op, value, taken, *both) for value, *both in zip(op.results, first, second, strict=True)]
+        )
+
+    return run
+
+
+@threadwise(scf.WhileOp, WhileOp)
 @structured(scf.WhileOp, WhileOp)
 def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     """Others get their turn after every iteration: the loop may wait for what they write to global memory."""
@@ -84,7 +119,7 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
         carried: Any = values
         while True:
             go_on, *carried = yield from before.run(task, *carried)
-            if not go_on:
+            if not uniform(op, go_on, task.active):
                 return one_or_all(carried)
             carried = yield from after.run(task, *carried)
             task.spend(op, size)
@@ -93,6 +128,7 @@ def while_loop(op: scf.WhileOp, planner: Planner) -> tuple[Kind, Run]:
     return Kind.STEP, run
 
 
+@threadwise(scf.ExecuteRegionOp)
 @structured(scf.ExecuteRegionOp)
 def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run]:
     """A region of several blocks in the place of one operation."""
@@ -105,6 +141,7 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
     return Kind.STEP, run
 
 
+@threadwise(tt.CallOp, func.CallOp)
 @structured(tt.CallOp, func.CallOp)
 def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
     """The callee runs in a frame of its own; one without a body may be a device function of CUDA's."""
@@ -137,7 +174,7 @@ def warp_specialize(op: WarpSpecializeOp, planner: Planner) -> tuple[Kind, Run]:
         yield from graphs[number].run(task, *values)
 
     def run(task: Task) -> Coroutine:
-        values = [task.frame[slot] for slot in captures]
+        values = [uniform(op, task.frame[slot], task.active) for slot in captures]
         started: list[Task] = []
         # Every partition begins with what is known here.
         released = task.release()

@@ -44,7 +44,7 @@ def dot_scaled(op: tt.DotScaledOp) -> Run:
         a_scale = decode_scales(scales[0]) if has_a_scale else None
         b_scale = decode_scales(scales[-1]) if has_b_scale else None
         left, right = decode(a, kinds[0], a_axis), decode(b, kinds[1], b_axis)
-        return multiply_scaled(left, a_scale, right, b_scale, c, dtype)
+        return multiply_scaled(left, a_scale, right, b_scale, c, dtype, fp16=ScaleDotElemType.FP16 in kinds)
 
     return run
 

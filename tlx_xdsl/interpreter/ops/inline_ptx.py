@@ -24,13 +24,16 @@ from tlx_xdsl.interpreter.ops.ptx_actions import Action, Running, action_of
 from tlx_xdsl.interpreter.ops.special import read_register
 from tlx_xdsl.interpreter.ops.thread_registers import give_to_elements, held_elements
 from tlx_xdsl.interpreter.ptx import Program, UnknownInstruction
+from tlx_xdsl.interpreter.ptx.instructions import ACROSS_LANES
 from tlx_xdsl.interpreter.ptx.program import Compiled, compile_statement, declare, step_statement
 from tlx_xdsl.interpreter.ptx.registers import Registers
 from tlx_xdsl.interpreter.ptx.text import Statement, parse
-from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, effect, one_or_all, step
+from tlx_xdsl.interpreter.registry import Coroutine, Run, action, blocking, effect, one_or_all, step, threadwise
+from tlx_xdsl.interpreter.threads import uniform
 from tlx_xdsl.numerics.arrays import Array
 
 
+@threadwise(nvvm.InlinePtxOp)
 @step(nvvm.InlinePtxOp)
 def inline_ptx(op: nvvm.InlinePtxOp) -> Run:
     """A straight line of PTX; the operands come after the results.
@@ -61,13 +64,13 @@ def _code(op: Operation, code: str, results: Sequence[Attribute], *, has_predica
 
     def run(task: Task, *values: Any) -> Coroutine:
         yield None
-        if has_predicate and not values[-1]:
+        if has_predicate and not uniform(op, values[-1], task.active):
             return None
         try:
             registers = yield from _run(task, op, code, values[: len(values) - has_predicate], dtypes)
         except UnknownInstruction as error:
             raise fault_at(op, str(error)) from None
-        out = [_uniform(op, registers.get(f"${number}"), dtype) for number, dtype in enumerate(dtypes)]
+        out = [_of_task(task, op, registers.get(f"${number}"), dtype) for number, dtype in enumerate(dtypes)]
         return one_or_all(out)
 
     return run
@@ -86,9 +89,12 @@ def _run(task: Task, op: Operation, code: str, values: Sequence[Any], dtypes: Se
         else:
             others[f"${number}"] = value
     for statement, act, compute in program:
-        where = None
+        where = task.active
+        if where is not None and statement.name in ACROSS_LANES:
+            raise fault_at(op, f"all threads of a warp do '{statement.text}', and only some of the task's run here")
         if statement.guard is not None:
-            where = registers.get(statement.guard) != statement.negated
+            guarded = registers.get(statement.guard) != statement.negated
+            where = guarded if where is None else where & guarded
         if compute is not None:
             step_statement(registers, statement, compute)
         elif act is not None and (where is None or where.any()):
@@ -115,12 +121,14 @@ def _bits(value: Any) -> Array:
     return held if held.dtype.kind == "b" else held.view(f"u{held.dtype.itemsize}")
 
 
-def _uniform(op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
-    """The value of a result, which all threads of the task have.
+def _of_task(task: Task, op: Operation, bits: Array, dtype: np.dtype[Any]) -> Any:
+    """The value of a result, which all threads of the task have; that of each in a kernel that looks at threads.
 
     Raises Fault where they do not agree.
     """
     if (bits != bits[0]).any():
+        if task.cluster.launch.plan.by_threads and isinstance(op, nvvm.InlinePtxOp):
+            return bits.view(np.bool_ if dtype.kind == "b" else dtype)
         found = ", ".join(f"{int(number):#x}" for number in dict.fromkeys(bits[::32].tolist()))
         raise fault_at(op, f"the threads of a task get different results, and it has one value for all: {found}")
     return bits[:1].view(np.bool_ if dtype.kind == "b" else dtype)[0]

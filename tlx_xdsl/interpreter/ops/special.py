@@ -1,7 +1,7 @@
 """Special registers, promises, what only the pipeliner makes, printing and assertions.
 
-A task runs all its threads as one, so there is no value for what differs between threads: reading it is a fault. The
-exception is `gpu.thread_id`, with which kernels pick one thread for what is done once: it is that of the first thread.
+A task runs all its threads as one, so reading what differs between them is a fault. The exception is `gpu.thread_id`,
+with which kernels pick one thread for what is done once: it has a number for each thread (`interpreter/threads.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,21 @@ from tlx_xdsl.dialects.tt.types import PointerType
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.ops.thread_registers import held_by
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Unary, effect, immediate, one_or_all, pure, structured
+from tlx_xdsl.interpreter.registry import (
+    Coroutine,
+    Kind,
+    Run,
+    Unary,
+    effect,
+    immediate,
+    one_or_all,
+    pure,
+    structured,
+    threadwise,
+)
+from tlx_xdsl.interpreter.threads import differs, is_scalar_code
 from tlx_xdsl.numerics.arrays import Array, is_float, poison, unsigned
 
 # Where a program stands ----------------------------------------------------------------------------------------------
@@ -70,31 +83,33 @@ def gpu_place(op: gpu.DimensionOp) -> Unary:
     return lambda task: np.int64(_place(task, what, axis))
 
 
-@structured(gpu.ThreadIdOp)
-def thread_id(op: gpu.ThreadIdOp, planner: Planner) -> tuple[Kind, Run]:
-    """That of the first thread of the task: partitions are numbered after the warps of the default task."""
-    warps, axis, inside = 0, _axis(op), op.parent_region()
-    while inside is not None and not isinstance(inside.parent, ttg.WarpSpecializePartitionsOp):
-        inside = None if inside.parent is None else inside.parent.parent_region()
-    if inside is not None:
-        holder = inside.parent
-        specialised = None if holder is None else holder.parent_op()
-        assert isinstance(specialised, ttg.WarpSpecializeOp)
-        number = specialised.partitions.partition_regions.index(inside)
-        warps = planner.plan.warps + sum(list(specialised.num_warps)[:number])
-    first = np.int64(0 if axis else 32 * warps)
+@threadwise(gpu.ThreadIdOp)
+@effect(gpu.ThreadIdOp)
+def thread_id(op: gpu.ThreadIdOp) -> Unary:
+    """A number for each thread of the task: partitions are numbered after the warps of the default task.
 
-    def run(_task: Task) -> np.int64:
-        return first
+    Raises Fault in code that computes with single elements of tensors: it is unknown which thread does so.
+    """
+    if is_scalar_code(op):
+        raise fault_at(op, "it is unknown which thread computes with which element of the tensor")
+    along_x = _axis(op) == 0
 
-    return Kind.EFFECT, run
+    def run(task: Task) -> Any:
+        if not along_x:
+            return np.int64(0)
+        before = sum(other.warps for other in task.block.crew[: task.number])
+        return 32 * before + np.arange(task.threads, dtype=np.int64)
+
+    return run
 
 
 def register_value(name: str) -> Callable[[Task], int] | None:
     """Return the reader of a special register, such as `ctaid.x`; None if it differs between threads or is unknown."""
     base, _, axis = name.rpartition(".")
     match name:
-        case "clock" | "clock64" | "globaltimer":
+        case "clock" | "clock64":
+            return _clock
+        case "globaltimer":
             return lambda task: task.cluster.time
         case "smid":
             return lambda task: _flat(task) % _MULTIPROCESSORS
@@ -115,6 +130,11 @@ def read_register(task: Task, name: str) -> int | None:
     """The value of a special register; None as `register_value` gives it."""
     read = register_value(name)
     return None if read is None else read(task)
+
+
+def _clock(task: Task) -> int:
+    task.cluster.clock_reads += 1
+    return task.cluster.time + task.cluster.clock_reads
 
 
 _PLACES = (
@@ -151,12 +171,12 @@ for _name, _class in nvvm.SPECIAL_REGISTERS.items():
 
 @effect(tlx.Clock64Op)
 def clock64(_op: tlx.Clock64Op) -> Unary:
-    """Turns of the cluster so far."""
-    return lambda task: np.int64(task.cluster.time)
+    """Turns of the cluster so far, and one more for each time that it was read: it never stands still."""
+    return lambda task: np.int64(_clock(task))
 
 
 @pure(ttg.WarpIdOp, nvvm.ElectSyncOp)
-def differs(op: Operation) -> Run:
+def no_one_value(op: Operation) -> Run:
     """There is no one value."""
     raise fault_at(op, f"the interpreter runs the threads of a task as one: '{op.name}' differs between them")
 
@@ -247,10 +267,13 @@ def cluster_size(_op: tlx.ClusterSizeOp) -> Unary:
 # Printing and assertions ---------------------------------------------------------------------------------------------
 
 
+@threadwise(tt.AssertOp)
 @immediate(tt.AssertOp)
 def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
     """Raises Fault with the text of the user where the condition does not hold."""
     message = op.message.data
+    if task.active is not None:
+        condition = _of_active(op, task.active, condition)
     if not condition.all():
         program = ", ".join(map(str, task.block.program))
         where = ""
@@ -258,6 +281,13 @@ def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
             where = f", first at element {np.argwhere(~condition)[0].tolist()} of {list(condition.shape)}"
         raise fault_at(op, f"assertion failed: {message}" if message else "assertion failed",
                        (f"in program ({program}){where}",))  # fmt: skip
+
+
+def _of_active(op: tt.AssertOp, active: Array, condition: Array) -> Array:
+    """A condition that holds for all that threads hold which do not run."""
+    if as_tensor(op.condition.type) is None:
+        return condition if np.ndim(condition) == 0 else condition[active]
+    return condition | ~held_by(op, op.condition, active)
 
 
 @immediate(cf.AssertOp)
@@ -268,21 +298,32 @@ def scalar_assertion(task: Task, op: cf.AssertOp, condition: Any) -> None:
         raise fault_at(op, f"assertion failed: {op.msg.data}", (f"in program ({program})",))
 
 
+@threadwise(tt.PrintOp)
 @immediate(tt.PrintOp)
 def print_values(task: Task, op: tt.PrintOp, *values: Array) -> None:
-    """One line for each element, with the program and the index in front, as Triton prints on the device."""
-    prefix, is_hex = op.prefix.data, bool(op.hex.value.data)
+    """One line for each element, with the program and the index in front, as Triton prints on the device.
+
+    Of a number, one line for all threads where they have the same.
+    """
+    prefix, is_hex, active = op.prefix.data, bool(op.hex.value.data), task.active
     formats = [_formatter(value.type, is_hex, bool(sign)) for value, sign in
                zip(op.args, op.is_signed.get_values(), strict=True)]  # fmt: skip
     program = "pid ({}, {}, {})".format(*task.block.program)
     if not values:
         print(f"{program}{prefix}")
-    for number, (value, text) in enumerate(zip(values, formats, strict=True)):
+    for number, (argument, value, text) in enumerate(zip(op.args, values, formats, strict=True)):
         which = f"(operand {number}) " if len(values) > 1 else ""
+        if as_tensor(argument.type) is None:
+            held = value if active is None or not differs(value) else value[active]
+            for each in dict.fromkeys(np.atleast_1d(held)):
+                print(f"{program} idx (){prefix}{which}{text(each)}")
+            continue
+        shown = None if active is None else held_by(op, argument, active)
         widths = [len(str(size - 1)) for size in value.shape]
         for index in product(*map(range, value.shape)):
-            place = ", ".join(f"{at:{width}}" for at, width in zip(index, widths, strict=True))
-            print(f"{program} idx ({place}){prefix}{which}{text(value[index])}")
+            if shown is None or shown[index]:
+                place = ", ".join(f"{at:{width}}" for at, width in zip(index, widths, strict=True))
+                print(f"{program} idx ({place}){prefix}{which}{text(value[index])}")
 
 
 def _formatter(type_: Any, is_hex: bool, is_signed: bool) -> Unary:

@@ -28,7 +28,7 @@ from tlx_xdsl.interpreter.ops.barriers import arrive_with, touch
 from tlx_xdsl.interpreter.ops.buffers import allocate
 from tlx_xdsl.interpreter.ops.tma import check_tile
 from tlx_xdsl.interpreter.plan import Planner
-from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, step, structured
+from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, action, blocking, structured
 from tlx_xdsl.interpreter.tensor_core import issue, tensor_core
 from tlx_xdsl.layouts.encodings import TensorMemoryLayout
 from tlx_xdsl.numerics.arrays import Array
@@ -38,8 +38,7 @@ class _Pairs:
     """True if products of a module are made by pairs of CTAs: all are, or none."""
 
     def __init__(self, plan: Plan):
-        products = (ttng.TCGen5MMAOp, ttng.TCGen5MMAScaledOp)
-        self.used = any(isinstance(op, products) and op.two_ctas is not None for op in plan.module.walk())
+        self.used = ttng.has_pair_products(plan.module)
 
 
 def _pairs(plan: Plan) -> bool:
@@ -119,26 +118,21 @@ def tcgen05_mma_scaled(op: ttng.TCGen5MMAScaledOp, planner: Planner) -> tuple[Ki
     kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_type, op.b_type)]
     dtype = dtype_of(memdesc_type(op.d.type).element_type)
 
-    def product(a: View, a_scale: View, b: Sequence[View], b_scales: Sequence[View], added: Array | None) -> Array:
+    def product(a: View, a_scale: View, b: Sequence[View], b_scale: View, added: Array | None) -> Array:
         left = scaled_operand(op, a.read(op), a_scale.read(op), kinds[0], rows)
-        count = columns // len(b)
-        # The scales of B are those of all columns where each CTA has them, else those of its own half.
+        # The tensor core of each CTA has the scales of all columns of B.
+        count, scales = columns // len(b), b_scale.read(op)
         right = [
-            scaled_operand(op, part.read(op).T, _rows_of(scale.read(op), count, number), kinds[1], count).T
-            for number, (part, scale) in enumerate(zip(b, b_scales, strict=True))
+            scaled_operand(op, part.read(op).T, scales[number * count :][:count], kinds[1], count).T
+            for number, part in enumerate(b)
         ]
         return multiply(left, np.concatenate(right, axis=1), added, dtype)
 
     def prepare(a: Sequence[View], b: Sequence[View], scales: Sequence[Sequence[View]]) -> _Compute:
         a_scales, b_scales = scales
-        return lambda part, added: product(a[part], a_scales[part], b, b_scales, added)
+        return lambda part, added: product(a[part], a_scales[part], b, b_scales[part], added)
 
     return Kind.STEP, _product(op, planner, prepare)
-
-
-def _rows_of(scales: Array, count: int, part: int) -> Array:
-    """The scales of part number `part` of the columns of B, of `count` columns each."""
-    return scales if len(scales) == count else scales[part * count : (part + 1) * count]
 
 
 _Compute = Callable[[int, Array | None], Array]
@@ -303,9 +297,12 @@ def tmem_store(task: Task, op: ttng.TMEMStoreOp, view: View, *rest: Any) -> None
         task.write(op, view, values)
 
 
-@step(ttng.TMEMCopyOp)
-def tmem_copy(op: ttng.TMEMCopyOp) -> Run:
-    """Issue a copy; lines of scales are the blocks of the hardware, other elements keep their index."""
+@structured(ttng.TMEMCopyOp)
+def tmem_copy(op: ttng.TMEMCopyOp, planner: Planner) -> tuple[Kind, Run]:
+    """Issue a copy; lines of scales are the blocks of the hardware, other elements keep their index.
+
+    In a kernel with products of pairs the even CTA issues it for both.
+    """
     layout = tensor_memory_layout(memdesc_type(op.dst.type))
     shape = memdesc_type(op.dst.type).shape
     of_scales = not isinstance(layout, TensorMemoryLayout)
@@ -314,20 +311,35 @@ def tmem_copy(op: ttng.TMEMCopyOp) -> Run:
             op, f"scales are copied in blocks of {SCALE_ROWS} x {SCALE_COLUMNS}, found {shape[-2]} x {shape[-1]}"
         )
 
+    pair = _pairs(planner.plan)
+
     def run(task: Task, source: View, target: View) -> Coroutine:
         yield None
+        if pair and task.block.rank % 2:
+            return
         check_tile(op, source)
+        issue_copy(task, op, source, target, held, pair=pair)
 
-        def finish(_transfer: Any) -> None:
-            values = source.read(op)
-            target.write(_scales(values, target.shape) if of_scales and values.shape != target.shape else values)
+    def held(values: Array) -> Array:
+        return scales_of_blocks(values, shape) if of_scales and values.shape != shape else values
 
-        issue(task, op, None, [source], [target], finish)
-
-    return run
+    return Kind.STEP, run
 
 
-def _scales(values: Array, shape: tuple[int, ...]) -> Array:
+def issue_copy(
+    task: Task, op: Operation, source: View, target: View, arranged: Callable[[Array], Array], *, pair: bool
+) -> None:
+    """Issue a copy to tensor memory, for this CTA or for both of a pair; `arranged` makes the target's elements."""
+    sources, targets = (_everywhere(task, view, pair=pair) for view in (source, target))
+
+    def finish(_transfer: Transfer) -> None:
+        for read, written in zip(sources, targets, strict=True):
+            written.write(arranged(read.read(op)))
+
+    issue(task, op, None, sources, targets, finish)
+
+
+def scales_of_blocks(values: Array, shape: tuple[int, ...]) -> Array:
     """Scales in the order of shared memory as a matrix: in each block, row r + 32 j is in line r, as its j-th four."""
     rows, columns = shape[-2] // SCALE_ROWS, shape[-1] // SCALE_COLUMNS
     blocks = values.reshape(rows, columns, LANES, SCALE_ROWS // LANES, SCALE_COLUMNS)

@@ -12,7 +12,9 @@ from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.interpreter.engine import InFlight
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.numbers import dtype_of
-from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure
+from tlx_xdsl.interpreter.ops.thread_registers import spread
+from tlx_xdsl.interpreter.registry import Binary, Run, Unary, pure, threadwise
+from tlx_xdsl.interpreter.threads import differs
 from tlx_xdsl.numerics.arrays import Array, poison
 
 
@@ -23,11 +25,21 @@ def make_range(op: tt.MakeRangeOp) -> Run:
     return lambda: held
 
 
+@threadwise(tt.SplatOp, tt.BroadcastOp)
 @pure(tt.SplatOp, tt.BroadcastOp)
 def broadcast(op: Operation) -> Unary:
-    """One number in all elements, or dimensions of size 1 are repeated; they are held once."""
-    shape = shape_of_tensor(op.results[0].type)
-    return lambda value: np.broadcast_to(value, shape)
+    """One number in all elements, or dimensions of size 1 are repeated; they are held once.
+
+    Raises Fault for a number that differs between threads where it is unknown which element they hold.
+    """
+    shape, is_splat = shape_of_tensor(op.results[0].type), isinstance(op, tt.SplatOp)
+
+    def run(value: Array) -> Array:
+        if is_splat and differs(value):
+            return spread(op, op.results[0], value)
+        return np.broadcast_to(value, shape)
+
+    return run
 
 
 @pure(tt.UnsplatOp)
@@ -36,6 +48,7 @@ def unsplat(_op: tt.UnsplatOp) -> Unary:
     return lambda value: value.reshape(-1)[0]
 
 
+@threadwise(tt.ExpandDimsOp)
 @pure(tt.ReshapeOp, tt.ExpandDimsOp)
 def reshape(op: Operation) -> Unary:
     """In row-major order, even where any order is allowed; a new dimension has size 1."""

@@ -21,14 +21,16 @@ from tlx_xdsl.dialects.ttg.attrs import SharedMemorySpaceAttr
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
 from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
 from tlx_xdsl.interpreter.ptx.instructions import LANES
-from tlx_xdsl.interpreter.registry import Binary, Unary, pure
+from tlx_xdsl.interpreter.registry import Ternary, Unary, effect, pure, threadwise
+from tlx_xdsl.interpreter.threads import differs, uniform
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import BLOCK, LANE, REGISTER, WARP
 from tlx_xdsl.layouts.encodings import SharedLayout
 from tlx_xdsl.layouts.offset_terms import offset_of, offset_terms
-from tlx_xdsl.numerics.arrays import Array
+from tlx_xdsl.numerics.arrays import Array, where
 
 
 def held_elements(value: SSAValue) -> tuple[Array, ...] | None:
@@ -58,6 +60,58 @@ def give_to_elements(op: Operation, holders: tuple[Array, ...], values: Array, s
     if (result[holders] != values).any():
         raise fault_at(op, "threads that hold the same element of the result get different values for it")
     return result
+
+
+def held_by(op: Operation, value: SSAValue, threads: Array) -> Array:
+    """A bool for each element of a tensor: whether one of `threads` holds it, a bool for each thread of the task.
+
+    Raises Fault without a layout.
+    """
+    holders = _holders(op, held_elements(value))
+    tensor = as_tensor(value.type)
+    assert tensor is not None
+    result = np.zeros(tensor.get_shape(), np.bool_)
+    np.logical_or.at(result, holders, np.broadcast_to(threads.reshape(-1, LANES), holders[0].shape))
+    return result
+
+
+def stored_by(op: Operation, pointers: SSAValue, threads: Array) -> Array:
+    """The same for whether one of them stores it: of those that hold it, the ones whose free bits are zero."""
+    tensor = as_tensor(pointers.type)
+    if tensor is not None and isinstance(tensor.encoding, LayoutAttr):
+        free = distributed_to_linear(tensor.encoding.data, tensor.get_shape()).free_variables()  # pyright: ignore[reportArgumentType]
+        warps, lanes = np.divmod(np.arange(threads.size), LANES)
+        threads = threads & ((warps & free.get(WARP, 0)) == 0) & ((lanes & free.get(LANE, 0)) == 0)
+    return held_by(op, pointers, threads)
+
+
+def merged(op: Operation, value: SSAValue, taken: Array, first: Any, second: Any) -> Any:
+    """`value` where threads have taken two ways: those of `taken` the first one.
+
+    Raises Fault where the two differ in what is one thing for the task, or in a tensor without a layout.
+    """
+    if first is second:
+        return first
+    if not all(isinstance(each, np.ndarray | np.generic) for each in (first, second)):
+        raise fault_at(op, "threads that take different ways bring back different things, of which the task has one")
+    if as_tensor(value.type) is None:
+        return where(taken, first, second)
+    return first if np.array_equal(first, second) else where(spread(op, value, taken), first, second)
+
+
+def spread(op: Operation, value: SSAValue, numbers: Array) -> Array:
+    """The tensor `value`, in whose elements each thread has put its own one of `numbers`."""
+    holders = _holders(op, held_elements(value))
+    held = np.broadcast_to(numbers.reshape(-1, LANES), holders[0].shape)
+    tensor = as_tensor(value.type)
+    assert tensor is not None
+    return give_to_elements(op, holders, held, tensor.get_shape())
+
+
+def _holders(op: Operation, holders: tuple[Array, ...] | None) -> tuple[Array, ...]:
+    if holders is None:
+        raise fault_at(op, "the threads of the task differ here, and without a layout it is unknown which holds what")
+    return holders
 
 
 @pure(UnrealizedConversionCastOp)
@@ -123,22 +177,28 @@ def unchanged(_op: Operation) -> Unary:
 _ALL_LANES = (1 << LANES) - 1
 
 
-@pure(tlx.VoteBallotOp)
-def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
+@threadwise(tlx.VoteBallotOp)
+@effect(tlx.VoteBallotOp)
+def vote_ballot(op: tlx.VoteBallotOp) -> Ternary:
     """A bit for each thread of the mask that holds a true element.
 
     Who holds what is known only of a tensor with a layout. Raises Fault without one, but for votes of all or of none;
     where warps that hold the same element vote differently; and for a mask without all threads of the warp, which all
     vote: PTX leaves undefined what a thread outside of the mask does ("vote.sync"), and an H200 counts some of them.
     """
-    holders = held_elements(op.pred)
+    holders, is_tensor = held_elements(op.pred), as_tensor(op.pred.type) is not None
 
-    def run(mask: np.int32, pred: Any) -> Any:
+    def run(task: Task, mask: Any, pred: Any) -> Any:
+        mask = uniform(op, mask, task.active)
+        if task.active is not None:
+            raise fault_at(op, "a vote is of all threads of a warp, and only some of the task's threads run here")
         if (named := int(mask) & _ALL_LANES) != _ALL_LANES:
             raise fault_at(
                 op, f"the mask {named:#x} leaves out threads, and all {LANES} of a warp vote: PTX leaves that undefined"
             )
-        votes = np.asarray(pred)
+        if differs(pred) and not is_tensor:
+            return np.repeat(_ballots(pred.reshape(-1, LANES)), LANES)
+        votes: Array = np.asarray(pred)
         if votes.all() or not votes.any():
             ballot = np.uint32(_ALL_LANES if votes.any() else 0).view(np.int32)
             return np.full(votes.shape, ballot)[()]
@@ -146,9 +206,13 @@ def vote_ballot(op: tlx.VoteBallotOp) -> Binary:
             raise fault_at(
                 op, "the threads of a warp do not agree, and without a layout it is unknown which thread holds what"
             )
-        held = votes[holders].any(axis=0)
-        ballots = (held.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
-        bits = ballots.astype(np.uint32).view(np.int32)
+        bits = _ballots(np.asarray(votes[holders].any(axis=0)))
         return give_to_elements(op, holders, np.broadcast_to(bits[:, None], holders[0].shape), votes.shape)
 
     return run
+
+
+def _ballots(votes: Array) -> Array:
+    """The votes of each warp as bits, of votes by warp and lane."""
+    ballots = (votes.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    return ballots.astype(np.uint32).view(np.int32)

@@ -42,8 +42,17 @@ def _ints(values: Sequence[Any], what: str) -> tuple[int, ...]:
     return numbers
 
 
-def _bases(values: Sequence[Sequence[Any]], what: str) -> tuple[tuple[int, ...], ...]:
-    return tuple(_ints(basis, what) for basis in values)
+def _bases(values: Sequence[Sequence[Any]], what: str) -> list[list[int]]:
+    return [list(_ints(basis, what)) for basis in values]
+
+
+def _extents(bases: Sequence[Sequence[int]]) -> list[int]:
+    """Elements along each dimension that sums of the bases, in F2, reach."""
+    sizes = [0] * max(map(len, bases), default=0)
+    for basis in bases:
+        for dim, step in enumerate(basis):
+            sizes[dim] |= step
+    return [size + 1 for size in sizes]
 
 
 def _one_cta(values: Sequence[Any] | None, what: str) -> None:
@@ -52,11 +61,15 @@ def _one_cta(values: Sequence[Any] | None, what: str) -> None:
         raise ValueError(f"{what} must be 1 along every dimension: a TLX buffer belongs to one CTA")
 
 
-def _permutation(order: Sequence[Any]) -> tuple[int, ...]:
-    numbers = _ints(order, "order")
+def _permutation(order: Sequence[Any]) -> list[int]:
+    numbers = list(_ints(order, "order"))
     if sorted(numbers) != list(range(len(numbers))):
-        raise ValueError(f"order must be a permutation of the dimensions, got {list(numbers)}")
+        raise ValueError(f"order must be a permutation of the dimensions, got {numbers}")
     return numbers
+
+
+def _row_major(rank: int) -> list[int]:
+    return list(reversed(range(rank)))
 
 
 class layout_encoding:
@@ -67,8 +80,8 @@ class layout_encoding:
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        """Agree with equality."""
-        return hash((type(self), *vars(self).values()))
+        """Agree with equality; the numbers stand in lists, as in Meta's TLX."""
+        return hash(repr(self))
 
     def __repr__(self) -> str:
         """Return the class with its numbers."""
@@ -106,13 +119,13 @@ class swizzled_shared_layout_encoding(shared_layout_encoding):
     @classmethod
     def make_default(cls, rank: int) -> swizzled_shared_layout_encoding:
         """Row-major shared memory of `rank` dimensions without swizzle."""
-        return cls(1, 1, 1, tuple(reversed(range(at_least(rank, 1, "rank")))))
+        return cls(1, 1, 1, _row_major(at_least(rank, 1, "rank")))
 
 
 class padded_shared_layout_encoding(shared_layout_encoding):
     """Shared memory with padding: after every `interval` elements come `padding` more, for each (interval, padding).
 
-    Made by `with_identity_for` or `with_bases`.
+    Made by `with_identity_for` or `with_bases`, for a buffer of `shape` elements.
     """
 
     def __init__(
@@ -120,37 +133,53 @@ class padded_shared_layout_encoding(shared_layout_encoding):
         interval_padding_pairs: Sequence[Sequence[int]],
         offset_bases: Sequence[Sequence[int]],
         block_bases: Sequence[Sequence[int]] = (),
+        shape: Sequence[int] | None = None,
+        order: Sequence[int] | None = None,
     ):
         pairs = _bases(interval_padding_pairs, "interval_padding_pairs")
         if not pairs or any(len(pair) != 2 for pair in pairs):
             raise ValueError("interval_padding_pairs must hold pairs of an interval and a padding")
-        self.intervals = tuple(power_of_two(pair[0], "an interval") for pair in pairs)
-        self.paddings = tuple(power_of_two(pair[1], "a padding") for pair in pairs)
-        self.offset_bases = _bases(offset_bases, "offset_bases")
-        self.block_bases = _bases(block_bases, "block_bases")
+        self.intervals = [power_of_two(pair[0], "an interval") for pair in pairs]
+        self.paddings = [power_of_two(pair[1], "a padding") for pair in pairs]
+        bases, blocks = _bases(offset_bases, "offset_bases"), _bases(block_bases, "block_bases")
+        self.shape = _extents([*bases, *blocks]) if shape is None else list(_ints(shape, "shape"))
+        rank = len(self.shape)
+        self.order = _row_major(rank) if order is None else _permutation(order)
+        if len(self.order) != rank:
+            raise ValueError(f"shape and order must have one length, got {rank} and {len(self.order)}")
+        for what, vectors in (("offset_bases", bases), ("block_bases", blocks)):
+            if any(len(basis) != rank for basis in vectors):
+                raise ValueError(f"{what} must hold vectors of {rank} integers, one for each dimension")
+        self.offset_bases, self.block_bases = bases, blocks
 
     @staticmethod
     def with_identity_for(
-        interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int]
+        interval_padding_pairs: Sequence[Sequence[int]], shape: Sequence[int], order: Sequence[int] | None = None
     ) -> padded_shared_layout_encoding:
-        """Elements of `shape` that follow each other, the dimension `order[0]` first."""
-        sizes, dims = _ints(shape, "shape"), _permutation(order)
+        """Elements of `shape` that follow each other, the dimension `order[0]` first; by default the last one."""
+        sizes = _ints(shape, "shape")
+        dims = _row_major(len(sizes)) if order is None else _permutation(order)
         if len(sizes) != len(dims):
             raise ValueError(f"shape and order must have one length, got {len(sizes)} and {len(dims)}")
         bases: list[tuple[int, ...]] = []
         for dim in dims:
             bits = power_of_two(sizes[dim], "a size").bit_length() - 1
             bases += [tuple(1 << bit if d == dim else 0 for d in range(len(sizes))) for bit in range(bits)]
-        return padded_shared_layout_encoding(interval_padding_pairs, bases)
+        return padded_shared_layout_encoding(interval_padding_pairs, bases, shape=sizes, order=dims)
 
     @staticmethod
     def with_bases(
         interval_padding_pairs: Sequence[Sequence[int]],
         offset_bases: Sequence[Sequence[int]],
-        block_bases: Sequence[Sequence[int]] = (),
+        shape: Sequence[int] | None = None,
+        block_bases: Sequence[Sequence[int]] | None = None,
     ) -> padded_shared_layout_encoding:
-        """Elements in the order that `offset_bases` spells out, one basis per bit of the offset."""
-        return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, block_bases)
+        """Elements of `shape` in the order that `offset_bases` spells out, one basis per bit of the offset.
+
+        Without `shape` it is what the bases reach.
+        Raises ValueError for a basis that has not one integer for each dimension of `shape`.
+        """
+        return padded_shared_layout_encoding(interval_padding_pairs, offset_bases, block_bases or (), shape)
 
 
 class shared_linear_layout_encoding(shared_layout_encoding):
@@ -185,7 +214,7 @@ class nv_mma_shared_layout_encoding(shared_layout_encoding):
         fp4Padded: bool = False,
         swizzled: bool = True,
     ):
-        self.shape = _ints(shape, "shape")
+        self.shape = list(_ints(shape, "shape"))
         self.order = _permutation(order)
         if len(self.shape) < 2 or len(self.shape) != len(self.order):
             raise ValueError(
@@ -253,7 +282,7 @@ class swizzled_layout(shared_layout_encoding):
     @classmethod
     def make_default(cls, rank: int) -> swizzled_layout:
         """Row-major shared memory of `rank` dimensions without swizzle."""
-        return cls(0, order=tuple(reversed(range(at_least(rank, 1, "rank")))))
+        return cls(0, order=_row_major(at_least(rank, 1, "rank")))
 
 
 class layout(layout_encoding):
@@ -263,10 +292,23 @@ class layout(layout_encoding):
     or `spec` says the same as text, `((4,8),2):((2,8),1)`. The first 32 threads are a warp. The strides must not carry
     into each other: no bit of the element's number belongs to two of them.
 
+    A `swizzled_layout` as `spec` is the layout of a buffer, and the result: one without a swizzle, whose dimensions
+    have an order, as a `swizzled_shared_layout_encoding`.
+
     Raises ValueError when shape and stride do not match or a size is no power of two.
     """
 
-    def __init__(self, spec: str | None = None, *, shape: Any = None, stride: Any = None):
+    def __new__(cls, spec: Any = None, *, shape: Any = None, stride: Any = None) -> Any:
+        """A layout of registers, or that of a buffer."""
+        if not isinstance(spec := unwrapped(spec), swizzled_layout):
+            return super().__new__(cls)
+        if shape is not None or stride is not None:
+            raise ValueError("a layout takes either a spec or shape and stride")
+        if spec.bits or spec.order is None:
+            return spec
+        return swizzled_shared_layout_encoding(1 << spec.base, 1, 1, spec.order)
+
+    def __init__(self, spec: str | swizzled_layout | None = None, *, shape: Any = None, stride: Any = None):
         if spec is not None:
             if shape is not None or stride is not None:
                 raise ValueError("a layout takes either a spec or shape and stride")

@@ -96,7 +96,6 @@ def compile_cached(
     try:
         group = _written(manager, name, files, metadata)
     except OSError as error:
-        _remove_halves(manager)
         _warn_of_cache(src, error)
         with _cache_errors(src):
             group = _written(_temporary_manager(key), name, files, metadata)
@@ -194,11 +193,16 @@ def _written(
     manager: CacheManager, name: str, files: Mapping[str, str | bytes], metadata: Mapping[str, Any]
 ) -> dict[str, str]:
     """Write a kernel's files; gives their paths by their names."""
-    group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
-    group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
-    # Without the group the files are never found: so what an edited compiler made is not found either.
-    if not compiler_changed():
-        manager.put_group(f"{name}.json", group)
+    try:
+        group = {f"{name}.{stage}": manager.put(content, f"{name}.{stage}") for stage, content in files.items()}
+        group[f"{name}.json"] = manager.put(json.dumps(metadata, default=vars), f"{name}.json", binary=False)
+        # Without the group the files are never found: so what an edited compiler made is not found either.
+        if not compiler_changed():
+            manager.put_group(f"{name}.json", group)
+    except BaseException:
+        # An interrupt, too, may come between a file and its place.
+        _remove_halves(manager)
+        raise
     return group
 
 

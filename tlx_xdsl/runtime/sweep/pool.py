@@ -1,5 +1,7 @@
 """The sweep's own processes: spawned, never forked, deaf to Ctrl-C, and gone when their parent is.
 
+Where processes have no semaphores, as in a sandbox without `/dev/shm`, threads of this one do the work.
+
 Each has one backend worker, which is another process: what kills stock Triton kills that one only. With Triton in the
 process of the pool itself a compile is no faster, and its death would break the pool for all configurations in it.
 """
@@ -14,7 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -29,8 +31,12 @@ _GUARD = 'if __name__ == "__main__":'
 class SpawnPool:
     """A pool of spawned processes, which can be replaced when one of them has died."""
 
+    note: str | None = None
+    """The reason why there are threads instead."""
+
     def __init__(self, workers: int):
         self.workers = workers
+        self._pool: Executor
         self._context = multiprocessing.get_context("spawn")
         self._start()
 
@@ -38,7 +44,11 @@ class SpawnPool:
         # Its other end is open here alone: that it closes is what the processes see of our end.
         ours, self._ours = self._context.Pipe(duplex=False)
         self._theirs = ours
-        self._pool = ProcessPoolExecutor(self.workers, self._context, _begin, (ours,))
+        try:
+            self._pool = ProcessPoolExecutor(self.workers, self._context, _begin, (ours,))
+        except (ImportError, OSError) as error:
+            self._pool = ThreadPoolExecutor(self.workers)
+            self.note = f"no pool of processes can be made here ({error}): threads of this process have compiled"
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Have a process call a function; raises BrokenExecutor when one has died meanwhile."""
@@ -69,6 +79,8 @@ class SpawnPool:
     def kill(self) -> None:
         """End the processes, with what they are at."""
         self._close_pipe()
+        if self.note is not None:
+            stop_worker()
         self._pool.shutdown(cancel_futures=True)
 
     def _close_pipe(self) -> None:

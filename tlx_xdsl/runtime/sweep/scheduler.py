@@ -91,6 +91,8 @@ def compile_many(
         raise
     if pool is not None:
         pool.close()
+        if pool.note is not None:
+            sweep.notes[pool.note] = None
     results = tuple(result for result in sweep.results if result is not None)
     seconds = time.perf_counter() - start
     return SweepReport(results, seconds, None if pool is None else pool.workers, tuple(sweep.notes))

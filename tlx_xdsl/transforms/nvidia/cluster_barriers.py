@@ -44,7 +44,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tlx_xdsl.dialects import nvvm, tlx, tt, ttg, ttng
-from tlx_xdsl.dialects.base.effects import TCGEN05, Kind, accesses_of, effects_of
+from tlx_xdsl.dialects.base.effects import TCGEN05, TCGEN05_COPY, Kind, accesses_of, effects_of
 from tlx_xdsl.dialects.base.operation import enclosing, module_integer
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
@@ -110,8 +110,9 @@ def _complete(func: tt.FuncOp, *, is_cluster: bool) -> None:
 
 
 def _reaches(op: Operation) -> bool:
-    """True if it uses the memory of other CTAs; the commit of an MMA of a pair signals its end to both CTAs."""
-    return isinstance(op, tlx.MapToRemoteOp) or (effects_of(op).by is not TCGEN05 and _is_for_cluster(op))
+    """True if it uses the memory of other CTAs; the commit of what a pair's tensor cores do signals its end to both."""
+    by_pair = effects_of(op).by in (TCGEN05, TCGEN05_COPY)
+    return isinstance(op, tlx.MapToRemoteOp) or (not by_pair and _is_for_cluster(op))
 
 
 def _is_for_cluster(op: Operation) -> bool:

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise, module_integer
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.rewriting import Pass, ops_of
@@ -49,26 +50,39 @@ class ConvertTritonToTritonGPUPass(Pass):
     def run(self, op: ModuleOp) -> None:
         """Convert all functions of the module."""
         warps = num_warps(op)
-        _check_ctas(op)
+        ctas = _shared_by(op)
         _unshare_tensor_constants(op)
         for func, its_warps in functions_by_warps(op, warps).items():
             accumulators = accumulator_layouts(func, its_warps)
             accesses = access_layouts(func, its_warps, accumulators) if has_matrix_instructions(op) else {}
             assign_descriptor_layouts(func)
-            function(Converter(accumulators, accesses), func, its_warps)
+            function(Converter(accumulators, accesses, ctas), func, its_warps)
 
 
-def _check_ctas(module: ModuleOp) -> None:
-    """Refuse tensors without a layout that several CTAs share: no layout here says which CTA has what."""
+def _shared_by(module: ModuleOp) -> int:
+    """The CTAs that share each tensor of the module.
+
+    Raises CompilationError where several share what is no element by element work on tensors of one dimension: each
+    has a part of it, and no layout here says which part of others it would have to reach.
+    """
     if (ctas := module_integer(module, NUM_CTAS) or 1) == 1:
-        return
+        return 1
     for op in module.walk():
-        if any((type_ := as_tensor(value.type)) and isinstance(type_.encoding, NoneAttr) for value in op.results):
+        types = [type_ for value in (*op.operands, *op.results) if (type_ := as_tensor(value.type))]
+        chosen = all(not isinstance(type_.encoding, NoneAttr) for type_ in types)
+        if not chosen and (any(len(type_.get_shape()) != 1 for type_ in types) or not _is_for_each_element(op)):
             raise error_at(
                 op,
-                f"num_ctas={ctas} shares tensors among CTAs, which works in kernels without tlx only",
+                f"num_ctas={ctas} shares tensors among CTAs: beside tlx that works for what is done to each element of "
+                f"tensors of one dimension only, found '{op.name}'",
                 ["ctas_per_cga=(2, 1, 1) makes clusters in which each CTA has tensors of its own"],
             )
+    return ctas
+
+
+def _is_for_each_element(op: Operation) -> bool:
+    """True if no element of a tensor has to do with another one."""
+    return is_elementwise(op) or op.has_trait(EachElement, value_if_unregistered=False)
 
 
 def _unshare_tensor_constants(module: ModuleOp) -> None:

@@ -28,7 +28,7 @@ from tlx_xdsl.dialects import tlx, ttg, ttng
 from tlx_xdsl.dialects.base.effects import Space, accesses_of
 from tlx_xdsl.dialects.base.operation import module_integer
 from tlx_xdsl.text.diagnostics import error_at, location_of, source_location
-from tlx_xdsl.transforms.rewriting import Pass, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant_integer, ops_of
 from tlx_xdsl.transforms.tritongpu.module_attrs import CLUSTER_DIMS, NUM_CTAS, NUM_WARPS, TARGET, THREADS_PER_WARP
 
 
@@ -145,11 +145,15 @@ def _check_pairs(found: _Found, module: ModuleOp) -> None:
 
 
 def _check_remote_views(found: _Found, module: ModuleOp) -> None:
-    """Another CTA's memory is reached in clusters only: here or, where CTAs share tensors, by Triton."""
+    """Another CTA's memory is reached in clusters only: here or, where CTAs share tensors, by Triton.
+
+    A CTA without a cluster is one of its own (PTX ISA, "Cluster of Cooperative Thread Arrays"), in which it is CTA 0.
+    """
     sizes = [module_integer(module, name) or 1 for name in (*CLUSTER_DIMS, NUM_CTAS)]
-    if found.remote and prod(sizes) == 1:
+    others = [view for view in found.remote if constant_integer(view.rank) != 0]
+    if others and prod(sizes) == 1:
         raise error_at(
-            found.remote[0],
+            others[0],
             "Unexpected buffer remote view in 1cta mode",
             ["a kernel with a cluster is compiled for its sizes along x, y and z (ctas_per_cga)"],
         )

@@ -1,6 +1,6 @@
 """Creation, shapes, indexing."""
 
-# covers: tl.shape, tl.creation, tt.shape
+# covers: tl.shape, tl.creation, tt.shape, tt.joining
 
 import triton
 import triton.language as tl

@@ -93,3 +93,41 @@ def scales_of_another_shape():
 def test_scales_that_are_no_bytes_are_refused():
     with pytest.raises(tlx_xdsl.CompilationError, match="'A_scale' must hold a byte for every 32 elements of 128 rows"):
         tlx_xdsl.interpret(scales_of_another_shape, 1, target="sm_100a", jobs=1)
+
+
+@tlx_xdsl.jit
+def first_quarter(a_desc, b_desc, lines_ptr, ones_ptr, c_ptr, K: tl.constexpr):
+    """The lines of two blocks fill the first 8 of the 32 scales of each row; the product takes these."""
+    a = tlx.local_alloc((128, K), tlx.dtype_of(a_desc), 1)
+    b = tlx.local_alloc((K, 128), tlx.dtype_of(b_desc), 1)
+    stored = tlx.local_alloc((64, 16), tl.uint8, 1)
+    a_scale = tlx.local_alloc((128, 32), tl.uint8, 1, tlx.storage_kind.tmem)
+    b_scale = tlx.local_alloc((128, 8), tl.uint8, 1, tlx.storage_kind.tmem)
+    acc = tlx.local_alloc((128, 128), tl.float32, 1, tlx.storage_kind.tmem)
+    loaded = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(loaded, 256 * K)
+    tlx.async_descriptor_load(a_desc, a, [0, 0], loaded)
+    tlx.async_descriptor_load(b_desc, b, [0, 0], loaded)
+    tlx.local_store(stored, tl.load(lines_ptr + tl.arange(0, 64)[:, None] * 16 + tl.arange(0, 16)[None, :]))
+    tlx.local_store(b_scale, tl.load(ones_ptr + tl.arange(0, 128)[:, None] * 8 + tl.arange(0, 8)[None, :]))
+    tlx.fence_async_shared()
+    tlx.barrier_wait(loaded, 0)
+    tlx.tmem_copy(stored[0], a_scale[0])
+    tlx.async_dot_scaled(a, b, acc, tlx.subslice(a_scale[0], 0, 8), "e4m3", b_scale[0], "e4m3", use_acc=False)
+    tl.store(c_ptr + tl.arange(0, 128)[:, None] * 128 + tl.arange(0, 128)[None, :], tlx.local_load(acc))
+
+
+@pytest.mark.parametrize("stage", ["frontend", "ttgir"])
+def test_lines_for_a_buffer_of_as_many_bytes_for_each_warp(stage):
+    # 16 bytes of a line in each of 128 rows are 4 of a row's scales, once for each of the four warps.
+    k, rng = 256, np.random.default_rng(2)
+    a, b = (rng.integers(-4, 5, shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((M, k), (k, N)))
+    a_scale = rng.integers(124, 130, (M, k // 32), dtype=np.uint8)
+    c = np.full((M, N), np.nan, np.float32)
+    tlx_xdsl.interpret(
+        first_quarter, 1, TensorDescriptor.from_tensor(a, [M, k]), TensorDescriptor.from_tensor(b, [k, N]),
+        lines(a_scale).reshape(64, 16), np.full((N, k // 32), 127, np.uint8), c, k, target="sm_100a", jobs=1,
+        stage=stage,
+    )  # fmt: skip
+    left = a.astype(np.float32) * np.exp2(a_scale.astype(np.float32) - 127).repeat(32, 1)
+    np.testing.assert_array_equal(c, left @ b.astype(np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import NoneAttr, TensorType
@@ -41,10 +42,15 @@ class Converter:
     """Walks a function in program order: operands have their layouts when an operation is reached."""
 
     def __init__(
-        self, accumulators: Mapping[SSAValue, NvidiaMmaLayout], accesses: Mapping[Operation, DistributedLayout]
+        self,
+        accumulators: Mapping[SSAValue, NvidiaMmaLayout],
+        accesses: Mapping[Operation, DistributedLayout],
+        ctas: int = 1,
     ):
         self.accumulators = accumulators
         self.accesses = accesses
+        self.ctas = ctas
+        """CTAs that share each tensor, which has one dimension then."""
         self.warps = 0
         """Warps of the region that we are in."""
         self.conversions: dict[tuple[SSAValue, Attribute, Block | None], SSAValue] = {}
@@ -78,7 +84,11 @@ class Converter:
 
     def default_layout(self, shape: tuple[int, ...]) -> DistributedLayout:
         """The default layout of a tensor of `shape` in this region."""
-        return default_blocked_layout(shape, self.warps)
+        if self.ctas == 1:
+            return default_blocked_layout(shape, self.warps)
+        parts = tuple((1 << bit,) for bit in range(self.ctas.bit_length() - 1))
+        own = tuple(max(1, size // self.ctas) for size in shape)
+        return replace(default_blocked_layout(own, self.warps), cga_layout=parts)
 
     def default(self, type_: TensorType[Attribute]) -> TensorType[Attribute]:
         """`type_` with the default layout of the region."""
