@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import tensor as upstream
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.utils import print_dynamic_index_list
 from xdsl.dialects.utils.reshape_ops_utils import verify_reshape_like_types
 from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import tensor_type
@@ -33,6 +35,25 @@ def _verify(small: Attribute, large: Attribute, groups: ArrayAttr[ArrayAttr[Inte
         raise VerifyException(f"a tensor of rank 0 is one of sizes 1, in no groups, found {groups} and {large}")
 
 
+def _print_groups(printer: Printer, groups: ArrayAttr[ArrayAttr[IntegerAttr]]) -> None:
+    printer.print_string(" ")
+    with printer.in_square_brackets():
+        printer.print_list(groups, lambda group: _print_group(printer, group))
+
+
+def _print_group(printer: Printer, group: ArrayAttr[IntegerAttr]) -> None:
+    with printer.in_square_brackets():
+        printer.print_list([dim.value.data for dim in group], printer.print_int)
+
+
+def _print_types(printer: Printer, op: upstream.CollapseShapeOp | upstream.ExpandShapeOp) -> None:
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(op.src.type)
+    printer.print_string(" into ")
+    printer.print_attribute(op.result.type)
+
+
 class CollapseShapeOp(upstream.CollapseShapeOp):
     """Merge neighbouring dimensions: `tensor.collapse_shape %0 [[0, 1]] : tensor<4x8xf32> into tensor<32xf32>`."""
 
@@ -44,6 +65,13 @@ class CollapseShapeOp(upstream.CollapseShapeOp):
     def verify_(self) -> None:
         """Each dimension of the result has the elements of its group."""
         _verify(self.result.type, self.src.type, self.reassociation)
+
+    def print(self, printer: Printer) -> None:
+        """Print ` %a [[0, 1]] : type into type`."""
+        printer.print_string(" ")
+        printer.print_operand(self.src)
+        _print_groups(printer, self.reassociation)
+        _print_types(printer, self)
 
 
 class ExpandShapeOp(upstream.ExpandShapeOp):
@@ -61,6 +89,17 @@ class ExpandShapeOp(upstream.ExpandShapeOp):
         if len(self.static_output_shape) != rank:
             raise VerifyException(f"expected {rank} sizes of the result, found {len(self.static_output_shape)}")
         _verify(self.src.type, self.result.type, self.reassociation)
+
+    def print(self, printer: Printer) -> None:
+        """Print ` %a [[0, 1]] output_shape [4, 8] : type into type`."""
+        printer.print_string(" ")
+        printer.print_operand(self.src)
+        _print_groups(printer, self.reassociation)
+        printer.print_string(" output_shape ")
+        print_dynamic_index_list(
+            printer, DYNAMIC_INDEX, self.dynamic_output_shape, self.static_output_shape.get_values()
+        )
+        _print_types(printer, self)
 
 
 _OURS = (CollapseShapeOp, ExpandShapeOp)

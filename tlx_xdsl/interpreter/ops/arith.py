@@ -306,9 +306,9 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
             return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 
-@pure(arith.SelectOp)
-def select(op: arith.SelectOp) -> Ternary:
+@pure(arith.SelectOp, upstream.SelectOp)
+def select(op: arith.SelectOp | upstream.SelectOp) -> Ternary:
     """Of scalars, of tensors by one condition, or of tensors, and numbers of each thread, element by element."""
-    if as_tensor(op.condition.type) is None:
+    if as_tensor(op.operands[0].type) is None:
         return lambda condition, a, b: where(condition, a, b) if differs(condition) else a if condition else b
     return lambda condition, a, b: where(condition, a, b)

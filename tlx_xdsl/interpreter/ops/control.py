@@ -141,13 +141,41 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
     return Kind.STEP, run
 
 
+def _print_number(_task: Task, value: Any) -> None:
+    print(value, end="")
+
+
+def _print_unsigned(_task: Task, value: Any) -> None:
+    print(int(value) % (1 << 64), end="")
+
+
+def _print_newline(_task: Task) -> None:
+    print()
+
+
+PRINTERS: dict[str, Run] = {
+    "printI64": _print_number,
+    "printU64": _print_unsigned,
+    "printF32": _print_number,
+    "printF64": _print_number,
+    "printNewline": _print_newline,
+}
+"""Functions of MLIR's runner library (mlir/ExecutionEngine/CRunnerUtils.h)."""
+
+
 @threadwise(tt.CallOp, func.CallOp)
 @structured(tt.CallOp, func.CallOp)
 def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
-    """The callee runs in a frame of its own; one without a body may be a device function of CUDA's."""
+    """The callee runs in a frame of its own.
+
+    One without a body may be a device function of CUDA's, or one of MLIR's runner library that prints.
+    """
     name, functions = op.callee.string_value(), planner.plan.functions
-    if not functions[name].op.body.blocks and (device := device_function(name, op.results)) is not None:
-        return Kind.PURE, device
+    if not functions[name].op.body.blocks:
+        if (device := device_function(name, op.results)) is not None:
+            return Kind.PURE, device
+        if (printer := PRINTERS.get(name)) is not None:
+            return Kind.EFFECT, printer
 
     def run(task: Task, *values: Any) -> Coroutine:
         if not functions[name].op.body.blocks:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     UnrankedMemRefType,
     UnrealizedConversionCastOp,
+    i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -146,18 +147,25 @@ def base_address(op: memref.ExtractAlignedPointerAsIndexOp) -> Unary:
 
 @pure(UnrealizedConversionCastOp)
 def conversion_cast(op: UnrealizedConversionCastOp) -> Unary:
-    """A pointer as the memory that begins there, and memory as the pointer to its first element."""
+    """Memory of any type at a pointer, at an address, or where memory begins; memory as the pointer to its start."""
     types: list[Attribute] = [value.type for value in (*op.inputs, *op.outputs)]
     if len(types) == 2:
         source, result = types
-        if isinstance(source, PointerType) and isinstance(result, UnrankedMemRefType):
-            if source.pointee == element_of(types[1]):
-                dtype = dtype_of(source.pointee)
-                return lambda address: MemRef(int(address), dtype)
-        elif is_memref(source) and isinstance(result, PointerType) and element_of(source) == result.pointee:
-            return lambda memory: memory.address(op, memory.offset)
+        begins_at = _begin(op, source)
+        if begins_at is not None and isinstance(result, UnrankedMemRefType):
+            dtype = dtype_of(element_of(types[1]))
+            return lambda value: MemRef(begins_at(value), dtype)
+        if begins_at is not None and is_memref(source) and isinstance(result, PointerType):
+            return begins_at
     before, after = (", ".join(str(value.type) for value in values) for values in (op.inputs, op.outputs))
     raise fault_at(op, f"the interpreter can't cast {before} to {after}")
+
+
+def _begin(op: Operation, type_: Attribute) -> Callable[[Any], Any] | None:
+    """Return what gives the address of a pointer, of an i64 or of memory; None for other types."""
+    if isinstance(type_, PointerType) or type_ == i64:
+        return np.int64
+    return (lambda memory: np.int64(memory.address(op, memory.offset))) if is_memref(type_) else None
 
 
 # Allocations ---------------------------------------------------------------------------------------------------------

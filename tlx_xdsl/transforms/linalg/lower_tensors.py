@@ -38,6 +38,9 @@ from xdsl.traits import IsTerminator, is_side_effect_free
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_pointer, scalar_type
+
+# The handlers register when they are imported.
+from tlx_xdsl.transforms.linalg import tensors as tensors
 from tlx_xdsl.transforms.linalg.tensors.elementwise import lower_elementwise
 from tlx_xdsl.transforms.linalg.tensors.emitter import Emitter
 from tlx_xdsl.transforms.linalg.tensors.registry import EXPANSIONS, HANDLERS, Options, refused

@@ -1,1 +1,5 @@
-"""The handlers of single operations of `linalg-lower-tensors`, by topic."""
+"""The handlers of `linalg-lower-tensors` for each operation, by topic; they register when they are imported."""
+
+from tlx_xdsl.transforms.linalg.tensors import dots, elementwise, libdevice, reductions, scaled_dots, scans, shapes
+
+__all__ = ["dots", "elementwise", "libdevice", "reductions", "scaled_dots", "scans", "shapes"]

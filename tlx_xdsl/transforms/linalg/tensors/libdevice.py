@@ -23,12 +23,14 @@ from tlx_xdsl.transforms.linalg.tensors.registry import expands
 _Make = Callable[..., Any]
 
 _FLOAT: dict[str, _Make] = {
-    name: getattr(math, f"{name.capitalize()}Op") for name in (
-        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "exp", "exp2",
-        "floor", "fma", "log", "log10", "log1p", "log2", "round", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh",
-        "trunc",
-    )
-} | {
+    **{
+        name: getattr(math, f"{name.capitalize()}Op")
+        for name in (
+            "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "exp",
+            "exp2", "floor", "fma", "log", "log10", "log1p", "log2", "round", "rsqrt", "sin", "sinh", "sqrt", "tan",
+            "tanh", "trunc",
+        )
+    },
     "copysign": math.CopySignOp, "expm1": math.ExpM1Op, "fabs": math.AbsFOp, "fmod": arith.RemFOp,
     "nearbyint": math.RoundEvenOp, "pow": math.PowFOp, "powi": math.FPowIOp, "rint": math.RoundEvenOp,
 }  # fmt: skip
