@@ -1,4 +1,4 @@
-"""The oracle's kernels in linalg, run by upstream MLIR: the numbers of our interpreter.
+"""The oracle's kernels and random addresses in linalg, run by upstream MLIR: the numbers of our interpreter, or numpy.
 
 Of these kernels every twelfth is run; all of them with TLX_TEST_VOLUME=full.
 """
@@ -8,8 +8,9 @@ Of these kernels every twelfth is run; all of them with TLX_TEST_VOLUME=full.
 import numpy as np
 import pytest
 
+from tests.fuzz import pointers
 from tests.oracle import ours, upstream_mlir
-from tests.oracle.upstream_mlir import REASON
+from tests.oracle.upstream_mlir import MLIR_OPT_19, REASON
 from tests.unit import volume
 from tests.unit.interpreter.oracle import running
 from tests.unit.interpreter.oracle.test_on_gpu import CHECKS, SINGLE, TOLERANCE
@@ -18,6 +19,7 @@ from tlx_xdsl.interpreter.numbers import dtype_of
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.numerics.arrays import is_float
 from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.profiles import mlir_profile
 
@@ -41,28 +43,52 @@ CHOSEN = [
 ][:: 1 if volume.is_full() else 12]
 
 
+def in_linalg(name):
+    with collected_diagnostics():
+        return lowered(ours.launchable(running.cases()[CHECKS[name].kernel]))
+
+
 @pytest.mark.skipif(REASON is not None, reason=str(REASON))
 @pytest.mark.parametrize("name", CHOSEN)
 def test_upstream_has_the_numbers_of_the_interpreter(name):
-    check = CHECKS[name]
+    check, module = CHECKS[name], in_linalg(name)
     types = running.cases()[check.kernel].arguments
     rng = np.random.default_rng(7)
     arguments = {key: make(rng) for key, make in check.arguments.items()}
     names = [key for key, type_ in types.items() if isinstance(type_, str)]
     values = [arguments[key] for key in names]
-    with collected_diagnostics():
-        module = lowered(ours.launchable(running.cases()[check.kernel]))
     kernel = kernel_of(module)
-    inputs = kernel.function_type.inputs.data
     given = [
         value.copy() if isinstance(value, np.ndarray) else np.asarray(value).astype(dtype_of(type_))[()]
-        for value, type_ in zip(values, inputs, strict=False)
+        for value, type_ in zip(values, kernel.function_type.inputs.data, strict=False)
     ]
     text = print_module(module, profile=mlir_profile("newest"))
     found = upstream_mlir.run_kernel(text, kernel.sym_name.data, check.grid, given)
     expected = [value for value in run(module, check.grid, values, names) if isinstance(value, np.ndarray)]
     for one, other in zip(expected, found, strict=True):
         compare(one, other, single=check.kernel in SINGLE)
+
+
+@pytest.mark.skipif(MLIR_OPT_19 is None, reason="mlir-opt-19 is not installed (Debian: mlir-19-tools)")
+@pytest.mark.parametrize("name", CHOSEN)
+def test_llvm_19_reads_the_kernel(name):
+    upstream_mlir.read_by_19(print_module(in_linalg(name), profile=mlir_profile("19")))
+
+
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+@pytest.mark.parametrize("number", range(200 if volume.is_full() else 6))
+def test_upstream_has_the_numbers_of_random_addresses(number):
+    program = pointers.program(number)
+    made = pointers.arrays(program, number)
+    if made is None:
+        return
+    values, expected = made
+    text, _ = pointers.lowered(pointers.text(program))
+    given = [value.copy() if isinstance(value, np.ndarray) else np.int32(value) for value in values]
+    module = parse_module(text)
+    text = print_module(module, profile=mlir_profile("newest"))
+    found = upstream_mlir.run_kernel(text, kernel_of(module).sym_name.data, (pointers.PROGRAMS, 1, 1), given)
+    assert found[2].tobytes() == expected.tobytes()
 
 
 def compare(expected, found, *, single):
