@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+
+from tlx_xdsl.lifeline import when_abandoned
 
 SECONDS = 20
 """Time of a processor after which a trial hangs: by the clock, a busy machine would be to blame."""
@@ -60,7 +63,10 @@ def ending(trial: Callable[[int], Ending], number: int) -> Ending:
             signal.signal(each, handler)
 
 
-def _work(link: Connection, trial: Callable[[int], Ending]) -> None:
+def _work(link: Connection, inherited: Sequence[Connection], trial: Callable[[int], Ending]) -> None:
+    for each in inherited:
+        each.close()
+    when_abandoned(link.fileno(), lambda: os._exit(1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     while (numbers := link.recv()) is not None:
@@ -83,7 +89,8 @@ def endings(trial: Callable[[int], Ending], numbers: Sequence[int], jobs: int) -
 
     def start(pending: list[int]) -> None:
         here, there = context.Pipe()
-        process = context.Process(target=_work, args=(there, trial), daemon=True)
+        inherited = [here, *(worker.link for worker in workers)]
+        process = context.Process(target=_work, args=(there, inherited, trial), daemon=True)
         process.start()
         there.close()
         here.send(pending)
@@ -148,6 +155,4 @@ def report(name: str, trial: Callable[[int], Ending], show: Callable[[int], str]
 
 def volume(small: int, full: int) -> int:
     """The number of trials of a test: `full` where TLX_TEST_VOLUME asks for it."""
-    import os
-
     return full if os.environ.get("TLX_TEST_VOLUME") == "full" else small
