@@ -111,9 +111,10 @@ def _ask(function: Any, *arguments: Any) -> Any:
         raise UpstreamError(f"upstream MLIR has no answer after {TIMEOUT:g} s") from error
 
 
-_BUFFERIZE = "one-shot-bufferize"
+_BUFFERIZE = "one-shot-bufferize{allow-return-allocs-from-loops=1}"
 _BUFFERIZE_FUNCTIONS = (
-    "one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map},"
+    "one-shot-bufferize{allow-return-allocs-from-loops=1 bufferize-function-boundaries=1"
+    " function-boundary-type-conversion=identity-layout-map},"
     "buffer-results-to-out-params{modify-public-functions=1}"
 )
 _TO_LLVM = (
@@ -122,6 +123,10 @@ _TO_LLVM = (
     "convert-math-to-llvm,convert-math-to-libm,convert-arith-to-llvm,convert-ub-to-llvm,"
     "finalize-memref-to-llvm,convert-cf-to-llvm,convert-func-to-llvm,reconcile-unrealized-casts"
 )
+_PRINTERS = ("printI64", "printU64", "printF32", "printF64", "printF16", "printBF16", "printString", "printOpen",
+             "printClose", "printComma", "printNewline")  # fmt: skip
+"""Functions of the same runtime that `vector.print` calls."""
+_PRINTS_NOTHING = ctypes.CFUNCTYPE(None)(lambda: None)
 _COPY = re.compile(r"memref\.copy (%[\w#]+), (%[\w#]+) : (.+?) to (.+)$", re.MULTILINE)
 """A copy with strides lowers to a call of a runtime that the wheel lacks, `memrefCopy`: it becomes a loop instead."""
 
@@ -179,16 +184,25 @@ def _compiled(text: str, function: str, bufferize: str) -> Any:
     _passed(module, bufferize)
     module = _parsed(_COPY.sub(r"linalg.copy ins(\1 : \3) outs(\2 : \4)", str(module)))
     _passed(module, _TO_LLVM)
-    # Not -O3, which may contract what is computed: the numbers are compared.
-    return execution_engine.ExecutionEngine(module, opt_level=1)
+    try:
+        # Not -O3, which may contract what is computed: the numbers are compared.
+        engine = execution_engine.ExecutionEngine(module, opt_level=1)
+        for name in _PRINTERS:
+            engine.raw_register_runtime(name, ctypes.cast(_PRINTS_NOTHING, ctypes.c_void_p))
+        engine.lookup(function)
+        return engine
+    except RuntimeError as error:
+        raise UpstreamError(str(error)) from None
 
 
 def _run_kernel(text: str, function: str, grid: tuple[int, int, int], arguments: list[Any]) -> list[np.ndarray]:
     engine = _compiled(text, function, _BUFFERIZE)
     call = engine.lookup(function)
     index = [ctypes.c_int32() for _ in range(3)]
+    sizes = [ctypes.c_int32(size) for size in grid]
     held = [_unranked(each) if isinstance(each, np.ndarray) else _number(each) for each in arguments]
-    pointers = _pointers([*held, *index])
+    # What the function does not take of it, it does not look at.
+    pointers = _pointers([*held, *index, *sizes])
     for z, y, x in itertools.product(*map(range, reversed(grid))):
         index[0].value, index[1].value, index[2].value = x, y, z
         call(pointers)

@@ -34,6 +34,22 @@ func.func @box(%m: memref<16x8xf32>) {
 
 // -----
 
+func.func @beyond(%m: memref<16x8xf32>, %n: index) {
+  // expected-error @below {{the box is not inside of dimension 0 of memref<16x8xf32>}}
+  %0 = memref.subview %m[16, 0] [%n, 8] [1, 1] : memref<16x8xf32> to memref<?x8xf32, strided<[8, 1], offset: 128>>
+  return
+}
+
+// -----
+
+func.func @too_long(%m: memref<16x8xf32>) {
+  // expected-error @below {{the box is not inside of dimension 1 of memref<16x8xf32>}}
+  %0 = memref.subview %m[0, 1] [4, 4] [1, 3] : memref<16x8xf32> to memref<4x4xf32, strided<[8, 3], offset: 1>>
+  return
+}
+
+// -----
+
 func.func @wide_dimension_dropped(%m: memref<16x8xf32>) {
   // expected-error @below {{the result must be}}
   %0 = memref.subview %m[0, 0] [2, 8] [1, 1] : memref<16x8xf32> to memref<8xf32, strided<[1]>>

@@ -134,6 +134,13 @@ class SubviewOp(upstream.SubviewOp):
             raise VerifyException(f"expected {len(strides)} offsets, sizes and strides for {source}")
         if source.element_type != result.element_type or source.memory_space != result.memory_space:
             raise VerifyException(f"{source} does not have the elements of {result}")
+        for dim, (offset, size, step, extent) in enumerate(zip(*lists, source.get_shape(), strict=True)):
+            if extent == DYNAMIC_INDEX or offset is None:
+                continue
+            last = offset if size is None or step is None else offset + (size - 1) * step
+            # An empty box may not begin at the end, which upstream refuses, too.
+            if not 0 <= offset < extent or last >= extent:
+                raise VerifyException(f"the box is not inside of dimension {dim} of {source}")
         if kept_dimensions(whole := box_type(self), result) is None:
             raise VerifyException(f"the result must be {whole}, found {result}")
 

@@ -163,7 +163,7 @@ PRINTERS: dict[str, Run] = {
 """Functions of MLIR's runner library (mlir/ExecutionEngine/CRunnerUtils.h)."""
 
 
-@threadwise(tt.CallOp)
+@threadwise(tt.CallOp, func.CallOp)
 @structured(tt.CallOp, func.CallOp)
 def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
     """The callee runs in a frame of its own.

@@ -283,19 +283,19 @@ def assertion(task: Task, op: tt.AssertOp, condition: Array) -> None:
                        (f"in program ({program}){where}",))  # fmt: skip
 
 
+def _of_active(op: tt.AssertOp, active: Array, condition: Array) -> Array:
+    """A condition that holds for all that threads hold which do not run."""
+    if as_tensor(op.condition.type) is None:
+        return condition if np.ndim(condition) == 0 else condition[active]
+    return condition | ~held_by(op, op.condition, active)
+
+
 @immediate(cf.AssertOp)
 def scalar_assertion(task: Task, op: cf.AssertOp, condition: Any) -> None:
     """Raises Fault with the text of the operation where the condition does not hold."""
     if not condition:
         program = ", ".join(map(str, task.block.program))
         raise fault_at(op, f"assertion failed: {op.msg.data}", (f"in program ({program})",))
-
-
-def _of_active(op: tt.AssertOp, active: Array, condition: Array) -> Array:
-    """A condition that holds for all that threads hold which do not run."""
-    if as_tensor(op.condition.type) is None:
-        return condition if np.ndim(condition) == 0 else condition[active]
-    return condition | ~held_by(op, op.condition, active)
 
 
 @threadwise(tt.PrintOp)

@@ -52,6 +52,11 @@ class Box:
         """True for a single element."""
         return all(size == 1 for size in self.sizes)
 
+    def is_empty_in(self, shape: Ints) -> bool:
+        """True if it is known that no element is left; MLIR refuses a box that begins at the end of its block."""
+        beyond = (isinstance(at, int) and at >= size for at, size in zip(self.positions, shape, strict=True))
+        return 0 in self.sizes or any(beyond)
+
 
 @dataclass(frozen=True)
 class AccessPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from tlx_xdsl.dialects import arith, memref, tt
 from tlx_xdsl.dialects.base import element_bits
@@ -15,7 +15,6 @@ from tlx_xdsl.transforms.linalg.emitter import Emitter
 _KINDS = {
     RMWOp.AND: "andi",
     RMWOp.OR: "ori",
-    RMWOp.XOR: "xori",
     RMWOp.ADD: "addi",
     RMWOp.FADD: "addf",
     RMWOp.MAX: "maxs",
@@ -28,7 +27,13 @@ _KINDS = {
 
 def read_modify_write(op: tt.AtomicRMWOp, emit: Emitter, cell: SSAValue, given: SSAValue) -> SSAValue:
     """Emit the operation for the first element of memory, and give the old one."""
-    kind = _KINDS[RMWOp(op.atomic_rmw_op.value.data)]
+    kind = _KINDS.get(RMWOp(op.atomic_rmw_op.value.data))
+    if kind is None:
+        # LLVM 19 has no kind for the exclusive or.
+        block = Block(arg_types=[given.type])
+        new = upstream.XOrIOp(block.args[0], given)
+        block.add_ops([new, memref.AtomicYieldOp(new.result)])
+        return emit.value(memref.GenericAtomicRMWOp(cell, [emit.operand(0)], Region(block)))
     return emit.value(memref.AtomicRMWOp(kind, given, cell, [emit.operand(0)]))
 
 

@@ -178,7 +178,7 @@ class _Accesses:
             if box.is_element:
                 value = self._read(emit, memory, box.offset)
                 emit.store(value, buffer, box.positions)
-            else:
+            elif not box.is_empty_in(plan.shape):
                 source, target = self._view(emit, plan, memory, box), emit.part(buffer, box.positions, box.sizes)
                 emit.add(memref.CopyOp(source, target))
         return emit.value(bufferization.ToTensorOp(buffer, restrict=True, writable=True))
@@ -210,7 +210,7 @@ class _Accesses:
             with boxes(plan, emit, op, keep_last=True) as box:
                 if box.is_element:
                     self._write(emit, memory, box.offset, emit.element(op.value, box.positions))
-                else:
+                elif not box.is_empty_in(plan.shape):
                     target = self._view(emit, plan, memory, box)
                     value = emit.slice(op.value, box.positions, box.sizes)
                     emit.add(bufferization.MaterializeInDestinationOp(value, target, writable=True))
@@ -364,7 +364,9 @@ class _Accesses:
             size if position != 0 else extent
             for position, size, extent in zip(box.positions, box.sizes, plan.shape, strict=True)
         ]
-        view = emit.value(memref.ReinterpretCastOp(memory, box.offset, whole, box.strides))
+        # The types of LLVM 19 have no stride of 0: it is a number that is known when it runs.
+        strides = [emit.operand(0) if stride == 0 else stride for stride in box.strides]
+        view = emit.value(memref.ReinterpretCastOp(memory, box.offset, whole, strides))
         return view if whole == list(box.sizes) else emit.part(view, [0] * len(whole), box.sizes)
 
     def _cell(self, emit: Emitter, memory: SSAValue, offset: Index) -> SSAValue:

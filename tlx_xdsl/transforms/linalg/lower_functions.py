@@ -38,7 +38,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tlx_xdsl.dialects import memref, tt, ttg
+from tlx_xdsl.dialects import llvm, memref, tt, ttg
 from tlx_xdsl.dialects.base import element_bits
 from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.transforms.linalg.emitter import INDEX
@@ -114,8 +114,8 @@ def _lower_op(op: Operation, grid: Sequence[SSAValue]) -> None:
             forward(op, op.inputs[0])
         case tt.PtrToIntOp() if _is_memory(op.src) or isinstance(op.src.owner, tt.AddPtrOp):
             _lower_address(op)
-        case ttg.BarrierOp():
-            # The threads of a program do not exist below.
+        case ttg.BarrierOp() | llvm.AssumeOp():
+            # The threads of a program do not exist below, and nothing there relies on a promise.
             Rewriter.erase_op(op)
         case _ if op.name.startswith(_LOWERED) and not (isinstance(op, tt.AddPtrOp) and _is_memory(op.ptr)):
             raise refuse(op, "it has no counterpart there")

@@ -111,7 +111,7 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("n", [0, 2, 7])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.source.name)
 def test_numbers_are_those_of_the_kernel(kernel, n):
     signature = {"x": "*fp32", "out": "*fp32", "n": "i32"}
     module = plain_module(source_of(kernel), Specialization(signature, {}))
