@@ -44,6 +44,7 @@ from xdsl.traits import (
     Pure,
     RecursiveMemoryEffect,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import as_tensor, element_bits, scalar_type
@@ -67,6 +68,20 @@ class StructuredEffects(MemoryEffect):
 
 
 _EFFECTS = traits_def(StructuredEffects())
+
+
+def _verify_yield(op: abstract_ops.LinalgStructuredOperation) -> None:
+    """Check that the body gives an element of each output."""
+    last = op.body.block.last_op
+    if not isinstance(last, ops.YieldOp):
+        raise VerifyException("the body must end in 'linalg.yield'")
+    expected = [argument.type for argument in op.body.block.args[len(op.inputs) :]]
+    if [value.type for value in last.operands] != expected:
+        raise VerifyException(f"the body must yield {_listed(expected)}, found {_listed(last.operand_types)}")
+
+
+def _listed(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
 
 
 def _parse_values(parser: Parser, keyword: str) -> Sequence[SSAValue]:
@@ -97,6 +112,11 @@ class GenericOp(ops.GenericOp):
     """
 
     traits = _EFFECTS
+
+    def verify_(self) -> None:
+        """The body gives an element of each output, besides what all structured operations fulfil."""
+        super().verify_()
+        _verify_yield(self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -205,6 +225,11 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
             regions=[body],
             result_types=[[value.type for value in outputs if as_tensor(value.type) is not None]],
         )
+
+    def verify_(self) -> None:
+        """The body gives an element of each output, besides what all structured operations fulfil."""
+        super().verify_()
+        _verify_yield(self)
 
     def _rank(self) -> int:
         return len(_shape(self.inputs[0].type))

@@ -59,6 +59,7 @@ def expands(*classes: type[Operation]) -> Callable[[_H], _H]:
 def refused(op: Operation, reason: str) -> CompilationError:
     """The error that `op` cannot be lowered, with a list of what can be."""
     error = refuse(op, reason)
-    known = ", ".join(sorted({class_.name for class_ in (*HANDLERS, *EXPANSIONS)} - {op.name}))
+    names = {class_.name for class_ in (*HANDLERS, *EXPANSIONS)} - {op.name}
+    known = ", ".join(sorted(name for name in names if name.startswith("tt.")))
     error.notes = (f"supported on tensors of numbers: arith, math, and {known}", *error.notes)
     return error
