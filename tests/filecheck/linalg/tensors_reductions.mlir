@@ -130,7 +130,10 @@ tt.func public @histogram(%x: tensor<16xi32>, %m: tensor<16xi1>) -> tensor<4xi32
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<4xi32>, tensor<4xi32>) outs(%{{.*}}, %{{.*}} : tensor<4xi32>, tensor<4xi32>)
 // CHECK: [[A:%.*]], [[B:%.*]] = scf.execute_region -> (i32, i32)
 // CHECK: cf.cond_br
-// CHECK: scf.yield
+// One end for both ways through the region.
+// CHECK-COUNT-2: cf.br ^[[END:.*]](
+// CHECK: ^[[END]]([[P:%.*]]: i32, [[Q:%.*]]: i32):
+// CHECK-NEXT: scf.yield [[P]], [[Q]] : i32, i32
 // CHECK: linalg.yield [[A]], [[B]] : i32, i32
 tt.func public @map(%x: tensor<8xi32>) -> tensor<8xi32> {
   %0 = "tt.map_elementwise"(%x) <{pack = 2 : i32}> ({
