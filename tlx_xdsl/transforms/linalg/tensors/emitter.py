@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -34,7 +35,12 @@ INDEX = IndexType()
 
 def like(type_: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
     """A tensor of `shape` with the elements of `type_`."""
-    return TensorType(scalar_type(type_), shape)
+    return _tensor_of(scalar_type(type_), tuple(shape))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_of(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
 
 
 def number_attr(number: float, type_: Attribute) -> FloatAttr | IntegerAttr:
@@ -126,7 +132,7 @@ class Emitter:
             inputs,
             outputs,
             Region(block),
-            [_map(rank, dims) for dims in (*maps, *(everywhere for _ in outputs))],
+            [_map(rank, tuple(dims)) for dims in (*maps, *(everywhere for _ in outputs))],
             [linalg.PARALLEL] * rank,
             [value.type for value in outputs],
         )
@@ -201,7 +207,8 @@ _DYNAMIC = -(2**63)
 """The offset of a slice that an operand gives (MLIR, `ShapedType::kDynamic`)."""
 
 
-def _map(rank: int, dims: Sequence[int]) -> AffineMapAttr:
+@lru_cache(maxsize=4096)
+def _map(rank: int, dims: tuple[int, ...]) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(rank, 0, tuple(AffineDimExpr(dim) for dim in dims)))
 
 
