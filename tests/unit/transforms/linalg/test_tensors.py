@@ -215,6 +215,70 @@ def test_scans(shape, axis, reverse):
         assert_same(*before_and_after(text, values("i32", *shape), values("f32", *shape)))
 
 
+@pytest.mark.parametrize(("element", "bins"), [("i1", 2), ("i8", 16), ("i8", 256), ("i32", 8), ("i64", 1)])
+def test_histograms(element, bins):
+    types = [f"tensor<32x{element}>", "tensor<32xi1>"]
+    given = [(values(element, 32) % max(bins - 1, 2)).astype(TYPES[element]), values("i1", 32)]
+    for operands, count in (("%0", 1), ("%0, %1", 2)):
+        body = f"%r = tt.histogram {operands} : {types[0]} -> tensor<{bins}xi32>"
+        assert_same(*before_and_after(function(body, *types[:count], result=f"tensor<{bins}xi32>"), *given[:count]))
+
+
+SHAPED = {
+    "tt.splat %0 : tensor<f32> -> RESULT": ("f32", "4xf32"),
+    "tt.reshape %0 : SOURCE -> RESULT": ("1x4x1x2xf32", "2x1x4xf32"),
+    "tt.reshape %0 : SOURCE -> RESULT {}": ("1xf32", "1x1x1xf32"),
+    "tt.reshape %0 : SOURCE -> RESULT { }": ("4x1xf32", "1x4xf32"),
+    "tt.trans %0 {order = array<i32: 2, 0, 1>} : SOURCE -> RESULT": ("2x4x8xi8", "8x2x4xi8"),
+    "tt.broadcast %0 : SOURCE -> RESULT": ("1x4x1xi1", "2x4x8xi1"),
+    "tt.broadcast %0 : SOURCE -> RESULT {}": ("1x4xi1", "1x4xi1"),
+    "tt.cat %0, %0 : SOURCE -> RESULT": ("2x4xf8E5M2", "4x4xf8E5M2"),
+    "tt.join %0, %0 : SOURCE -> RESULT": ("f16", "2xf16"),
+    "arith.select %c, %0, %0 : RESULT": ("4xi1", "4xi1"),
+}
+
+
+@pytest.mark.parametrize("form", SHAPED)
+def test_shapes(form):
+    source, result = (f"tensor<{shape}>" for shape in SHAPED[form])
+    *shape, element = SHAPED[form][0].split("x")
+    body = f"%c = arith.constant true\n%r = {form}".replace("SOURCE", source).replace("RESULT", result)
+    body = body.replace(" {}", "").replace(" { }", "")
+    assert_same(*before_and_after(function(body, source, result=result), values(element, *map(int, shape))))
+
+
+CONSTANTS = ["1.5 f8E5M2", "448.0 f8E4M3FN", "-0.0 bf16", "0x7C00 f16", "true i1", "-9223372036854775808 i64", "255 i8"]
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_constants(constant):
+    number, element = constant.split()
+    for shape in ("", "4x", "4x2x"):
+        type_ = f"tensor<{shape}{element}>"
+        assert_same(*before_and_after(function(f"%r = arith.constant dense<{number}> : {type_}", result=type_)))
+
+
+BODY = """%r = "tt.reduce"(%0) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+    %m = tt.clampf %a, %b, %1, propagateNan = all : f32
+    %e = tt.extern_elementwise %m {libname = "", libpath = "", pure = true, symbol = "__nv_sinf"} : (f32) -> f32
+    %c = arith.cmpf olt, %a, %b : f32
+    %i = scf.if %c -> (f32) {
+      %q = tt.precise_sqrt %m : f32
+      scf.yield %q : f32
+    } else {
+      scf.yield %e : f32
+    }
+    tt.reduce.return %i : f32
+  }) : (tensor<2xf32>) -> f32"""
+
+
+def test_regions_with_control_flow_captures_and_scalar_operations_of_tt():
+    text = function(BODY, "tensor<2xf32>", "f32", result="f32")
+    for given in ([0.5, 0.7], [0.7, 0.5]):
+        assert_same(*before_and_after(text, np.array(given, np.float32), np.float32(2)))
+
+
 DOTS = [
     ("f16", "f32", "ieee"), ("bf16", "f32", "tf32"), ("f16", "f16", "ieee"), ("f32", "f32", "tf32"),
     ("f32", "f32", "tf32x3"), ("f32", "f32", "bf16x3"), ("f32", "f32", "bf16x6"), ("f32", "f32", "ieee"),

@@ -32,7 +32,7 @@ def moved(emit: Emitter, region: Region, values: Sequence[SSAValue]) -> Sequence
 
 
 def _as_execute_region(emit: Emitter, region: Region, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    """The region as an operation, all of whose ends lead to one last block: upstream bufferizes one `scf.yield` only."""
+    """The region as an operation, whose ends all lead to one last block: upstream bufferizes one `scf.yield` only."""
     entry = region.blocks[0]
     for argument, value in zip(entry.args, values, strict=True):
         argument.replace_all_uses_with(value)
