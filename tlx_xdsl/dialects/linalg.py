@@ -39,10 +39,11 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     EffectInstance,
+    IsTerminator,
     MemoryEffect,
     MemoryEffectKind,
     Pure,
-    RecursiveMemoryEffect,
+    get_effects,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -59,12 +60,17 @@ class StructuredEffects(MemoryEffect):
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance] | None:
         """The effects of `op`; None where those of an operation in its body are unknown."""
-        effects = RecursiveMemoryEffect.get_effects(op)
-        if effects is None:
-            return None
+        effects: set[EffectInstance] = set()
+        for inner in op.regions[0].block.ops:
+            # xDSL's linalg.yield says nothing of its effects.
+            if not inner.has_trait(IsTerminator):
+                found = get_effects(inner)
+                if found is None:
+                    return None
+                effects |= found
         if any(isinstance(value.type, MemRefType) for value in op.operands):
-            return {*effects, EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
-        return set(effects)
+            effects |= {EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
+        return effects
 
 
 _EFFECTS = traits_def(StructuredEffects())
