@@ -8,7 +8,7 @@ allocation is poison: NaN, or an integer whose every bit is set.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -20,6 +20,9 @@ from tlx_xdsl.interpreter.faults import Fault, fault_at, location_of
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.numerics.arrays import Array, poison
 
+_UNUSED = np.zeros(())
+"""The values for masked elements, where none are."""
+
 
 @dataclass(eq=False, slots=True)
 class Allocation:
@@ -30,14 +33,16 @@ class Allocation:
     freed: Operation | None = None
     """The end of its lifetime."""
 
-    def check(self, op: Operation, verb: str, places: NDArray[np.int64]) -> None:
+    def check(self, op: Operation, verb: str, *places: int) -> None:
         """Raise Fault for places that are not in it, and after its end."""
+        if self.freed is None and all(0 <= place < len(self.elements) for place in places):
+            return
         allocated = f"the memory allocated at {location_of(self.op)}"
         if self.freed is not None:
             raise fault_at(op, f"{verb} of freed memory: {allocated} was freed at {location_of(self.freed)}")
-        outside = (places < 0) | (places >= len(self.elements))
-        if outside.any():
-            place = int(np.asarray(places)[outside].flat[0])
+        for place in places:
+            if 0 <= place < len(self.elements):
+                continue
             raise fault_at(op, f"{verb} out of bounds: element {place} of {allocated}, which has {len(self.elements)}")
 
 
@@ -82,7 +87,7 @@ class MemRef:
 
     def view(self, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> MemRef:
         """The memory from the base on, seen in another way."""
-        return replace(self, offset=offset, sizes=tuple(sizes), strides=tuple(strides))
+        return MemRef(self.base, self.dtype, offset, tuple(sizes), tuple(strides))
 
     def box(
         self, op: Operation, offsets: Sequence[int], sizes: Sequence[int], steps: Sequence[int], kept: Sequence[int]
@@ -94,69 +99,79 @@ class MemRef:
         for dim, (first, count, step, size) in enumerate(zip(offsets, sizes, steps, self.shape, strict=True)):
             ends = (first, first + (count - 1) * step)
             if count < 0 or (count > 0 and not (min(ends) >= 0 and max(ends) < size)):
-                raise fault_at(
-                    op,
-                    f"{count} elements from {first} on in steps of {step} are not inside of dimension {dim}, of {size}",
-                )
+                box = f"{count} elements from {first} on in steps of {step}"
+                raise fault_at(op, f"{box} are not inside of dimension {dim}, which has {size}")
         offset = self.offset + sum(first * stride for first, stride in zip(offsets, self.strides, strict=True))
         strides = [step * stride for step, stride in zip(steps, self.strides, strict=True)]
         return self.view(offset, [sizes[dim] for dim in kept], [strides[dim] for dim in kept])
 
-    def place(self, op: Operation, indices: Sequence[Any]) -> NDArray[np.int64]:
+    def place(self, op: Operation, indices: Sequence[Any]) -> int:
         """Elements from the base to the one at `indices`.
 
         Raises Fault for an index outside of its dimension.
         """
-        numbers = [int(index) for index in indices]
-        for dim, (index, size) in enumerate(zip(numbers, self.shape, strict=True)):
-            if not 0 <= index < size:
-                raise fault_at(op, f"index {index} is out of bounds: dimension {dim} has {size} elements")
-        return np.array(self.offset + sum(i * stride for i, stride in zip(numbers, self.strides, strict=True)))
+        found = self.offset
+        for dim, (index, size, stride) in enumerate(zip(indices, self.shape, self.strides, strict=True)):
+            number = int(index)
+            if not 0 <= number < size:
+                raise fault_at(op, f"index {number} is out of bounds: dimension {dim} has {size} elements")
+            found += number * stride
+        return found
 
     def places(self) -> NDArray[np.int64]:
         """Elements from the base to each one, in the shape of the view."""
-        found = np.array(self.offset)
+        found = np.array(self.offset, np.int64)
         for size, stride in zip(self.shape, self.strides, strict=True):
             found = found[..., None] + np.arange(size, dtype=np.int64) * stride
         return found
 
     def read(self, task: Task, op: Operation) -> Array:
-        """All elements; raises Fault as `load` does."""
-        return self.load(task, op, self.places())
+        """All elements.
+
+        Raises Fault for some that are outside of the memory, and after the end of an allocation.
+        """
+        places = self.places()
+        if not places.size:
+            return np.zeros(places.shape, self.dtype)
+        if isinstance(self.base, Allocation):
+            self.base.check(op, "load", int(places.min()), int(places.max()))
+            return np.array(self.base.elements[places])
+        addresses = np.int64(self.base) + places * self.dtype.itemsize
+        return np.array(task.global_memory.load(op, addresses, self.dtype, None, _UNUSED))
 
     def write(self, task: Task, op: Operation, values: Array) -> None:
         """Set all elements.
 
-        Raises Fault as `load` does, and for values of another shape.
+        Raises Fault as `read` does, and for values of another shape.
         """
         if np.shape(values) != self.shape:
             raise fault_at(op, f"values of the shape {list(np.shape(values))} are written to one of {list(self.shape)}")
-        self.store(task, op, self.places(), values)
-
-    def load(self, task: Task, op: Operation, places: NDArray[np.int64]) -> Array:
-        """The elements at places from the base on, as an array of that shape.
-
-        Raises Fault for places outside of the memory, and after the end of an allocation.
-        """
-        if not places.size:
-            return np.zeros(places.shape, self.dtype)
-        if isinstance(self.base, Allocation):
-            self.base.check(op, "load", places)
-            return np.array(self.base.elements[places])
-        addresses = np.int64(self.base) + places * self.dtype.itemsize
-        nothing = poison((), self.dtype)
-        return np.array(task.global_memory.load(op, addresses, self.dtype, None, nothing))
-
-    def store(self, task: Task, op: Operation, places: NDArray[np.int64], values: Array) -> None:
-        """Set the elements at places from the base on; raises Fault as `load` does."""
+        places = self.places()
         if not places.size:
             return
         if isinstance(self.base, Allocation):
-            self.base.check(op, "store", places)
+            self.base.check(op, "store", int(places.min()), int(places.max()))
             self.base.elements[places] = values
         else:
             addresses = np.int64(self.base) + places * self.dtype.itemsize
             task.global_memory.store(op, addresses, values, self.dtype, None)
+
+    def load(self, task: Task, op: Operation, place: int) -> Any:
+        """The element `place` elements after the base; raises Fault as `read` does."""
+        if isinstance(self.base, Allocation):
+            self.base.check(op, "load", place)
+            return self.base.elements[place]
+        address: Any = np.int64(self.base + place * self.dtype.itemsize)
+        return task.global_memory.load(op, address, self.dtype, None, _UNUSED)[()]
+
+    def store(self, task: Task, op: Operation, place: int, value: Any) -> None:
+        """Set the element `place` elements after the base; raises Fault as `read` does."""
+        if isinstance(self.base, Allocation):
+            self.base.check(op, "store", place)
+            self.base.elements[place] = value
+        else:
+            address: Any = np.int64(self.base + place * self.dtype.itemsize)
+            task.global_memory.store(op, address, value, self.dtype, None)
 
     def free(self, op: Operation) -> None:
         """End the lifetime of an allocation.
@@ -165,7 +180,7 @@ class MemRef:
         """
         if not isinstance(self.base, Allocation):
             raise fault_at(op, "memory is freed that no function has allocated")
-        self.base.check(op, "free", np.zeros(0, np.int64))
+        self.base.check(op, "free")
         self.base.freed = op
 
 

@@ -134,15 +134,15 @@ class SubviewOp(upstream.SubviewOp):
             raise VerifyException(f"expected {len(strides)} offsets, sizes and strides for {source}")
         if source.element_type != result.element_type or source.memory_space != result.memory_space:
             raise VerifyException(f"{source} does not have the elements of {result}")
-        if kept_dimensions(self.whole, result) is None:
-            raise VerifyException(f"the result must be {self.whole}, found {result}")
+        if kept_dimensions(whole := box_type(self), result) is None:
+            raise VerifyException(f"the result must be {whole}, found {result}")
 
-    @property
-    def whole(self) -> MemRefType[Attribute]:
-        """The type of the box with all dimensions."""
-        lists = [numbers_of(each) for each in (self.static_offsets, self.static_sizes, self.static_strides)]
-        # What is no number is dynamic to it.
-        return upstream.SubviewOp.infer_result_type(ranked(self.source.type), *cast(Any, lists))
+
+def box_type(op: upstream.SubviewOp) -> MemRefType[Attribute]:
+    """The type of the box of a `memref.subview` with all dimensions of the source."""
+    lists = [numbers_of(each) for each in (op.static_offsets, op.static_sizes, op.static_strides)]
+    # What is no number is dynamic to it.
+    return upstream.SubviewOp.infer_result_type(ranked(op.source.type), *cast(Any, lists))
 
 
 def kept_dimensions(whole: MemRefType[Attribute], result: MemRefType[Attribute]) -> tuple[int, ...] | None:

@@ -23,7 +23,7 @@ from xdsl.ir.affine import AffineMap
 from tlx_xdsl.dialects import bufferization, memref
 from tlx_xdsl.dialects.base.pointer import PointerType
 from tlx_xdsl.dialects.base.tensors import tensor_type
-from tlx_xdsl.dialects.memref import element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
+from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memref import MemRef, mismatch
@@ -66,11 +66,11 @@ def reinterpret_cast(op: memref.ReinterpretCastOp) -> Run:
     return run
 
 
-@pure(memref.SubviewOp)
-def subview(op: memref.SubviewOp) -> Run:
+@pure(upstream.SubviewOp, memref.SubviewOp)
+def subview(op: upstream.SubviewOp) -> Run:
     """A box, which must be inside of the source."""
     lists = _lists(op.static_offsets, op.static_sizes, op.static_strides)
-    kept = kept_dimensions(op.whole, ranked(op.result.type))
+    kept = kept_dimensions(box_type(op), ranked(op.result.type))
     assert kept is not None, "the verifier says so"
 
     def run(source: MemRef, *numbers: Any) -> MemRef:
@@ -242,14 +242,14 @@ def materialize(task: Task, op: bufferization.MaterializeInDestinationOp, source
 # Single elements -----------------------------------------------------------------------------------------------------
 
 
-@immediate(memref.LoadOp)
-def load(task: Task, op: memref.LoadOp, source: MemRef, *indices: Any) -> Any:
+@immediate(upstream.LoadOp, memref.LoadOp)
+def load(task: Task, op: upstream.LoadOp, source: MemRef, *indices: Any) -> Any:
     """One element."""
-    return source.load(task, op, source.place(op, indices))[()]
+    return source.load(task, op, source.place(op, indices))
 
 
-@immediate(memref.StoreOp)
-def store(task: Task, op: memref.StoreOp, value: Any, target: MemRef, *indices: Any) -> None:
+@immediate(upstream.StoreOp, memref.StoreOp)
+def store(task: Task, op: upstream.StoreOp, value: Any, target: MemRef, *indices: Any) -> None:
     """One element."""
     target.store(task, op, target.place(op, indices), value)
 
@@ -263,7 +263,7 @@ def _mapped(map_: AffineMap, operands: Sequence[Any]) -> tuple[int, ...]:
 @immediate(affine.LoadOp)
 def affine_load(task: Task, op: affine.LoadOp, source: MemRef, *operands: Any) -> Any:
     """One element, whose indices are a map of the operands."""
-    return source.load(task, op, source.place(op, _mapped(op.map.data, operands)))[()]
+    return source.load(task, op, source.place(op, _mapped(op.map.data, operands)))
 
 
 @immediate(affine.StoreOp)
@@ -315,9 +315,9 @@ def read_modify_write(op: memref.AtomicRMWOp) -> Run:
         place = target.place(op, indices)
         with task.global_memory.exclusive:
             old = target.load(task, op, place)
-            new = function(old.view(held), np.asarray(value).view(held)).astype(held).view(dtype)
+            new = function(old.view(held), value.view(held)).astype(held).view(dtype)
             target.store(task, op, place, new)
-        return old[()]
+        return old
 
     return run
 
@@ -333,7 +333,7 @@ def generic_read_modify_write(op: memref.GenericAtomicRMWOp, planner: Planner) -
         place = target.place(op, indices)
         with task.global_memory.exclusive:
             old = target.load(task, op, place)
-            target.store(task, op, place, one_or_all(body.call(task, old[()])))
-        return old[()]
+            target.store(task, op, place, one_or_all(body.call(task, old)))
+        return old
 
     return Kind.EFFECT, run
