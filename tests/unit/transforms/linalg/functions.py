@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Region
+from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.code import FunctionPlan, Plan
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.launch import Settings, clusters, run_clusters
 from tlx_xdsl.interpreter.machine import Launch
 from tlx_xdsl.interpreter.plan import make_plan
 from tlx_xdsl.text.parser import parse_module
+from tlx_xdsl.text.printer import print_module
+from tlx_xdsl.text.profiles import mlir_profile
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.linalg.lower_tensors import LowerTensorsPass
 
@@ -46,6 +52,18 @@ def lowered(text: str, **options: Any) -> ModuleOp:
     LowerTensorsPass(**options).run(module)
     verify_module(module)
     return module
+
+
+def upstream_text(module: ModuleOp) -> str:
+    """The text of a module without pointers for upstream MLIR, with its functions as `func.func`."""
+    for op in list(module.ops):
+        if isinstance(op, tt.FuncOp):
+            for end in [each for each in op.walk() if isinstance(each, tt.ReturnOp)]:
+                Rewriter.replace_op(end, func.ReturnOp(*end.operands))
+            body = Region()
+            op.body.move_blocks(body)
+            Rewriter.replace_op(op, func.FuncOp(op.sym_name.data, op.function_type, body), [])
+    return print_module(module, profile=mlir_profile("newest"))
 
 
 def before_and_after(text: str, *arguments: Any, **options: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
