@@ -100,11 +100,15 @@ class Emitter:
         """A tensor with a scalar in all elements."""
         return self.result(linalg.FillOp([number], [self.empty(type_)]))
 
-    def block_of(self, types: Sequence[Attribute], body: Body, terminator: type[Operation]) -> Block:
-        """A block that ends in `terminator`, with the values that `body` gives."""
+    def block_of(
+        self, types: Sequence[Attribute], body: Body, terminator: type[Operation], names: Sequence[str] = ()
+    ) -> Block:
+        """A block that ends in `terminator`, with the values that `body` gives; `names` are of its arguments."""
         block = Block(arg_types=types)
         for argument in block.args:
             argument.location = self.location
+        for argument, name in zip(block.args, names, strict=False):
+            argument.name_hint = name
         inner = self.inside(block)
         inner.add(terminator.create(operands=body(inner, block.args)))
         return block
@@ -127,7 +131,8 @@ class Emitter:
             maps = [() if as_tensor(value.type) is None else everywhere for value in inputs]
         outputs = [self.empty(type_) for type_ in results]
         types = [scalar_type(value.type) for value in (*inputs, *outputs)]
-        block = self.block_of(types, lambda inner, values: body(inner, values[: len(inputs)]), linalg.YieldOp)
+        names = ["in"] * len(inputs) + ["out"] * len(outputs)
+        block = self.block_of(types, lambda inner, values: body(inner, values[: len(inputs)]), linalg.YieldOp, names)
         op = linalg.GenericOp(
             inputs,
             outputs,

@@ -99,7 +99,8 @@ def _reduced(
     body: Callable[[Emitter, Sequence[SSAValue]], Sequence[SSAValue]],
 ) -> Sequence[SSAValue]:
     types = [scalar_type(value.type) for value in (*sources, *starts)]
-    block = emit.block_of(types, body, linalg.YieldOp)
+    names = ["in"] * len(sources) + ["init"] * len(starts)
+    block = emit.block_of(types, body, linalg.YieldOp, names)
     return emit.add(linalg.ReduceOp(sources, starts, [axis], Region(block))).results
 
 
