@@ -3,6 +3,9 @@
 
 // CHECK: remark: maxNumImpreciseAcc is for tensor cores: linalg.matmul adds in the type of the accumulator
 
+// CHECK: [[PAIRS:#map.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK: [[HALVES:#map.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
 // linalg.matmul converts operands to the type of its output.
 // CHECK-LABEL: @narrow_operands
 // CHECK-NEXT: linalg.matmul ins(%a, %b : tensor<4x8xf16>, tensor<8x4xf16>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -54,7 +57,7 @@ tt.func public @bytes(%a: tensor<4x8xf8E4M3FN>, %b: tensor<8x4xf8E5M2>, %c: tens
 
 // Pairs of fp4 become a new dimension, and a scale holds for 32 elements.
 // CHECK-LABEL: @scaled
-// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%a : tensor<16x32xi8>) outs(%{{.*}} : tensor<16x32x2xf32>)
+// CHECK: linalg.generic {indexing_maps = [[[PAIRS]], [[HALVES]]], iterator_types = ["parallel", "parallel", "parallel"]} ins(%a : tensor<16x32xi8>) outs(%{{.*}} : tensor<16x32x2xf32>)
 // CHECK: linalg.index 2 : index
 // CHECK: arith.bitcast %{{.*}} : i8 to f8E4M3FN
 // CHECK: ins(%{{.*}}, %s : tensor<16x2x32xf32>, tensor<16x2xi8>) outs(%{{.*}} : tensor<16x2x32xf32>)

@@ -1,9 +1,14 @@
 // RUN: tlx-opt %s -p linalg-lower-tensors | filecheck %s
 
+// CHECK: [[MATRIX:#map.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK: [[NUMBER:#map.*]] = affine_map<() -> ()>
+// CHECK: [[SAME:#map.*]] = affine_map<(d0) -> ()>
+// CHECK: [[ROW:#map.*]] = affine_map<(d0) -> (d0)>
+
 // One linalg.generic for each operation; scalars stay as they are.
 // CHECK-LABEL: @arithmetic
 // CHECK-NEXT: [[E:%.*]] = tensor.empty() : tensor<4x8xf32>
-// CHECK-NEXT: [[R:%.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x8xf32>, tensor<4x8xf32>) outs([[E]] : tensor<4x8xf32>) {
+// CHECK-NEXT: [[R:%.*]] = linalg.generic {indexing_maps = [[[MATRIX]], [[MATRIX]], [[MATRIX]]], iterator_types = ["parallel", "parallel"]} ins(%x, %y : tensor<4x8xf32>, tensor<4x8xf32>) outs([[E]] : tensor<4x8xf32>) {
 // CHECK-NEXT: ^bb0([[A:%.*]]: f32, [[B:%.*]]: f32, %{{.*}}: f32):
 // CHECK-NEXT:   [[S:%.*]] = arith.addf [[A]], [[B]] : f32
 // CHECK-NEXT:   linalg.yield [[S]] : f32
@@ -17,7 +22,7 @@ tt.func public @arithmetic(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %s: f32) ->
 
 // A tensor of rank 0, and an operation whose result has another type.
 // CHECK-LABEL: @rank_0
-// CHECK: linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+// CHECK: linalg.generic {indexing_maps = [[[NUMBER]], [[NUMBER]], [[NUMBER]]], iterator_types = []}
 // CHECK: arith.cmpi ult
 // CHECK: -> tensor<i1>
 tt.func public @rank_0(%x: tensor<i32>, %y: tensor<i32>) -> tensor<i1> {
@@ -27,7 +32,7 @@ tt.func public @rank_0(%x: tensor<i32>, %y: tensor<i32>) -> tensor<i1> {
 
 // One condition for all elements is an input without dimensions.
 // CHECK-LABEL: @select
-// CHECK: linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>]
+// CHECK: linalg.generic {indexing_maps = [[[SAME]], [[ROW]], [[ROW]], [[ROW]]]
 // CHECK-SAME: ins(%c, %x, %y : i1, tensor<8xf32>, tensor<8xf32>)
 // CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : f32
 tt.func public @select(%c: i1, %x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> {
@@ -91,6 +96,36 @@ tt.func public @conversions(%x: tensor<8xf32>)
   %3 = tt.fp_to_fp %0 : tensor<8xf8E5M2> -> tensor<8xf8E4M3FN>
   %4 = tt.bitcast %0 : tensor<8xf8E5M2> -> tensor<8xi8>
   tt.return %1, %2, %3, %4 : tensor<8xf16>, tensor<8xbf16>, tensor<8xf8E4M3FN>, tensor<8xi8>
+}
+
+// A CPU traps where a GPU gives any number, and a mask often hides an element whose divisor is 0: that is divided by 1,
+// and has every bit set. So is the smallest number that is divided by -1, which wraps around.
+// CHECK-LABEL: @divisions
+// CHECK: ^bb0([[A:%.*]]: i32, [[B:%.*]]: i32, %{{.*}}: i32):
+// CHECK: [[LOW:%.*]] = arith.cmpi eq, [[A]], %{{.*}} : i32
+// CHECK: [[MINUS:%.*]] = arith.cmpi eq, [[B]], %{{.*}} : i32
+// CHECK: [[WRAPS:%.*]] = arith.andi [[LOW]], [[MINUS]] : i1
+// CHECK: [[ZERO:%.*]] = arith.cmpi eq, [[B]], %{{.*}} : i32
+// CHECK: [[ONE:%.*]] = arith.ori [[ZERO]], [[WRAPS]] : i1
+// CHECK: [[D:%.*]] = arith.select [[ONE]], %{{.*}}, [[B]] : i32
+// CHECK: [[Q:%.*]] = arith.divsi [[A]], [[D]] : i32
+// CHECK: arith.select [[ZERO]], %{{.*}}, [[Q]] : i32
+// An unsigned quotient does not wrap around.
+// CHECK: ^bb0([[A:%.*]]: i32, [[B:%.*]]: i32, %{{.*}}: i32):
+// CHECK-NOT: arith.andi
+// CHECK: arith.remui
+// Nothing is needed for a divisor that is known.
+// CHECK: ^bb0([[A:%.*]]: i32, [[B:%.*]]: i32, %{{.*}}: i32):
+// CHECK-NEXT: arith.remsi [[A]], [[B]] : i32
+// Scalars are not hidden by masks.
+// CHECK: arith.divsi %s, %s : i32
+tt.func public @divisions(%x: tensor<8xi32>, %y: tensor<8xi32>, %s: i32) -> (tensor<8xi32>, tensor<8xi32>, tensor<8xi32>, i32) {
+  %c = arith.constant dense<16> : tensor<8xi32>
+  %0 = arith.divsi %x, %y : tensor<8xi32>
+  %1 = arith.remui %x, %y : tensor<8xi32>
+  %2 = arith.remsi %x, %c : tensor<8xi32>
+  %3 = arith.divsi %s, %s : i32
+  tt.return %0, %1, %2, %3 : tensor<8xi32>, tensor<8xi32>, tensor<8xi32>, i32
 }
 
 // A device function with the value of an operation of math is that; another one is called, and declared once.

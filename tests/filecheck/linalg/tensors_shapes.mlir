@@ -1,5 +1,7 @@
 // RUN: tlx-opt %s -p linalg-lower-tensors | filecheck %s
 
+// CHECK: #map = affine_map<(d0) -> (d0)>
+
 // CHECK-LABEL: @constants
 // CHECK-NEXT: [[N:%.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-NEXT: [[E:%.*]] = tensor.empty() : tensor<4x8xf32>
@@ -15,7 +17,7 @@ tt.func public @constants(%s: f16) -> (tensor<4x8xf32>, tensor<16xf16>, tensor<2
 }
 
 // CHECK-LABEL: @range
-// CHECK: linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%{{.*}} : tensor<8xi32>)
+// CHECK: linalg.generic {indexing_maps = [#map], iterator_types = ["parallel"]} outs(%{{.*}} : tensor<8xi32>)
 // CHECK: [[I:%.*]] = linalg.index 0 : index
 // CHECK-NEXT: [[N:%.*]] = arith.index_cast [[I]] : index to i32
 // CHECK-NEXT: [[S:%.*]] = arith.constant 16 : i32

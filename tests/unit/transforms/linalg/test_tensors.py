@@ -72,6 +72,32 @@ def test_binary_operations(element):
             assert_same(*before_and_after(text, values(element, *shape), values(element, *shape, seed=1)))
 
 
+DIVISIONS = ("divsi", "remsi", "divui", "remui", "ceildivsi", "ceildivui", "floordivsi")
+
+
+def dividends_and_divisors(element):
+    """Integers of which some are divided by 0, and the smallest one by -1."""
+    a, b = values(element, 64), values(element, 64, seed=1)
+    b[:8], b[8:16] = 0, -1
+    a[:2] = a[8:12] = np.iinfo(a.dtype).min
+    return a, b
+
+
+@pytest.mark.parametrize("element", ["i8", "i32", "i64"])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divisions(name, element):
+    type_ = f"tensor<64x{element}>"
+    text = function(f"%r = arith.{name} %0, %1 : {type_}", type_, type_, result=type_)
+    assert_same(*before_and_after(text, *dividends_and_divisors(element)))
+
+
+@pytest.mark.parametrize("divisor", [-1, 0, 3])
+def test_divisions_by_a_constant(divisor):
+    body = f"%c = arith.constant dense<{divisor}> : tensor<64xi32>\n%r = arith.divsi %0, %c : tensor<64xi32>"
+    text = function(body, "tensor<64xi32>", result="tensor<64xi32>")
+    assert_same(*before_and_after(text, dividends_and_divisors("i32")[0]))
+
+
 @pytest.mark.parametrize("predicate", ["slt", "ule", "sgt", "uge", "eq"])
 @pytest.mark.parametrize("element", ["i1", "i16", "i64"])
 def test_comparisons_of_integers(predicate, element):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.oracle import upstream_mlir
 from tests.unit.transforms.linalg.functions import lowered, results_of, upstream_text
-from tests.unit.transforms.linalg.test_tensors import values
+from tests.unit.transforms.linalg.test_tensors import DIVISIONS, dividends_and_divisors, function, values
 
 pytestmark = pytest.mark.skipif(upstream_mlir.REASON is not None, reason=str(upstream_mlir.REASON))
 
@@ -23,7 +23,7 @@ FUNCTIONS = {
     if "!tt.ptr" not in text
 }
 """The functions of the filechecks that take no pointers."""
-BY_VALUE = {"rank_0", "clamp", "device_functions", "elements", "narrow_sum", "one_element"}
+BY_VALUE = {"rank_0", "divisions", "clamp", "device_functions", "elements", "narrow_sum", "one_element"}
 """Those with numbers among their results, which a packed call does not give back; or with functions to link."""
 BYTES = {"conversions", "bytes", "scaled"}
 """Those that convert 8-bit floats, for which the lowerings to LLVM have no code."""
@@ -63,3 +63,12 @@ def test_upstream_has_the_numbers_of_the_interpreter(name):
             np.testing.assert_allclose(have, want, rtol=0, atol=PRODUCTS.get(name, 0) * size)
         else:
             np.testing.assert_array_equal(have, want)
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divisions_by_zero_do_not_trap(name):
+    text = function(f"%r = arith.{name} %0, %1 : tensor<64xi32>", *["tensor<64xi32>"] * 2, result="tensor<64xi32>")
+    a, b = dividends_and_divisors("i32")
+    (expected,) = results_of(lowered(text), a, b)
+    (found,) = upstream_mlir.run_function(upstream_text(lowered(text)), "f", [a, b], [np.zeros_like(expected)])
+    np.testing.assert_array_equal(found, expected)

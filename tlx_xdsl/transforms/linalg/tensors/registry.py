@@ -30,6 +30,8 @@ HANDLERS: dict[type[Operation], Handler] = {}
 """Of operations that take or give tensors."""
 EXPANSIONS: dict[type[Operation], Expansion] = {}
 """Of elementwise operations that are no operations of `arith` or `math`."""
+GUARDS: dict[type[Operation], Expansion] = {}
+"""Of operations of `arith` on tensors that trap on a CPU for an element that a mask hides; on scalars they stay."""
 
 _H = TypeVar("_H", bound=Callable[..., Any])
 
@@ -51,6 +53,17 @@ def expands(*classes: type[Operation]) -> Callable[[_H], _H]:
     def register(expansion: _H) -> _H:
         for class_ in classes:
             EXPANSIONS[class_] = expansion
+        return expansion
+
+    return register
+
+
+def guards(*classes: type[Operation]) -> Callable[[_H], _H]:
+    """Register what computes one element of a tensor for these classes of operations."""
+
+    def register(expansion: _H) -> _H:
+        for class_ in classes:
+            GUARDS[class_] = expansion
         return expansion
 
     return register
