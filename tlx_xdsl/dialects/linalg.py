@@ -39,11 +39,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import (
     EffectInstance,
+    IsTerminator,
     MemoryEffect,
     MemoryEffectKind,
     Pure,
-    RecursiveMemoryEffect,
+    get_effects,
 )
+from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects import arith
 from tlx_xdsl.dialects.base import as_tensor, element_bits, scalar_type
@@ -58,15 +60,34 @@ class StructuredEffects(MemoryEffect):
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance] | None:
         """The effects of `op`; None where those of an operation in its body are unknown."""
-        effects = RecursiveMemoryEffect.get_effects(op)
-        if effects is None:
-            return None
+        effects: set[EffectInstance] = set()
+        for inner in op.regions[0].block.ops:
+            # xDSL's linalg.yield says nothing of its effects.
+            if not inner.has_trait(IsTerminator):
+                found = get_effects(inner)
+                if found is None:
+                    return None
+                effects |= found
         if any(isinstance(value.type, MemRefType) for value in op.operands):
-            return {*effects, EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
-        return set(effects)
+            effects |= {EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)}
+        return effects
 
 
 _EFFECTS = traits_def(StructuredEffects())
+
+
+def _verify_yield(op: abstract_ops.LinalgStructuredOperation) -> None:
+    """Check that the body gives an element of each output."""
+    last = op.body.block.last_op
+    if not isinstance(last, ops.YieldOp):
+        raise VerifyException("the body must end in 'linalg.yield'")
+    expected = [argument.type for argument in op.body.block.args[len(op.inputs) :]]
+    if [value.type for value in last.operands] != expected:
+        raise VerifyException(f"the body must yield {_listed(expected)}, found {_listed(last.operand_types)}")
+
+
+def _listed(types: Sequence[Attribute]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
 
 
 def _parse_values(parser: Parser, keyword: str) -> Sequence[SSAValue]:
@@ -97,6 +118,11 @@ class GenericOp(ops.GenericOp):
     """
 
     traits = _EFFECTS
+
+    def verify_(self) -> None:
+        """The body gives an element of each output, besides what all structured operations fulfil."""
+        super().verify_()
+        _verify_yield(self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -205,6 +231,11 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
             regions=[body],
             result_types=[[value.type for value in outputs if as_tensor(value.type) is not None]],
         )
+
+    def verify_(self) -> None:
+        """The body gives an element of each output, besides what all structured operations fulfil."""
+        super().verify_()
+        _verify_yield(self)
 
     def _rank(self) -> int:
         return len(_shape(self.inputs[0].type))

@@ -5,6 +5,7 @@ What builds one must take it from here. https://mlir.llvm.org/docs/Dialects/Tens
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 from xdsl.dialects import tensor as upstream
@@ -21,7 +22,8 @@ Groups = Sequence[Sequence[int]]
 """For each dimension of the smaller rank, those of the larger one that make it up."""
 
 
-def _groups(groups: Groups) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+@lru_cache(maxsize=1024)
+def _groups(*groups: tuple[int, ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr(ArrayAttr(IntegerAttr(dim, i64) for dim in group) for group in groups)
 
 
@@ -60,7 +62,9 @@ class CollapseShapeOp(upstream.CollapseShapeOp):
     @classmethod
     def of(cls, src: SSAValue, groups: Groups, result_type: Attribute) -> CollapseShapeOp:
         """The elements of `src` as `result_type`, whose dimensions are those groups of dimensions."""
-        return cls.create(operands=[src], properties={"reassociation": _groups(groups)}, result_types=[result_type])
+        return cls.create(
+            operands=[src], properties={"reassociation": _groups(*map(tuple, groups))}, result_types=[result_type]
+        )
 
     def verify_(self) -> None:
         """Each dimension of the result has the elements of its group."""
@@ -81,7 +85,7 @@ class ExpandShapeOp(upstream.ExpandShapeOp):
     def of(cls, src: SSAValue, groups: Groups, result_type: Attribute) -> ExpandShapeOp:
         """The elements of `src` as `result_type`, in which those groups are dimensions of `src`."""
         type_ = tensor_type(result_type)
-        return cls(src, [], _groups(groups), type_.get_shape(), type_)
+        return cls(src, [], _groups(*map(tuple, groups)), type_.get_shape(), type_)
 
     def verify_(self) -> None:
         """Each dimension of the source has the elements of its group."""

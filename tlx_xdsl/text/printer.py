@@ -32,6 +32,7 @@ _OUR_ATTRIBUTES = "tlx."
 _PAIR_PRODUCT = "tcgen05.mma.cta_group::2"
 
 _ALIAS_PREFIX: dict[str, str] = {
+    "affine_map": "map",
     "ttg.blocked": "blocked",
     "ttg.generic_linear": "generic_linear",
     "ttg.linear": "linear",
@@ -44,7 +45,7 @@ _ALIAS_PREFIX: dict[str, str] = {
     "ttng.tensor_memory_encoding": "tmem",
     "ttng.tensor_memory_scales_encoding": "tmem_scales",
 }
-"""Names of the attributes that get an alias, with Triton's name for it.
+"""Names of the attributes that get an alias, with Triton's or MLIR's name for it.
 
 By name, because importing the attributes would load every operation of their dialects.
 """
@@ -59,7 +60,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class Printer(XDSLPrinter):
-    """Prints a module whose layouts and locations are aliases; `header()` and `footer()` define them."""
+    """Prints a module whose layouts, affine maps and locations are aliases; `header()` and `footer()` define them."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects import arith
+from xdsl.dialects import arith as scalar
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.linalg import ops as upstream
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
@@ -19,12 +19,14 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from tlx_xdsl.dialects import linalg
+from tlx_xdsl.dialects import arith, linalg
 from tlx_xdsl.interpreter.lanes import LaneGraph
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply
 from tlx_xdsl.interpreter.memref import MemRef
 from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.ops.arith import maximum, maxnum, minimum, minnum, rounded
+from tlx_xdsl.interpreter.ops.reduction import ACCUMULATES
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Kind, Run, one_or_all, structured
 from tlx_xdsl.numerics.arrays import Array
@@ -121,31 +123,63 @@ def matmul(op: linalg.MatmulOp | linalg.BatchMatmulOp, planner: Planner) -> tupl
     return loop_nest(op, planner)
 
 
-_IN_ORDER: dict[type[Operation], np.ufunc] = {arith.AddfOp: np.add, arith.MulfOp: np.multiply}
+_IN_ORDER: dict[type[Operation], np.ufunc] = {scalar.AddfOp: np.add, scalar.MulfOp: np.multiply}
 """Operations of floats, which numpy's `accumulate` does in order."""
+_EXTREMA: dict[type[Operation], Callable[..., Any]] = {
+    scalar.MaximumfOp: maximum, scalar.MinimumfOp: minimum, scalar.MaxnumfOp: maxnum, scalar.MinnumfOp: minnum,
+}  # fmt: skip
+"""Operations of floats, for which every order gives the same number."""
 
 
-def _in_order(block: Block) -> np.ufunc | None:
-    """The function that a reduction's body consists of, where it is one of two elements of f32 or f64."""
-    ops_ = list(block.ops)
-    if len(ops_) != 2 or len(block.args) != 2 or {*ops_[0].operands} != {*block.args}:
+def _only_combination(block: Block) -> Operation | None:
+    """The operation of a body that does nothing else than one to its two arguments, of which it may widen the first."""
+    if len(block.args) != 2:
         return None
-    if dtype_of(block.args[0].type).name not in ("float32", "float64"):
+    element, combined = block.args
+    *before, combine, last = block.ops
+    match before:
+        case []:
+            pass
+        case [arith.ExtFOp(input=widened, result=wide)] if widened is element:
+            element = wide
+        case _:
+            return None
+    both = {*combine.operands} == {element, combined} and [*last.operands] == [*combine.results]
+    return combine if both else None
+
+
+def _whole_reduction(block: Block) -> Callable[[Array], Array] | None:
+    """A function that reduces the first dimension of arrays to what `block` makes of it; None for most bodies."""
+    if (combine := _only_combination(block)) is None:
         return None
-    return _IN_ORDER.get(type(ops_[0]))
+    dtype, class_ = dtype_of(combine.results[0].type), type(combine)
+    if (function := ACCUMULATES.get(class_)) is not None and dtype.kind != "b":
+        return lambda rows: function.reduce(rows, 0, dtype)
+    if (function := _IN_ORDER.get(class_)) is not None and dtype.name in ("float32", "float64"):
+        return lambda rows: function.accumulate(rows, 0)[-1]
+    if (extremum := _EXTREMA.get(class_)) is not None:
+        return lambda rows: _by_halves(rounded(combine, extremum), rows)
+    return None
+
+
+def _by_halves(function: Callable[..., Array], rows: Array) -> Array:
+    while len(rows) > 1:
+        half = len(rows) // 2
+        rows = np.concatenate((function(rows[:half], rows[half : 2 * half]), rows[2 * half :]))
+    return rows[0]
 
 
 @_structured(linalg.ReduceOp)
 def reduce(op: linalg.ReduceOp, planner: Planner) -> tuple[Kind, Run]:
     """In the order of the elements, from the initial value on."""
-    function, dimensions = _in_order(op.body.block), op.dimensions.get_values()
+    function, dimensions = _whole_reduction(op.body.block), op.dimensions.get_values()
     if function is None or len(dimensions) != 1:
         return loop_nest(op, planner)
     axis = int(dimensions[0])
 
     def run(values: Array, initial: Array) -> Array:
-        row = np.concatenate((np.expand_dims(initial, axis), values), axis)
-        return np.take(function.accumulate(row, axis), -1, axis)
+        rows = np.moveaxis(values, axis, 0).astype(initial.dtype, copy=False)
+        return function(np.concatenate((initial[None], rows)))
 
     return Kind.PURE, run
 

@@ -8,29 +8,76 @@ from xdsl.dialects import arith as scalar, math
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects import arith, linalg, tt
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type
 from tlx_xdsl.dialects.tt.enums import PropagateNan, RoundingMode
 from tlx_xdsl.transforms.linalg.tensors.emitter import Emitter
-from tlx_xdsl.transforms.linalg.tensors.registry import EXPANSIONS, expands
+from tlx_xdsl.transforms.linalg.tensors.registry import EXPANSIONS, GUARDS, expands, guards
+from tlx_xdsl.transforms.rewriting import constant_integer
 
 
 def lower_elementwise(emit: Emitter, op: Operation) -> Sequence[SSAValue]:
     """A `linalg.generic` whose body is `op` on scalars; a scalar operand is one of its inputs, too."""
-    expand = EXPANSIONS.get(type(op))
+    expand = EXPANSIONS.get(type(op)) or GUARDS.get(type(op))
 
     def body(inner: Emitter, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        if expand is not None:
-            return [expand(inner, op, values)]
-        on_scalars = type(op).create(
-            operands=values,
-            result_types=[scalar_type(type_) for type_ in op.result_types],
-            properties=op.properties.copy(),
-            attributes=op.attributes.copy(),
-        )
-        return inner.add(on_scalars).results
+        return on_scalars(inner, op, values) if expand is None else [expand(inner, op, values)]
 
     return emit.generic(op.operands, op.result_types, body)
+
+
+def on_scalars(emit: Emitter, op: Operation, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """The same operation on one element."""
+    made = type(op).create(
+        operands=values,
+        result_types=[scalar_type(type_) for type_ in op.result_types],
+        properties=op.properties.copy(),
+        attributes=op.attributes.copy(),
+    )
+    return emit.add(made).results
+
+
+# Divisions -----------------------------------------------------------------------------------------------------------
+
+
+@guards(scalar.DivUIOp, scalar.RemUIOp, scalar.CeilDivUIOp)
+def divide_unsigned(emit: Emitter, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
+    """By 1 instead of 0, for which every bit of the result is set: an NVIDIA GPU does not trap, a CPU does."""
+    return _guarded(emit, op, values, None)
+
+
+@guards(scalar.DivSIOp, scalar.RemSIOp, scalar.CeilDivSIOp, scalar.FloorDivSIOp)
+def divide_signed(emit: Emitter, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
+    """The same; and the smallest number is divided by 1 instead of -1, so that its quotient wraps around."""
+    dividend, divisor = values
+    known = _splat_of(op.operands[1])
+    if known is not None and known != -1:
+        return _guarded(emit, op, values, None)
+    bits = element_bits(dividend.type)
+    is_smallest = emit.result(arith.CmpiOp("eq", dividend, emit.constant(-(1 << bits - 1), dividend.type)))
+    is_minus_one = emit.result(arith.CmpiOp("eq", divisor, emit.constant(-1, divisor.type)))
+    return _guarded(emit, op, values, emit.result(scalar.AndIOp(is_smallest, is_minus_one)))
+
+
+def _guarded(emit: Emitter, op: Operation, values: Sequence[SSAValue], overflows: SSAValue | None) -> SSAValue:
+    dividend, divisor = values
+    if _splat_of(op.operands[1]):
+        is_zero, by_one = None, overflows
+    else:
+        is_zero = emit.result(arith.CmpiOp("eq", divisor, emit.constant(0, divisor.type)))
+        by_one = is_zero if overflows is None else emit.result(scalar.OrIOp(is_zero, overflows))
+    if by_one is not None:
+        divisor = emit.result(arith.SelectOp(by_one, emit.constant(1, divisor.type), divisor))
+    (result,) = on_scalars(emit, op, [dividend, divisor])
+    if is_zero is None:
+        return result
+    return emit.result(arith.SelectOp(is_zero, emit.constant(-1, result.type), result))
+
+
+def _splat_of(value: SSAValue) -> int | None:
+    """The constant that all elements of a tensor are, whose definition was lowered before its uses."""
+    owner = value.owner
+    return constant_integer(owner.inputs[0]) if isinstance(owner, linalg.FillOp) else None
 
 
 # Operations of tt on one element -------------------------------------------------------------------------------------

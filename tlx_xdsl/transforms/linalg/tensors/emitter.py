@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -34,7 +35,12 @@ INDEX = IndexType()
 
 def like(type_: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
     """A tensor of `shape` with the elements of `type_`."""
-    return TensorType(scalar_type(type_), shape)
+    return _tensor_of(scalar_type(type_), tuple(shape))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_of(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(element, shape)
 
 
 def number_attr(number: float, type_: Attribute) -> FloatAttr | IntegerAttr:
@@ -94,11 +100,15 @@ class Emitter:
         """A tensor with a scalar in all elements."""
         return self.result(linalg.FillOp([number], [self.empty(type_)]))
 
-    def block_of(self, types: Sequence[Attribute], body: Body, terminator: type[Operation]) -> Block:
-        """A block that ends in `terminator`, with the values that `body` gives."""
+    def block_of(
+        self, types: Sequence[Attribute], body: Body, terminator: type[Operation], names: Sequence[str] = ()
+    ) -> Block:
+        """A block that ends in `terminator`, with the values that `body` gives; `names` are of its arguments."""
         block = Block(arg_types=types)
         for argument in block.args:
             argument.location = self.location
+        for argument, name in zip(block.args, names, strict=False):
+            argument.name_hint = name
         inner = self.inside(block)
         inner.add(terminator.create(operands=body(inner, block.args)))
         return block
@@ -121,12 +131,13 @@ class Emitter:
             maps = [() if as_tensor(value.type) is None else everywhere for value in inputs]
         outputs = [self.empty(type_) for type_ in results]
         types = [scalar_type(value.type) for value in (*inputs, *outputs)]
-        block = self.block_of(types, lambda inner, values: body(inner, values[: len(inputs)]), linalg.YieldOp)
+        names = ["in"] * len(inputs) + ["out"] * len(outputs)
+        block = self.block_of(types, lambda inner, values: body(inner, values[: len(inputs)]), linalg.YieldOp, names)
         op = linalg.GenericOp(
             inputs,
             outputs,
             Region(block),
-            [_map(rank, dims) for dims in (*maps, *(everywhere for _ in outputs))],
+            [_map(rank, tuple(dims)) for dims in (*maps, *(everywhere for _ in outputs))],
             [linalg.PARALLEL] * rank,
             [value.type for value in outputs],
         )
@@ -201,7 +212,8 @@ _DYNAMIC = -(2**63)
 """The offset of a slice that an operand gives (MLIR, `ShapedType::kDynamic`)."""
 
 
-def _map(rank: int, dims: Sequence[int]) -> AffineMapAttr:
+@lru_cache(maxsize=4096)
+def _map(rank: int, dims: tuple[int, ...]) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(rank, 0, tuple(AffineDimExpr(dim) for dim in dims)))
 
 

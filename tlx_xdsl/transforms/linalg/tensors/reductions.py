@@ -79,9 +79,9 @@ def reduce(emit: Emitter, op: tt.ReduceOp, _options: Options) -> Sequence[SSAVal
         starts = [_start(emit, emit.constant(number, scalar_type(sources[0].type)), shape)]
     else:
         starts = [at_place(emit, source, axis, 0) for source in sources]
+        if shape_of_tensor(sources[0].type)[axis] == 1:
+            return [_as_result(emit, start, result.type) for start, result in zip(starts, op.result, strict=True)]
         sources = [_rest(emit, source, axis) for source in sources]
-    if shape_of_tensor(sources[0].type)[axis] == 0:
-        return [_as_result(emit, start, result.type) for start, result in zip(starts, op.result, strict=True)]
 
     def body(inner: Emitter, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
         elements, combined = values[: len(sources)], values[len(sources) :]
@@ -99,7 +99,8 @@ def _reduced(
     body: Callable[[Emitter, Sequence[SSAValue]], Sequence[SSAValue]],
 ) -> Sequence[SSAValue]:
     types = [scalar_type(value.type) for value in (*sources, *starts)]
-    block = emit.block_of(types, body, linalg.YieldOp)
+    names = ["in"] * len(sources) + ["init"] * len(starts)
+    block = emit.block_of(types, body, linalg.YieldOp, names)
     return emit.add(linalg.ReduceOp(sources, starts, [axis], Region(block))).results
 
 

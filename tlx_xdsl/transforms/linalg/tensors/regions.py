@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import scf
+from xdsl.dialects import cf, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -32,22 +32,22 @@ def moved(emit: Emitter, region: Region, values: Sequence[SSAValue]) -> Sequence
 
 
 def _as_execute_region(emit: Emitter, region: Region, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """The region as an operation, whose ends all lead to one last block: upstream bufferizes one `scf.yield` only."""
     entry = region.blocks[0]
     for argument, value in zip(entry.args, values, strict=True):
         argument.replace_all_uses_with(value)
     for argument in tuple(entry.args):
         entry.erase_arg(argument)
-    types = None
-    for block in region.blocks:
-        last = block.last_op
-        if isinstance(last, tt.MapElementwiseReturnOp):
-            types = [value.type for value in last.operands]
-            end = scf.YieldOp(*last.operands)
-            end.location = last.location
-            Rewriter.replace_op(last, end, [])
-    assert types is not None
+    ends = [last for block in region.blocks if isinstance(last := block.last_op, tt.MapElementwiseReturnOp)]
+    types = [value.type for value in ends[0].operands]
+    exit_ = emit.block_of(types, lambda _inner, arguments: arguments, scf.YieldOp)
+    for end in ends:
+        branch = cf.BranchOp(exit_, *end.operands)
+        branch.location = end.location
+        Rewriter.replace_op(end, branch, [])
     body = Region()
     region.move_blocks(body)
+    body.add_block(exit_)
     return emit.add(scf.ExecuteRegionOp(types, body)).results
 
 

@@ -30,6 +30,8 @@ HANDLERS: dict[type[Operation], Handler] = {}
 """Of operations that take or give tensors."""
 EXPANSIONS: dict[type[Operation], Expansion] = {}
 """Of elementwise operations that are no operations of `arith` or `math`."""
+GUARDS: dict[type[Operation], Expansion] = {}
+"""Of operations of `arith` on tensors that trap on a CPU for an element that a mask hides; on scalars they stay."""
 
 _H = TypeVar("_H", bound=Callable[..., Any])
 
@@ -56,9 +58,21 @@ def expands(*classes: type[Operation]) -> Callable[[_H], _H]:
     return register
 
 
+def guards(*classes: type[Operation]) -> Callable[[_H], _H]:
+    """Register what computes one element of a tensor for these classes of operations."""
+
+    def register(expansion: _H) -> _H:
+        for class_ in classes:
+            GUARDS[class_] = expansion
+        return expansion
+
+    return register
+
+
 def refused(op: Operation, reason: str) -> CompilationError:
     """The error that `op` cannot be lowered, with a list of what can be."""
     error = refuse(op, reason)
-    known = ", ".join(sorted({class_.name for class_ in (*HANDLERS, *EXPANSIONS)} - {op.name}))
+    names = {class_.name for class_ in (*HANDLERS, *EXPANSIONS)} - {op.name}
+    known = ", ".join(sorted(name for name in names if name.startswith("tt.")))
     error.notes = (f"supported on tensors of numbers: arith, math, and {known}", *error.notes)
     return error

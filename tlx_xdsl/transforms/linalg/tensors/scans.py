@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import arith as scalar, scf
+from xdsl.dialects.builtin import i1, i32
 from xdsl.dialects.tensor import InsertOp
 from xdsl.ir import Region, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base.tensors import scalar_type, shape_of_tensor
+from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.transforms.linalg.tensors.emitter import Emitter, like
 from tlx_xdsl.transforms.linalg.tensors.reductions import at_place, place_of
 from tlx_xdsl.transforms.linalg.tensors.regions import moved
@@ -65,6 +66,8 @@ def histogram(emit: Emitter, op: tt.HistogramOp, _options: Options) -> Sequence[
     def turn(inner: Emitter, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
         place, counts = values
         number = inner.element(op.src, [place])
+        if number.type == i1:
+            number = inner.result(arith.ExtUIOp(number, i32))
         wanted = _has_bin(inner, number, bins)
         if op.mask is not None:
             wanted = inner.result(scalar.AndIOp(wanted, inner.element(op.mask, [place])))
@@ -84,6 +87,8 @@ def histogram(emit: Emitter, op: tt.HistogramOp, _options: Options) -> Sequence[
 
 def _has_bin(emit: Emitter, number: SSAValue, bins: int) -> SSAValue:
     """Whether 0 <= number < bins; as unsigned, a negative number is a large one."""
+    if bins >= 1 << element_bits(number.type) - 1:
+        return emit.result(arith.CmpiOp("sge", number, emit.constant(0, number.type)))
     return emit.result(arith.CmpiOp("ult", number, emit.constant(bins, number.type)))
 
 
