@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Region, SSAValue
@@ -9,7 +11,6 @@ from xdsl.ir import Block, Region, SSAValue
 from tlx_xdsl.dialects import arith, memref, tt
 from tlx_xdsl.dialects.base import element_bits
 from tlx_xdsl.dialects.tt.enums import RMWOp
-from tlx_xdsl.text.diagnostics import report_remark
 from tlx_xdsl.transforms.linalg.emitter import Emitter
 
 _KINDS = {
@@ -30,27 +31,31 @@ def read_modify_write(op: tt.AtomicRMWOp, emit: Emitter, cell: SSAValue, given: 
     kind = _KINDS.get(RMWOp(op.atomic_rmw_op.value.data))
     if kind is None:
         # LLVM 19 has no kind for the exclusive or.
-        block = Block(arg_types=[given.type])
-        new = upstream.XOrIOp(block.args[0], given)
-        block.add_ops([new, memref.AtomicYieldOp(new.result)])
-        return emit.value(memref.GenericAtomicRMWOp(cell, [emit.operand(0)], Region(block)))
+        return _replaced(emit, cell, lambda old: emit.value(upstream.XOrIOp(old, given)))
     return emit.value(memref.AtomicRMWOp(kind, given, cell, [emit.operand(0)]))
 
 
 def compare_and_swap(emit: Emitter, cell: SSAValue, expected: SSAValue, given: SSAValue) -> SSAValue:
-    """Emit a load, a comparison of the bits, and a store; give the old element."""
-    old = emit.load(cell, [0])
-    equal = emit.value(arith.CmpiOp("eq", _bits(emit, old), _bits(emit, expected)))
-    emit.store(emit.value(arith.SelectOp(equal, given, old)), cell, [0])
-    return old
+    """Emit the replacement of the first element of memory where it has the bits of `expected`; give the old one."""
+    wanted = _bits(emit, expected)
+
+    def chosen(old: SSAValue) -> SSAValue:
+        equal = emit.value(arith.CmpiOp("eq", _bits(emit, old), wanted))
+        return emit.value(arith.SelectOp(equal, given, old))
+
+    return _replaced(emit, cell, chosen)
 
 
-def warn_of_swap(op: tt.AtomicCASOp) -> None:
-    """Report that a compare-and-swap is several accesses: `memref` has none that gives the old element."""
-    report_remark(
-        op,
-        "a compare-and-swap is a load and a store in linalg: programs must run one after the other, not at once",
-    )
+def _replaced(emit: Emitter, cell: SSAValue, make: Callable[[SSAValue], SSAValue]) -> SSAValue:
+    """Replace the first element by what `make` gives for it, as one access.
+
+    The result of `memref.generic_atomic_rmw` is the old element where upstream MLIR lowers it, which the tests run.
+    """
+    position = emit.operand(0)
+    body = Block(arg_types=[memref.element_of(cell.type)])
+    with emit.inside(body):
+        emit.add(memref.AtomicYieldOp(make(body.args[0])))
+    return emit.value(memref.GenericAtomicRMWOp(cell, [position], Region(body)))
 
 
 def _bits(emit: Emitter, value: SSAValue) -> SSAValue:

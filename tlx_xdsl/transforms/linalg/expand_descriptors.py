@@ -180,7 +180,8 @@ class _Expander:
     ) -> SSAValue:  # fmt: skip
         element = scalar_type(type_)
         fill = nan if self._of(op, op.desc).pads_with_nan and isinstance(element, AnyFloat) else 0
-        other = insert_before(op, constant(fill, TensorType(element, shape))).result
+        # A splat: xDSL takes a dense NaN for a list of different numbers.
+        other = _splat(op, insert_before(op, constant(fill, element)).result, shape)
         value = insert_before(op, tt.LoadOp(*block, other)).result
         return _reshaped(op, value, shape_of_tensor(type_))
 

@@ -69,7 +69,7 @@ from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
 from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, Grade, boxes
-from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_write, warn_of_swap
+from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_write
 from tlx_xdsl.transforms.linalg.emitter import INDEX, Emitter, Index
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.scalars import Scalars
@@ -230,7 +230,6 @@ class _Accesses:
         def access(emit: Emitter, cell: SSAValue, given: Sequence[SSAValue]) -> SSAValue:
             return compare_and_swap(emit, cell, *given)
 
-        warn_of_swap(op)
         self._atomic(op, op.ptr, None, [op.cmp, op.val], access)
 
     @_lower.register

@@ -473,7 +473,7 @@ def _bases(slots: Sequence[Slot]) -> dict[Slot, _Bases]:
 
 
 MOST_BASES = 8
-"""Bases of one tensor of pointers that are told apart in a loop."""
+"""Bases of one tensor of pointers that a loop carries."""
 
 
 def _followed(value: SSAValue, stop: Callable[[SSAValue], bool]) -> list[SSAValue]:

@@ -37,7 +37,7 @@ def quotients(x, out, n):
 @tlx_xdsl.jit
 def selected_offsets(x, out, n):
     at = tl.arange(0, 16)
-    tl.store(out + at, tl.load(x + tl.where(at < n, at, 2 * n - at)))
+    tl.store(out + at, tl.load(x + tl.where(at < n, at, at + n)))
 
 
 @tlx_xdsl.jit
@@ -115,7 +115,7 @@ KERNELS = [
 def test_numbers_are_those_of_the_kernel(kernel, n):
     signature = {"x": "*fp32", "out": "*fp32", "n": "i32"}
     module = plain_module(source_of(kernel), Specialization(signature, {}))
-    values = [np.random.default_rng(n).standard_normal(80).astype(np.float32), np.full(80, 7, np.float32), n]
+    values = [np.random.default_rng(n).standard_normal(128).astype(np.float32), np.full(128, 7, np.float32), n]
     with collected_diagnostics():
         linalg = lowered(module)
     names = list(signature)
