@@ -66,14 +66,15 @@ from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
 from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
-from tlx_xdsl.dialects.base import as_tensor
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
+from tlx_xdsl.dialects.base.tensors import splat_number
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, Grade, boxes
 from tlx_xdsl.transforms.linalg.atomics import compare_and_swap, read_modify_write
 from tlx_xdsl.transforms.linalg.emitter import INDEX, Emitter, Index
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.scalars import Scalars
-from tlx_xdsl.transforms.rewriting import insert_after_definition, insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import constant, insert_after_definition, insert_before, ops_of
 
 
 @dataclass(frozen=True)
@@ -354,7 +355,7 @@ class _Accesses:
             and isinstance(owner.value, DenseIntOrFPElementsAttr)
             and owner.value.is_splat()
         ):
-            return emit.value(ConstantOp(next(iter(owner.value.get_attrs()))))
+            return emit.value(constant(splat_number(owner.value), scalar_type(other.type)))
         return None
 
     def _view(self, emit: Emitter, plan: AccessPlan, memory: SSAValue, box: Box) -> SSAValue:
