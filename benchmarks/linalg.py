@@ -48,7 +48,11 @@ def matmul(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK:
 
 def matmul_module() -> ModuleOp:
     """The module of the matmul kernel."""
-    signature = {**dict.fromkeys("ab", "*fp16"), "c": "*fp32", **dict.fromkeys(("M", "N", "K", "sa", "sb", "sc"), "i32")}
+    signature = {
+        **dict.fromkeys("ab", "*fp16"),
+        "c": "*fp32",
+        **dict.fromkeys(("M", "N", "K", "sa", "sb", "sc"), "i32"),
+    }
     return plain_module(source_of(matmul), Specialization(signature, {"BM": 128, "BN": 64, "BK": 32}))
 
 

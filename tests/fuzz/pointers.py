@@ -114,7 +114,7 @@ class _Maker:
         fitting = [each for each in self.scalars if each.op in names]
         return self.rng.choice([Expr("const", (self.rng.choice((1, 4, -2, 16)),)), *fitting])
 
-    def vector(self, dim: str, depth: int) -> Expr:
+    def vector(self, dim: str, depth: int) -> Expr:  # noqa: C901
         """Integers along a dimension."""
         if depth == 0:
             return Expr("range", (), dim)
@@ -334,7 +334,7 @@ class _Writer:
         assert expr.space == "scalar", (expr.op, expr.space, space)
         return self.put(f"tt.splat {name} : {expr.element} -> {self.type(space, expr.element)}")
 
-    def write(self, expr: Expr) -> str:
+    def write(self, expr: Expr) -> str:  # noqa: C901
         """Write an expression; gives its name."""
         space, type_ = expr.space, self.type(expr.space, expr.element)
         match expr.op, expr.args:
@@ -375,9 +375,8 @@ class _Writer:
                 m, n = self.p.sizes
                 column = f"tensor<{m}x1x{a.element}>" if a.space == "0" else f"tensor<1x{n}x{a.element}>"
                 axis = 1 if a.space == "0" else 0
-                name = self.put(
-                    f"tt.expand_dims {self.write(a)} {{axis = {axis} : i32}} : {self.type(a.space, a.element)} -> {column}"
-                )
+                source = self.type(a.space, a.element)
+                name = self.put(f"tt.expand_dims {self.write(a)} {{axis = {axis} : i32}} : {source} -> {column}")
                 return name if column == type_ else self.put(f"tt.broadcast {name} : {column} -> {type_}")
             case op, (a, b):
                 names = [self.as_(each, space) for each in (a, b)]
@@ -407,14 +406,12 @@ def text(p: Program) -> str:
     w.lines.append(f"  %outer = arith.constant {p.outer} : i32\n  %inner = arith.constant {p.inner} : i32")
     types = f"{pointers}, {block}"
     if p.outer:
-        w.lines.append(
-            f"  %po, %ao = scf.for %i2 = %zero to %outer step %one iter_args(%p1 = {current}, %a1 = {sums}) -> ({types}) : i32 {{"
-        )
+        carried = f"iter_args(%p1 = {current}, %a1 = {sums}) -> ({types}) : i32 {{"
+        w.lines.append(f"  %po, %ao = scf.for %i2 = %zero to %outer step %one {carried}")
         current, sums, w.counters["i"] = "%p1", "%a1", "%i2"
     if p.inner:
-        w.lines.append(
-            f"  %pi, %ai = scf.for %j2 = %zero to %inner step %one iter_args(%p2 = {current}, %a2 = {sums}) -> ({types}) : i32 {{"
-        )
+        carried = f"iter_args(%p2 = {current}, %a2 = {sums}) -> ({types}) : i32 {{"
+        w.lines.append(f"  %pi, %ai = scf.for %j2 = %zero to %inner step %one {carried}")
         before, current, sums, w.counters["j"] = current, "%p2", "%a2", "%j2"
     sums = _add_loaded(w, p, current, sums, pointers, block)
     if p.inner:
@@ -430,7 +427,8 @@ def text(p: Program) -> str:
     w.counters = {"i": "%i", "j": "%j"}
     _store(w, p, sums, pointers, block, m * n)
     parameters = ", ".join(f"%{name}: i32" for name in p.arguments)
-    head = f"tt.func public @kernel(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %out: !tt.ptr<f32>, %indices: !tt.ptr<i32>, {parameters}, %first: i32) {{"
+    pointers = "%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %out: !tt.ptr<f32>, %indices: !tt.ptr<i32>"
+    head = f"tt.func public @kernel({pointers}, {parameters}, %first: i32) {{"
     return "\n".join([head, *w.lines, "  tt.return", "}"])
 
 

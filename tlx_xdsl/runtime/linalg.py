@@ -24,11 +24,11 @@ def linalg_text(
     source: KernelSource,
     specialization: Specialization,
     *,
-    llvm: str = "newest",
+    mlir_version: str = "newest",
     num_programs: bool = False,
     on_stage: Callable[[str, str], None] | None = None,
 ) -> str:
-    """The module of a kernel in linalg, as the release `llvm` of upstream MLIR reads it.
+    """The module of a kernel in linalg, as upstream MLIR of the release `mlir_version` of LLVM reads it.
 
     With `num_programs` the sizes of the grid are arguments after the program ids. `on_stage` gets the name of each pass
     and the module after it. Remarks say which accesses are not structured, and why.
@@ -36,7 +36,7 @@ def linalg_text(
     Raises CompilationError, at the user's line, for what is no plain Triton or has no lowering; ValueError for an
     unknown release.
     """
-    profile = mlir_profile(llvm)
+    profile = mlir_profile(mlir_version)
     module = plain_module(source, specialization)
     context = make_context()
     if on_stage is not None:

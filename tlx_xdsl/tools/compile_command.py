@@ -60,10 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_bundle_arguments(parser)
     parser.add_argument(
-        "--llvm",
+        "--mlir-version",
         choices=[profile.name for profile in MLIR_PROFILES],
         default=MLIR_PROFILES[-1].name,
-        help="with --target linalg: the release of LLVM whose MLIR reads the text",
+        metavar="RELEASE",
+        help="with --target linalg: write text for upstream MLIR of this release of LLVM: 19, newest",
     )
     parser.add_argument(
         "--triton-version",
@@ -184,7 +185,7 @@ def _write_linalg(args: argparse.Namespace) -> None:
             print(path)
 
     on_each = on_stage if args.print_after_all and output is not None else None
-    text = linalg_text(kernel.source, specialization, llvm=args.llvm, on_stage=on_each)
+    text = linalg_text(kernel.source, specialization, mlir_version=args.mlir_version, on_stage=on_each)
     if output is None:
         print(locations_first(text), end="")
         return

@@ -116,3 +116,22 @@ tt.func public @claims(%x: !tt.ptr<f32>, %start: i32, %n: i32, %v: tensor<8xf32>
   tt.store %q, %v, %m2 : tensor<8x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+// A store under a prefix: the part of the tensor goes to the part of the view.
+// CHECK-LABEL: @masked_store
+tt.func public @masked_store(%x: !tt.ptr<f32>, %n: i32, %v: tensor<64xf32>) {
+  %r = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %h = tt.splat %n : i32 -> tensor<64xi32>
+  %m = arith.cmpi slt, %r, %h : tensor<64xi32>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
+  %q = tt.addptr %p, %r : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
+  // CHECK: %[[COUNT:.*]] = arith.maxsi
+  // CHECK: %[[VIEW:.*]] = memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [64], strides: [1]
+  // CHECK-NEXT: %[[PART:.*]] = memref.subview %[[VIEW]][0] [%[[COUNT]]] [1]
+  // CHECK-NEXT: %[[SLICE:.*]] = tensor.extract_slice %v[0] [%[[COUNT]]] [1] : tensor<64xf32> to tensor<?xf32>
+  // CHECK-NEXT: bufferization.materialize_in_destination %[[SLICE]] in writable %[[PART]]
+  tt.store %q, %v, %m : tensor<64x!tt.ptr<f32>>
+  tt.return
+}
