@@ -13,22 +13,13 @@ from typing import ClassVar, Self
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, i1, i64
 from xdsl.ir import Attribute, Dialect, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import (
-    FLOAT_LIKE,
-    EnumNumber,
-    Keyword,
-    dialect_of,
-    element_bits,
-    same,
-    scalar_type,
-    with_element_type,
-)
+from tlx_xdsl.dialects.base import FLOAT_LIKE, dialect_of, element_bits, same, scalar_type, with_element_type
 
 CMPI_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 """Names of the integer comparisons, in the order of their numbers (ArithBase.td)."""
@@ -229,68 +220,14 @@ class ExtFOp(_CastOp):
     GROWTH: ClassVar = 1
 
 
-class RoundingMode(Keyword):
-    """The roundings of a conversion between floats (ArithBase.td)."""
-
-    TO_NEAREST_EVEN = 0
-    DOWNWARD = 1
-    UPWARD = 2
-    TOWARD_ZERO = 3
-    TO_NEAREST_AWAY = 4
-
-
 @irdl_op_definition
 class TruncFOp(_CastOp):
-    """Narrow floats, rounding to nearest even, or as it says: `%1 = arith.truncf %0 toward_zero : f32 to f16`."""
+    """Narrow floats, rounding to nearest even."""
 
     name = "arith.truncf"
     SOURCE_KIND: ClassVar = AnyFloat
     RESULT_KIND: ClassVar = AnyFloat
     GROWTH: ClassVar = -1
-    assembly_format = None
-
-    roundingmode = opt_prop_def(EnumNumber(RoundingMode))
-
-    def __init__(self, input: SSAValue, element_type: Attribute, rounding: RoundingMode | None = None):
-        super().__init__(input, element_type)
-        if rounding is not None:
-            self.roundingmode = rounding.attr
-
-    @property
-    def rounding(self) -> RoundingMode:
-        """The rounding that it says, or that of IEEE 754."""
-        mode = self.roundingmode
-        return RoundingMode.TO_NEAREST_EVEN if mode is None else RoundingMode(mode.value.data)
-
-    def print(self, printer: Printer) -> None:
-        """Print ` %a : f32 to f16`, with the rounding after the operand."""
-        printer.print_string(" ")
-        printer.print_operand(self.input)
-        if self.roundingmode is not None:
-            printer.print_string(f" {self.rounding.keyword}")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.input.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        """Parse what `print` writes."""
-        operand = parser.parse_unresolved_operand()
-        word = parser.parse_optional_keyword
-        mode = next((mode for mode in RoundingMode if word(mode.keyword) is not None), None)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        source = parser.parse_type()
-        parser.parse_keyword("to")
-        result = parser.parse_type()
-        return cls.create(
-            operands=[parser.resolve_operand(operand, source)],
-            result_types=[result],
-            properties={} if mode is None else {"roundingmode": mode.attr},
-            attributes=attributes,
-        )
 
 
 @irdl_op_definition

@@ -43,12 +43,3 @@ func.func @shapes(%x: tensor<f32>, %m: tensor<2x3xf32>) {
   %2 = tensor.collapse_shape %m [[0, 1]] : tensor<2x3xf32> into tensor<6xf32>
   return
 }
-
-// CHECK-LABEL: @rounding
-func.func @rounding(%x: f32) {
-  // CHECK-NEXT: arith.truncf %x : f32 to f16
-  // CHECK-NEXT: arith.truncf %x toward_zero : f32 to f16
-  %0 = arith.truncf %x : f32 to f16
-  %1 = arith.truncf %x toward_zero : f32 to f16
-  return
-}

@@ -76,7 +76,8 @@ tt.func public @precise(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<8xf32>,
   tt.return %1, %2 : tensor<8xf32>, tensor<8xi32>
 }
 
-// A conversion to 8 bits stops at the largest finite number; one towards zero says so.
+// A conversion to 8 bits stops at the largest finite number; one towards zero goes back where the nearest number is
+// farther from it.
 // CHECK-LABEL: @conversions
 // CHECK: arith.constant -5.734400e+04 : f32
 // CHECK-NEXT: arith.maximumf
@@ -84,7 +85,11 @@ tt.func public @precise(%x: tensor<8xf32>, %i: tensor<8xi32>) -> (tensor<8xf32>,
 // CHECK-NEXT: arith.minimumf
 // CHECK-NEXT: arith.truncf %{{.*}} : f32 to f8E5M2
 // CHECK: arith.extf %{{.*}} : f8E5M2 to f16
-// CHECK: arith.truncf %{{.*}} toward_zero : f32 to bf16
+// CHECK: [[NEAR:%.*]] = arith.truncf %{{.*}} : f32 to bf16
+// CHECK: arith.subi %{{.*}}, %{{.*}} : i16
+// CHECK: arith.extf [[NEAR]] : bf16 to f32
+// CHECK: arith.cmpf ogt
+// CHECK: arith.select %{{.*}}, %{{.*}}, [[NEAR]] : bf16
 // CHECK: arith.extf %{{.*}} : f8E5M2 to f32
 // CHECK: arith.truncf %{{.*}} : f32 to f8E4M3FN
 // CHECK: arith.bitcast %{{.*}} : f8E5M2 to i8

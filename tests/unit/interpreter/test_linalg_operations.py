@@ -154,11 +154,6 @@ def test_indices_outside_are_faults(operation):
         run(text, counted(4), np.int64(4), np.float32(1))
 
 
-def test_a_rounding_that_is_not_known_is_a_fault():
-    with pytest.raises(CompilationError, match="can't round 'upward'"):
-        run(function("%x: f32", "f16", "%0 = arith.truncf %x upward : f32 to f16\nreturn %0 : f16"), np.float32(1))
-
-
 def test_a_function_without_a_body_that_no_library_has_is_a_fault():
     text = "func.func private @own(f32) -> f32\n" + function(
         "%x: f32", "f32", "%0 = func.call @own(%x) : (f32) -> f32\nreturn %0 : f32"

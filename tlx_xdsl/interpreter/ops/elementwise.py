@@ -164,27 +164,11 @@ def trunci(op: Operation) -> Unary:
     return lambda value: value.astype(target)
 
 
-@pure(arith.ExtFOp)
-def extend_float(op: arith.ExtFOp) -> Unary:
-    """Exact."""
-    target = dtype_of(op.result.type)
+@pure(arith.ExtFOp, arith.TruncFOp)
+def round_float(op: Operation) -> Unary:
+    """Rounds to nearest, ties to even; the results beyond the range are infinite, or NaN where there is no infinity."""
+    target = dtype_of(op.results[0].type)
     return lambda value: round_to(value, target)
-
-
-@pure(arith.TruncFOp)
-def truncate_float(op: arith.TruncFOp) -> Unary:
-    """To nearest, ties to even: results beyond the range are infinite, or NaN where there is no infinity; or towards 0.
-
-    Raises Fault for the other roundings.
-    """
-    target = dtype_of(op.result.type)
-    match op.rounding:
-        case arith.RoundingMode.TO_NEAREST_EVEN:
-            return lambda value: round_to(value, target)
-        case arith.RoundingMode.TOWARD_ZERO:
-            return lambda value: truncate_to(value, target)
-        case other:
-            raise fault_at(op, f"the interpreter can't round '{other.keyword}'")
 
 
 @pure(arith.SIToFPOp)

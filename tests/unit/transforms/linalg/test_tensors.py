@@ -124,6 +124,7 @@ CASTS = [
 CONVERSIONS = [
     ("f32", "f8E5M2", "rtne"), ("f32", "f8E4M3FN", "rtne"), ("f16", "f8E5M2", "rtne"), ("bf16", "f8E4M3FN", "rtne"),
     ("f64", "f8E4M3FN", "rtne"), ("f32", "bf16", "rtz"), ("f32", "f16", "rtz"), ("f64", "f32", "rtz"),
+    ("f32", "f8E5M2", "rtz"), ("f32", "f8E4M3FN", "rtz"), ("f64", "bf16", "rtz"),
     ("f32", "f16", "rtne"), ("f8E5M2", "f8E4M3FN", "rtne"), ("f8E4M3FN", "f16", None), ("f8E5M2", "f32", None),
     ("f16", "bf16", "rtne"), ("bf16", "f16", "rtne"), ("f16", "f16", None),
 ]  # fmt: skip

@@ -72,3 +72,17 @@ def test_divisions_by_zero_do_not_trap(name):
     (expected,) = results_of(lowered(text), a, b)
     (found,) = upstream_mlir.run_function(upstream_text(lowered(text)), "f", [a, b], [np.zeros_like(expected)])
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+@pytest.mark.parametrize("mode", ["rtz", "rtne"])
+def test_conversions_of_floats(element, mode):
+    types = ["tensor<128xf32>", f"tensor<128x{element}>", "tensor<128xi16>"]
+    body = f"""%h = tt.fp_to_fp %0, rounding = {mode} : {types[0]} -> {types[1]}
+      %r = tt.bitcast %h : {types[1]} -> {types[2]}"""
+    module, given = lowered(function(body, types[0], result=types[2])), values("f32", 128)
+    # A NaN may have other bits.
+    given = np.where(np.isnan(given), np.float32(1), given)
+    (expected,) = results_of(module, given)
+    (found,) = upstream_mlir.run_function(upstream_text(module), "f", [given], [np.zeros(128, np.int16)])
+    np.testing.assert_array_equal(found, expected)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith as scalar, math
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
@@ -113,11 +113,33 @@ def convert_float(emit: Emitter, op: tt.FpToFpOp, values: Sequence[SSAValue]) ->
     if element_bits(value.type) < 32:
         value = emit.result(arith.ExtFOp(value, f32))
     if to_zero:
-        return emit.result(arith.TruncFOp(value, target, arith.RoundingMode.TOWARD_ZERO))
-    if (limit := _FP8_LARGEST.get(str(target))) is not None:
-        value = emit.result(scalar.MaximumfOp(value, emit.constant(-limit, value.type)))
-        value = emit.result(scalar.MinimumfOp(value, emit.constant(limit, value.type)))
-    return emit.result(arith.TruncFOp(value, target))
+        return _towards_zero(emit, value, target)
+    return emit.result(arith.TruncFOp(_limited(emit, value, target), target))
+
+
+def _limited(emit: Emitter, value: SSAValue, target: Attribute) -> SSAValue:
+    """A number between the largest finite ones of an 8-bit float; as it is for other types."""
+    if (limit := _FP8_LARGEST.get(str(target))) is None:
+        return value
+    above = emit.result(scalar.MaximumfOp(value, emit.constant(-limit, value.type)))
+    return emit.result(scalar.MinimumfOp(above, emit.constant(limit, value.type)))
+
+
+def _towards_zero(emit: Emitter, value: SSAValue, target: Attribute) -> SSAValue:
+    """The nearest number, or where that is farther from zero, the one before it: of its bits, one less.
+
+    (`arith.truncf` has a rounding for it, but LLVM then only assumes that the processor is in that mode.)
+    """
+    size = emit.result(math.AbsFOp(value))
+    if str(target) in _FP8_LARGEST:
+        is_finite = emit.result(arith.CmpfOp("one", size, emit.constant(float("inf"), value.type)))
+        value = emit.result(arith.SelectOp(is_finite, _limited(emit, value, target), value))
+    nearest = emit.result(arith.TruncFOp(value, target))
+    bits = IntegerType(element_bits(target))
+    before = emit.result(scalar.SubiOp(cast_bits(emit, nearest, bits), emit.constant(1, bits)))
+    wide = emit.result(math.AbsFOp(emit.result(arith.ExtFOp(nearest, value.type))))
+    is_farther = emit.result(arith.CmpfOp("ogt", wide, size))
+    return emit.result(arith.SelectOp(is_farther, cast_bits(emit, before, target), nearest))
 
 
 @expands(tt.ClampFOp)

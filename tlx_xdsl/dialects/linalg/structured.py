@@ -1,20 +1,12 @@
-"""MLIR's `linalg` with what xDSL 0.74 has in part: several results of `linalg.generic`, several operands of
-`linalg.reduce`, products whose operands are narrower than their accumulators, and the effects of all. What builds one
-must take it from here.
-
-On tensors the operations are pure; on memory they read and write it. https://mlir.llvm.org/docs/Dialects/Linalg/
-"""
+"""Loop nests and what is a special case of them: fills, transpositions, broadcasts, reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
-from xdsl.builder import ImplicitBuilder
-from xdsl.dialects import arith as scalar, linalg as upstream
 from xdsl.dialects.builtin import (
     AffineMapAttr,
-    AnyFloat,
     ArrayAttr,
     DenseArrayBase,
     IntegerType,
@@ -24,7 +16,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg import abstract_ops, attrs, ops
-from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -47,8 +39,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects import arith
-from tlx_xdsl.dialects.base import as_tensor, element_bits, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, scalar_type
 
 PARALLEL = attrs.IteratorTypeAttr.parallel()
 REDUCTION = attrs.IteratorTypeAttr.reduction()
@@ -73,7 +64,9 @@ class StructuredEffects(MemoryEffect):
         return effects
 
 
-_EFFECTS = traits_def(StructuredEffects())
+EFFECTS = traits_def(StructuredEffects())
+"""The traits of all structured operations."""
+YieldOp = ops.YieldOp
 
 
 def _verify_yield(op: abstract_ops.LinalgStructuredOperation) -> None:
@@ -117,7 +110,7 @@ class GenericOp(ops.GenericOp):
     effects.
     """
 
-    traits = _EFFECTS
+    traits = EFFECTS
 
     def verify_(self) -> None:
         """The body gives an element of each output, besides what all structured operations fulfil."""
@@ -168,7 +161,7 @@ class IndexOp(ops.IndexOp):
 class FillOp(ops.FillOp):
     """The outputs with one scalar in all elements."""
 
-    traits = _EFFECTS
+    traits = EFFECTS
 
 
 def _print_dimensions(printer: Printer, name: str, dimensions: DenseArrayBase[IntegerType]) -> None:
@@ -180,7 +173,7 @@ def _print_dimensions(printer: Printer, name: str, dimensions: DenseArrayBase[In
 class TransposeOp(ops.TransposeOp):
     """The dimensions in another order: dimension i of the result is dimension `permutation[i]` of the input."""
 
-    traits = _EFFECTS
+    traits = EFFECTS
 
     def print(self, printer: Printer) -> None:
         """Print ` ins(%a : type) outs(%b : type) permutation = [1, 0]`."""
@@ -192,7 +185,7 @@ class TransposeOp(ops.TransposeOp):
 class BroadcastOp(ops.BroadcastOp):
     """The input repeated along `dimensions` of the result, which it lacks."""
 
-    traits = _EFFECTS
+    traits = EFFECTS
 
     def print(self, printer: Printer) -> None:
         """Print ` ins(%a : type) outs(%b : type) dimensions = [0]`."""
@@ -220,7 +213,7 @@ class ReduceOp(abstract_ops.LinalgStructuredOperation):
     dimensions = prop_def(DenseArrayBase.constr(i64))
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = _EFFECTS
+    traits = EFFECTS
 
     def __init__(
         self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], dimensions: Sequence[int], body: Region
@@ -309,109 +302,3 @@ def _one_operation(class_: type[Operation], operands: Sequence[SSAValue]) -> Blo
 
 def _shape(type_: Attribute) -> tuple[int, ...]:
     return cast(Any, type_).get_shape() if isinstance(type_, TensorType | MemRefType) else ()
-
-
-def _product_body(operands: Sequence[SSAValue]) -> Region:
-    """Multiply and add in the type of the accumulator, to which elements of operands are converted first.
-
-    Integers are signed (OpDSL, `TypeFn.cast_signed`).
-    """
-    types = abstract_ops.NamedOperation.body_arg_types(operands)
-    block = Block(arg_types=types)
-    target = types[-1]
-    is_float = isinstance(target, AnyFloat)
-    with ImplicitBuilder(block):
-        left, right = (_converted(value, target) for value in block.args[:2])
-        product = scalar.MulfOp(left, right) if is_float else scalar.MuliOp(left, right)
-        total = (
-            scalar.AddfOp(block.args[2], product.result) if is_float else scalar.AddiOp(block.args[2], product.result)
-        )
-        YieldOp(total.result)
-    return Region(block)
-
-
-def _converted(value: SSAValue, target: Attribute) -> SSAValue:
-    """`value` in another type; the operations are made where the implicit builder is."""
-    if value.type == target:
-        return value
-    of_float, to_float = isinstance(value.type, AnyFloat), isinstance(target, AnyFloat)
-    grows = element_bits(target) > element_bits(value.type)
-    match of_float, to_float:
-        case True, True:
-            if element_bits(target) == element_bits(value.type):
-                raise ValueError(f"linalg can't convert {value.type} to {target}")
-            return (arith.ExtFOp if grows else arith.TruncFOp)(value, target).result
-        case False, False:
-            return (arith.ExtSIOp if grows else arith.TruncIOp)(value, target).result
-        case False, True:
-            return arith.SIToFPOp(value, target).result
-        case _:
-            return arith.FPToSIOp(value, target).result
-
-
-class MatmulOp(ops.MatmulOp):
-    """`c + a * b` in the type of c: `linalg.matmul ins(%a, %b : ..., ...) outs(%c : ...) -> ...`."""
-
-    traits = _EFFECTS
-
-    @classmethod
-    def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
-        """The body, which text leaves out."""
-        return _product_body((*inputs, *outputs))
-
-
-def _batch_map(*dims: int) -> AffineMapAttr:
-    return AffineMapAttr(AffineMap(4, 0, tuple(AffineDimExpr(dim) for dim in dims)))
-
-
-@irdl_op_definition
-class BatchMatmulOp(abstract_ops.NamedOperation):
-    """`linalg.matmul` of each matrix of stacks: their first dimension is that of the matrices' numbers."""
-
-    name = "linalg.batch_matmul"
-
-    PRINT_ATTRS_IN_FRONT: ClassVar[bool] = True
-    indexing_maps = prop_def(
-        ArrayAttr[AffineMapAttr],
-        default_value=ArrayAttr([_batch_map(0, 1, 3), _batch_map(0, 3, 2), _batch_map(0, 1, 2)]),
-    )
-    traits = _EFFECTS
-
-    def __init__(self, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]):
-        super().__init__(
-            ins=inputs,
-            outs=outputs,
-            result_types=[[value.type for value in outputs if as_tensor(value.type) is not None]],
-            hidden_region=self.get_hidden_region(inputs, outputs),
-        )
-
-    @classmethod
-    def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
-        """The body, which text leaves out."""
-        return _product_body((*inputs, *outputs))
-
-    def get_default_indexing_maps(self) -> Sequence[AffineMap]:
-        """Those that it has."""
-        return [each.data for each in self.indexing_maps]
-
-    def get_indexing_maps(self) -> ArrayAttr[AffineMapAttr]:
-        """Stack, rows, columns, and the dimension that both operands share."""
-        return self.indexing_maps
-
-    def get_iterator_types(self) -> ArrayAttr[attrs.IteratorTypeAttr]:
-        """The shared dimension is reduced."""
-        return ArrayAttr([PARALLEL, PARALLEL, PARALLEL, REDUCTION])
-
-
-YieldOp = ops.YieldOp
-
-_OURS: tuple[type[Operation], ...] = (
-    GenericOp, IndexOp, FillOp, TransposeOp, BroadcastOp, ReduceOp, MatmulOp, BatchMatmulOp,
-)  # fmt: skip
-_OVERRIDDEN = {op.name for op in _OURS}
-
-Linalg = Dialect(
-    "linalg",
-    [*(op for op in upstream.Linalg.operations if op.name not in _OVERRIDDEN), *_OURS],
-    list(upstream.Linalg.attributes),
-)
