@@ -84,6 +84,7 @@ class LowerAccessesPass(ModulePass):
     name = "linalg-lower-accesses"
 
     check_addresses: bool = False
+    """Assert that offsets do not wrap around inside of an access."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place.

@@ -59,6 +59,7 @@ class LowerFunctionsPass(ModulePass):
     name = "linalg-lower-functions"
 
     num_programs: bool = False
+    """The sizes of the grid are arguments, too, even where nothing asks for them."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place.

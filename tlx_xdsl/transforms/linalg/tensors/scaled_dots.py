@@ -1,6 +1,7 @@
 """Block-scaled products: elements of 4 to 16 bits become f32, times their scales, and are multiplied as such.
 
-Formats: OCP Microscaling Formats (MX) 1.0. The products of small elements and scales are exact in f32.
+Formats: OCP Microscaling Formats (MX) 1.0. As upstream Triton takes such a product apart, elements, scales and their
+products are rounded to bf16, or to f16 where one of the operands is.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith as scalar
 from xdsl.dialects.builtin import Float8E4M3FNType, Float8E5M2Type, Float32Type, IntegerType, bf16, f16, f32, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tlx_xdsl.dialects import arith, linalg, tt
 from tlx_xdsl.dialects.base.tensors import element_bits, scalar_type, shape_of_tensor
@@ -32,12 +33,13 @@ def dot_scaled(emit: Emitter, op: tt.DotScaledOp, _options: Options) -> Sequence
     """Both operands in f32, and their product; an accumulator of another type is added in f32 and rounded once."""
     rank = len(shape_of_tensor(op.d.type))
     kinds = [ScaleDotElemType(kind.value.data) for kind in (op.a_elem_type, op.b_elem_type)]
-    a = _decoded(emit, op.a, kinds[0], rank - 1 if op.lhs_k_pack.value.data else rank - 2)
-    b = _decoded(emit, op.b, kinds[1], rank - 2 if op.rhs_k_pack.value.data else rank - 1)
+    compute = f16 if ScaleDotElemType.FP16 in kinds else bf16
+    a = _decoded(emit, op.a, kinds[0], rank - 1 if op.lhs_k_pack.value.data else rank - 2, compute)
+    b = _decoded(emit, op.b, kinds[1], rank - 2 if op.rhs_k_pack.value.data else rank - 1, compute)
     if op.a_scale is not None:
-        a = _scaled(emit, a, op.a_scale, rank - 1)
+        a = _scaled(emit, a, op.a_scale, rank - 1, compute)
     if op.b_scale is not None:
-        b = _scaled(emit, b, op.b_scale, rank - 2)
+        b = _scaled(emit, b, op.b_scale, rank - 2, compute)
     element = scalar_type(op.d.type)
     if isinstance(element, Float32Type):
         return [product(emit, a, b, op.c)]
@@ -48,7 +50,12 @@ def dot_scaled(emit: Emitter, op: tt.DotScaledOp, _options: Options) -> Sequence
     return [emit.mapped([d], element, lambda inner, values: inner.result(back(values[0], element)))]
 
 
-def _decoded(emit: Emitter, value: SSAValue, kind: ScaleDotElemType, packed_axis: int) -> SSAValue:
+def _held(emit: Emitter, value: SSAValue, compute: Attribute) -> SSAValue:
+    """An f32 rounded to the type `compute`."""
+    return emit.result(arith.ExtFOp(emit.result(arith.TruncFOp(value, compute)), f32))
+
+
+def _decoded(emit: Emitter, value: SSAValue, kind: ScaleDotElemType, packed_axis: int, compute: Attribute) -> SSAValue:
     """The elements of an operand as f32; those of 4 bits are packed in pairs along an axis, the low half first."""
     if kind is ScaleDotElemType.E2M1:
         return _unpacked(emit, value, packed_axis)
@@ -56,7 +63,9 @@ def _decoded(emit: Emitter, value: SSAValue, kind: ScaleDotElemType, packed_axis
     def body(inner: Emitter, values: Sequence[SSAValue]) -> SSAValue:
         if (bits := _SMALL.get(kind)) is not None:
             return _small_float(inner, inner.result(arith.ExtUIOp(values[0], i32)), *bits)
-        return inner.result(arith.ExtFOp(cast_bits(inner, values[0], _TYPES[kind]), f32))
+        wide = inner.result(arith.ExtFOp(cast_bits(inner, values[0], _TYPES[kind]), f32))
+        # Elements of 8 bits are numbers of both types.
+        return _held(inner, wide, compute) if kind is ScaleDotElemType.BF16 and compute == f16 else wide
 
     return emit.mapped([value], f32, body)
 
@@ -105,7 +114,7 @@ def _scale(emit: Emitter, value: SSAValue) -> SSAValue:
     return cast_bits(emit, bits, f32)
 
 
-def _scaled(emit: Emitter, value: SSAValue, scales: SSAValue, axis: int) -> SSAValue:
+def _scaled(emit: Emitter, value: SSAValue, scales: SSAValue, axis: int, compute: Attribute) -> SSAValue:
     """Elements times their scales: one for each group along `axis`, which is the last dimension of the scales."""
     shape = list(shape_of_tensor(value.type))
     groups = shape_of_tensor(scales.type)[-1]
@@ -114,7 +123,8 @@ def _scaled(emit: Emitter, value: SSAValue, scales: SSAValue, axis: int) -> SSAV
     others = [dim for dim in range(rank) if dim not in (axis, axis + 1)]
 
     def body(inner: Emitter, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return [inner.result(scalar.MulfOp(values[0], _scale(inner, values[1])))]
+        factor = _held(inner, _scale(inner, values[1]), compute)
+        return [_held(inner, inner.result(scalar.MulfOp(values[0], factor)), compute)]
 
     maps = [range(rank), [*others, axis]]
     (result,) = emit.generic([emit.reshaped(value, split), scales], [like(f32, split)], body, maps)
