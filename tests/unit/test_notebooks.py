@@ -42,7 +42,7 @@ def walked():
 
 
 def test_all_notebooks_are_tested():
-    assert [path.stem for path in NOTEBOOKS] == ["find_a_race", "walk_a_kernel"]
+    assert [path.stem for path in NOTEBOOKS] == ["find_a_race", "triton_to_linalg", "walk_a_kernel"]
 
 
 def test_walking_a_kernel(walked):
@@ -100,3 +100,10 @@ def test_a_notebook_is_a_script(path):
         [sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_triton_to_linalg_gathers_rows_and_gives_the_numbers():
+    _, found = run("triton_to_linalg")
+    assert [each["grade"] for each in found["facts"]] == ["structured", "half-structured", "structured"]
+    assert list(found["stages"])[-2:] == ["linalg-lower-functions", "canonicalize"]
+    assert found["error"] < 1e-6

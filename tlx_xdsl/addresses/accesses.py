@@ -21,10 +21,10 @@ from tlx_xdsl.addresses.model import (
     LoopTerm,
     TensorBounds,
 )
-from tlx_xdsl.addresses.polynomials import Lane, Polynomial
 from tlx_xdsl.addresses.regularity import Alignments, dimensions_of, lane_range, run_of_block
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Descriptor, Integer, Pointer, State
 from tlx_xdsl.addresses.walk import Visit
+from tlx_xdsl.analysis.integers.polynomials import Lane, Polynomial
 from tlx_xdsl.analysis.integers.transfer import pointee_bytes, shape_of
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import BULK_COPY, TMA, Group, Kind, OperandAccess, effects_of

@@ -12,11 +12,11 @@ from tlx_xdsl.addresses.bounds import Bounds, assume
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, LaunchFacts, ProgramAddresses
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
-from tlx_xdsl.addresses.polynomials import Argument, Extent, Polynomial, Symbol
 from tlx_xdsl.addresses.regularity import Alignments
-from tlx_xdsl.addresses.symbols import ANYTHING
 from tlx_xdsl.addresses.values import Descriptor, Other, Pointer, State
 from tlx_xdsl.addresses.walk import Walk
+from tlx_xdsl.analysis.integers.polynomials import Argument, Extent, Polynomial, Symbol
+from tlx_xdsl.analysis.integers.symbols import ANYTHING
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.tensors import as_tensor

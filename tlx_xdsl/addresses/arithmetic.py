@@ -12,7 +12,17 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.polynomials import (
+from tlx_xdsl.addresses.simplify import Simplifier
+from tlx_xdsl.addresses.values import (
+    NO_CONDITIONS,
+    Conditions,
+    Integer,
+    Other,
+    Pointer,
+    State,
+)
+from tlx_xdsl.analysis.integers.functions import apply
+from tlx_xdsl.analysis.integers.polynomials import (
     ONE,
     Argument,
     Call,
@@ -25,17 +35,7 @@ from tlx_xdsl.addresses.polynomials import (
     Symbol,
     Unknown,
 )
-from tlx_xdsl.addresses.simplify import Simplifier
-from tlx_xdsl.addresses.symbols import ANYTHING, NOTHING, Causes
-from tlx_xdsl.addresses.values import (
-    NO_CONDITIONS,
-    Conditions,
-    Integer,
-    Other,
-    Pointer,
-    State,
-)
-from tlx_xdsl.analysis.integers.functions import apply
+from tlx_xdsl.analysis.integers.symbols import ANYTHING, NOTHING, Causes
 from tlx_xdsl.analysis.integers.transfer import bits_of, is_pointer, shape_of
 
 MOST_TERMS = 48

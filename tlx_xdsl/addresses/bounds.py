@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tlx_xdsl.addresses.intervals import Interval, range_of
 from tlx_xdsl.addresses.model import DescriptorFacts, Guard, LaunchFacts
-from tlx_xdsl.addresses.polynomials import (
+from tlx_xdsl.analysis.integers.polynomials import (
     Argument,
     Call,
     Counter,

@@ -15,14 +15,14 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tlx_xdsl.addresses.arithmetic import causes_of, causes_of_form
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.polynomials import Counter, Polynomial, Symbol, Unknown
-from tlx_xdsl.addresses.symbols import ANYTHING, Causes
 from tlx_xdsl.addresses.values import (
     Conditions,
     Integer,
     Pointer,
     State,
 )
+from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial, Symbol, Unknown
+from tlx_xdsl.analysis.integers.symbols import ANYTHING, Causes
 
 if TYPE_CHECKING:
     from tlx_xdsl.addresses.walk import Walk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tlx_xdsl.addresses.arithmetic import causes_of_form
 from tlx_xdsl.addresses.model import Classification
-from tlx_xdsl.addresses.polynomials import Call, Counter, Lane, Pid, Polynomial, Unknown
-from tlx_xdsl.addresses.symbols import Causes
 from tlx_xdsl.analysis.integers.functions import PIECEWISE
+from tlx_xdsl.analysis.integers.polynomials import Call, Counter, Lane, Pid, Polynomial, Unknown
+from tlx_xdsl.analysis.integers.symbols import Causes
 
 
 def first_unknown(form: Polynomial) -> str | None:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.addresses.model import Access, DescriptorFacts, LaunchFacts
-from tlx_xdsl.addresses.polynomials import (
+from tlx_xdsl.analysis.integers.functions import COMPARISONS, apply
+from tlx_xdsl.analysis.integers.polynomials import (
     Argument,
     Call,
     Counter,
@@ -21,7 +22,6 @@ from tlx_xdsl.addresses.polynomials import (
     Symbol,
     Unknown,
 )
-from tlx_xdsl.analysis.integers.functions import COMPARISONS, apply
 from tlx_xdsl.layouts.encodings import Ints
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tlx_xdsl.addresses.polynomials import Polynomial, Symbol
+from tlx_xdsl.analysis.integers.polynomials import Polynomial, Symbol
 
 
 @dataclass(frozen=True)

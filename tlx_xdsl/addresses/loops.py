@@ -10,8 +10,8 @@ from xdsl.ir import SSAValue
 from tlx_xdsl.addresses.arithmetic import causes_of, name_of
 from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.polynomials import Counter, Polynomial
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Integer, State
+from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial
 from tlx_xdsl.dialects.regions import edge_to
 
 if TYPE_CHECKING:

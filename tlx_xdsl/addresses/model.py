@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.polynomials import Counter, Polynomial, Symbol
+from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial, Symbol
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
 

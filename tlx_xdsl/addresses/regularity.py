@@ -18,9 +18,9 @@ from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.evaluate import value
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Dimension, LaunchFacts
-from tlx_xdsl.addresses.polynomials import Argument, Call, Lane, Polynomial, Symbol, Unknown
-from tlx_xdsl.addresses.symbols import Causes
 from tlx_xdsl.analysis.integers.axis_domain import MOST
+from tlx_xdsl.analysis.integers.polynomials import Argument, Call, Lane, Polynomial, Symbol, Unknown
+from tlx_xdsl.analysis.integers.symbols import Causes
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.layouts.encodings import Ints
 

@@ -13,9 +13,9 @@ from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.classify import classify, first_unknown
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Access, Classification, LaunchFacts, ProgramAddresses
-from tlx_xdsl.addresses.polynomials import Pid, Polynomial
 from tlx_xdsl.addresses.regularity import is_of_lanes
 from tlx_xdsl.addresses.values import Integer, Pointer, State
+from tlx_xdsl.analysis.integers.polynomials import Pid, Polynomial
 
 AFFINE = (Classification.PID_AFFINE, Classification.PID_MULTI_AXIS)
 NAMES = 12

@@ -6,8 +6,8 @@ from math import gcd
 
 from tlx_xdsl.addresses.bounds import Bounds
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.polynomials import ONE, Call, Polynomial
 from tlx_xdsl.analysis.integers.functions import DIVISIONS, apply
+from tlx_xdsl.analysis.integers.polynomials import ONE, Call, Polynomial
 
 
 class Simplifier:

@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Guard
-from tlx_xdsl.addresses.polynomials import Polynomial
-from tlx_xdsl.addresses.symbols import Causes
+from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.integers.symbols import Causes
 from tlx_xdsl.layouts.encodings import Ints
 
 MOST_CONDITIONS = 24

@@ -19,8 +19,6 @@ from tlx_xdsl.addresses.carried import Loop, is_inside
 from tlx_xdsl.addresses.loops import enter_for, for_results
 from tlx_xdsl.addresses.model import Guard
 from tlx_xdsl.addresses.polynomial_domain import PolynomialDomain
-from tlx_xdsl.addresses.polynomials import Polynomial
-from tlx_xdsl.addresses.symbols import ANYTHING, Causes
 from tlx_xdsl.addresses.values import (
     Descriptor,
     Integer,
@@ -29,6 +27,8 @@ from tlx_xdsl.addresses.values import (
     State,
 )
 from tlx_xdsl.addresses.while_loops import enter_while
+from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.integers.symbols import ANYTHING, Causes
 from tlx_xdsl.analysis.integers.transfer import TRANSFER, transfer
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.effects import Kind, OperandAccess, global_access

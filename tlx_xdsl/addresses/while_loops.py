@@ -12,8 +12,8 @@ from xdsl.dialects import scf
 
 from tlx_xdsl.addresses.carried import ENDLESS, Carried, Loop, grown, slice_state
 from tlx_xdsl.addresses.intervals import Interval
-from tlx_xdsl.addresses.polynomials import Counter, Polynomial
 from tlx_xdsl.addresses.values import NO_CONDITIONS, Conditions, Integer, State
+from tlx_xdsl.analysis.integers.polynomials import Counter, Polynomial
 from tlx_xdsl.dialects.regions import edge_to
 
 if TYPE_CHECKING:

@@ -17,14 +17,20 @@ OURS = {name: _lazily(f"tlx_xdsl.dialects.{name}", name.upper()) for name in ("t
 """Dialects that this package defines."""
 
 ALL = {
+    "affine": _lazily("xdsl.dialects.affine", "Affine"),
     "builtin": _lazily("xdsl.dialects.builtin", "Builtin"),
     "arith": _lazily("tlx_xdsl.dialects.arith", "Arith"),
+    "bufferization": _lazily("tlx_xdsl.dialects.bufferization", "Bufferization"),
     "cf": _lazily("xdsl.dialects.cf", "Cf"),
+    "func": _lazily("xdsl.dialects.func", "Func"),
     "gpu": _lazily("tlx_xdsl.dialects.gpu", "GPU"),
+    "linalg": _lazily("tlx_xdsl.dialects.linalg", "Linalg"),
     "llvm": _lazily("tlx_xdsl.dialects.llvm", "LLVM"),
     "math": _lazily("xdsl.dialects.math", "Math"),
+    "memref": _lazily("tlx_xdsl.dialects.memref", "MemRef"),
     "nvvm": _lazily("tlx_xdsl.dialects.nvvm", "NVVM"),
     "scf": _lazily("tlx_xdsl.dialects.scf", "Scf"),
+    "tensor": _lazily("tlx_xdsl.dialects.tensor", "Tensor"),
     "ub": _lazily("xdsl.dialects.ub", "UB"),
     **OURS,
 }

@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import IntegerType, UnrankedMemRefType
 from xdsl.ir import Attribute
 
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.memref import element_of, is_memref, sizes_of, strides_of
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import InputError, InputTypeError
+from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
+from tlx_xdsl.interpreter.memref import MemRef
 from tlx_xdsl.interpreter.numbers import dtype_of
+from tlx_xdsl.interpreter.plan import coordinates_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +34,17 @@ class _Range:
     """References that keep them alive."""
 
 
-def bind(function: tt.FuncOp, values: Sequence[Any], names: Sequence[str], memory: GlobalMemory) -> list[Any]:
+def bind(function: Function, values: Sequence[Any], names: Sequence[str], memory: GlobalMemory) -> list[Any]:
     """The values of the arguments of `function`; arrays are given addresses in `memory`, and written in place.
 
-    A value is a numpy array (or what numpy takes without a copy, such as a torch tensor on the CPU) for a pointer, a
-    number, or a tensor descriptor, with the fields of `tlx_xdsl.TensorDescriptor`. A descriptor also gives the
-    arguments after it that hold its shape (i32) and strides (i64), where the function has them.
+    A value is a numpy array (or what numpy takes without a copy, such as a torch tensor on the CPU) for a pointer or a
+    memref, a number, or a tensor descriptor, with the fields of `tlx_xdsl.TensorDescriptor`. A descriptor also gives
+    the arguments after it that hold its shape (i32) and strides (i64), where the function has them.
     Raises TypeError for a value that does not fit its argument, and ValueError for a wrong number of them.
     """
     addresses = _place([_array_of(value) for value in values], names, memory)
     types = list(function.function_type.inputs.data)
+    types = types[: len(types) - coordinates_of(function)]
     result: list[Any] = []
     extents = sum(2 * len(value.shape) for value in values if _is_descriptor(value))
     with_extents = len(types) == len(values) + extents
@@ -82,7 +86,9 @@ def _value(value: Any, name: str, type_: Attribute, address: int | None) -> Any:
     if isinstance(type_, TensorDescType):
         return _descriptor(value, name, type_, address)
     if isinstance(type_, PointerType):
-        return _pointer(value, name, type_, address)
+        return np.int64(0) if _is_null(value) else _pointer(value, name, type_.pointee, address)
+    if is_memref(type_):
+        return _memory(value, name, type_, address)
     if address is not None or value is None:
         raise InputTypeError(f"'{name}' must be a number, found {type(value).__name__}")
     return _number(value, name, type_)
@@ -102,17 +108,38 @@ def _descriptor(value: Any, name: str, type_: TensorDescType, address: int | Non
     return Descriptor(address, shape, strides, block, dtype, pads_with_nan, bool(rounds))
 
 
-def _pointer(value: Any, name: str, type_: PointerType, address: int | None) -> Any:
-    if value is None or (isinstance(value, int) and value == 0):
-        return np.int64(0)
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and value == 0)
+
+
+def _pointer(value: Any, name: str, wanted: Attribute, address: int | None) -> np.int64:
     if address is None or _is_descriptor(value):
         raise InputTypeError(f"'{name}' must be an array, found {type(value).__name__}")
-    wanted = type_.pointee
     if not isinstance(wanted, PointerType):
         have, want = np.asarray(value).dtype, dtype_of(wanted)
         if have.itemsize != want.itemsize or (have.kind == "f") != (want.kind == "f"):
             raise InputTypeError(f"'{name}' is an array of {have}, the kernel takes {want}")
     return np.int64(address)
+
+
+def _memory(value: Any, name: str, type_: Attribute, address: int | None) -> MemRef:
+    """The memory of an array: of an unknown rank, as Triton's pointers are, or with the array's sizes and strides."""
+    element = element_of(type_)
+    dtype = dtype_of(element)
+    if isinstance(type_, UnrankedMemRefType):
+        return MemRef(0 if _is_null(value) else int(_pointer(value, name, element, address)), dtype)
+    start = int(_pointer(value, name, element, address))
+    array = np.asarray(value)
+    strides = [stride // dtype.itemsize for stride in array.strides]
+    wanted, offset = strides_of(type_)
+    fits = offset in (None, 0) and not any(stride % dtype.itemsize for stride in array.strides)
+    for found, stated in ((array.shape, sizes_of(type_)), (strides, wanted)):
+        fits = fits and len(found) == len(stated)
+        fits = fits and all(number in (None, each) for each, number in zip(found, stated, strict=True))
+    if not fits:
+        shown = f"the shape {list(array.shape)} and the strides {strides}"
+        raise InputTypeError(f"'{name}' is an array of {shown}, the kernel takes {type_}")
+    return MemRef(start, dtype, 0, tuple(array.shape), tuple(strides))
 
 
 def _number(value: Any, name: str, type_: Attribute) -> Any:

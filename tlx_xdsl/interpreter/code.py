@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from xdsl.dialects import cf
+from xdsl.dialects import cf, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
@@ -17,6 +17,9 @@ from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting
 from tlx_xdsl.interpreter.threads import uniform
 from tlx_xdsl.numerics.arrays import Array
+
+Function: TypeAlias = tt.FuncOp | func.FuncOp
+"""A function of Triton, or of upstream MLIR."""
 
 
 class Runner(Protocol):
@@ -172,7 +175,7 @@ class Graph:
 class FunctionPlan:
     """A function, ready to run."""
 
-    op: tt.FuncOp
+    op: Function
     graph: Graph | None = None
     slots: int = 0
     """Values of the function."""
@@ -192,7 +195,7 @@ class Plan:
     """A module, ready to run."""
 
     module: ModuleOp
-    function: tt.FuncOp
+    function: Function
     """The kernel."""
     warps: int
     """Of the kernel, outside of partitions."""
@@ -201,6 +204,8 @@ class Plan:
     same for that, and so are those on buffers that each thread does for its own elements; barriers and engines are not,
     because they count what one thread block does."""
     functions: dict[str, FunctionPlan] = field(default_factory=dict[str, FunctionPlan])
+    coordinates: int = 0
+    """Arguments of the kernel that are the program's index, and the sizes of the grid (`tt.program_ids`)."""
     facts: dict[type, Any] = field(default_factory=dict[type, Any])
     """Facts about the whole module that operations have found, by class."""
     watcher: Watcher | None = None

@@ -128,14 +128,18 @@ class GlobalMemory:
 
     def _reach(
         self, op: Operation, addresses: Array, dtype: np.dtype[Any], verb: str
-    ) -> tuple[Buffer | None, NDArray[np.int64]]:
+    ) -> tuple[Buffer | None, NDArray[np.int64] | np.int64]:
         """The buffer that holds all elements, and their indices in it; None where they are in several."""
         size = dtype.itemsize
-        low, high = int(np.min(addresses)), int(np.max(addresses))
+        # Reducing one number takes as long as all else here.
+        one = np.ndim(addresses) == 0
+        low, high = (int(addresses),) * 2 if one else (int(np.min(addresses)), int(np.max(addresses)))
         buffer = self.find(low)
         if buffer is None or high + size > buffer.end:
             self._check(op, addresses, size, verb)
             return None, np.zeros(0, np.int64)
+        if one and (low - buffer.start) % size == 0:
+            return buffer, np.int64((low - buffer.start) // size)
         relative = addresses - np.int64(buffer.start)
         if size > 1 and (wrong := relative % size).any():
             at = np.argwhere(np.atleast_1d(wrong))[0]

@@ -12,11 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import cf, scf
+from xdsl.dialects import cf, func, scf
+from xdsl.dialects.tensor import ExtractOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import arith, tt
+from tlx_xdsl.dialects.linalg import IndexOp
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
 from tlx_xdsl.interpreter.faults import fault_at
@@ -129,8 +131,12 @@ def _build(planner: Planner, op: Operation) -> LaneRun:
             return _while_loop(planner, op)
         case scf.ExecuteRegionOp():
             return LaneGraph(planner, op.region).run
-        case tt.CallOp():
+        case tt.CallOp() | func.CallOp():
             return _call(planner, op)
+        case IndexOp():
+            return _index(planner, op)
+        case ExtractOp():
+            return _element(planner, op)
         case _:
             return _scalar(planner, op)
 
@@ -147,6 +153,23 @@ def _scalar(planner: Planner, op: Operation) -> LaneRun:
         packed = [value[mask] if np.ndim(value) else value for value in values]
         out = _results(run(*packed) if is_pure else run(task, *packed), many)
         return [_spread(mask, value) for value in out]
+
+    return on_lanes
+
+
+def _index(planner: Planner, op: IndexOp) -> LaneRun:
+    """The numbers of the iterations, which the loop nest around has put there."""
+    slot = planner.slot(op.result)
+    return lambda task, _mask, _values: (task.frame[slot],)
+
+
+def _element(planner: Planner, op: ExtractOp) -> LaneRun:
+    """Elements of a tensor that all lanes share, each at its own indices."""
+    _, run = planner.build(op)
+
+    def on_lanes(_task: Task, mask: Mask, values: Sequence[Array]) -> Sequence[Array]:
+        tensor, *indices = values
+        return (run(tensor, *(np.where(mask, index, 0)[()] for index in indices)),)
 
     return on_lanes
 
@@ -216,8 +239,10 @@ def _while_loop(planner: Planner, op: scf.WhileOp | WhileOp) -> LaneRun:
     return run
 
 
-def _call(planner: Planner, op: tt.CallOp) -> LaneRun:
+def _call(planner: Planner, op: tt.CallOp | func.CallOp) -> LaneRun:
     callee = planner.plan.functions[op.callee.string_value()].op
+    if not callee.body.blocks:
+        return _scalar(planner, op)
     function = FunctionPlan(callee)
     inner = Planner(planner.plan, function)
     graph = LaneGraph(inner, callee.body)

@@ -132,6 +132,7 @@ def _start(
         observer.began(cluster)
     for block in cluster.blocks:
         task = block.start("the default task", 0, launch.plan.warps, [], Clock())
-        task.coroutine = launch.plan.kernel.call(task, launch.arguments)
+        coordinates = [np.int32(number) for number in (*block.program, *launch.grid)][: launch.plan.coordinates]
+        task.coroutine = launch.plan.kernel.call(task, [*launch.arguments, *coordinates])
     policy = scheduler.make_policy(settings.schedule, seed)
     return _Running(cluster, scheduler.run(cluster, policy, settings.max_turns), cluster.time)

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.operation import module_integer
+from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.dialects.ttg.types import MemDescType
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.code import Body, FunctionPlan, Graph, Plan, Runner, Step, Watcher
+from tlx_xdsl.interpreter.code import Body, Function, FunctionPlan, Graph, Plan, Runner, Step, Watcher
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.ops import register_all
 from tlx_xdsl.interpreter.registry import BUILDERS, Kind, Run
@@ -111,7 +112,7 @@ def _turns_of(op: Operation, planner: Planner) -> Callable[[Runner], tuple[int, 
     """Return what gives the turns of the loops around `op` in its function, outermost first."""
     slots: list[tuple[int, int, int]] = []
     parent = op.parent_op()
-    while parent is not None and not isinstance(parent, tt.FuncOp):
+    while parent is not None and not isinstance(parent, Function):
         if isinstance(parent, scf.ForOp):
             index = parent.body.block.args[0]
             slots.append((planner.slot(index), planner.slot(parent.lb), planner.slot(parent.step)))
@@ -133,21 +134,36 @@ def make_plan(module: ModuleOp, kernel: str | None = None, *, watcher: Watcher |
     """
     register_all()
     warps, ctas = module_integer(module, "ttg.num-warps") or 4, module_integer(module, "ttg.num-ctas") or 1
-    plan = Plan(module, kernel_of(module, kernel), warps, ctas, watcher=watcher, by_threads=reads_threads(module))
+    function = kernel_of(module, kernel)
+    plan = Plan(
+        module, function, warps, ctas, coordinates=coordinates_of(function), watcher=watcher,
+        by_threads=reads_threads(module),
+    )  # fmt: skip
     for op in module.ops:
-        if isinstance(op, tt.FuncOp):
+        if isinstance(op, Function):
             plan.functions[op.sym_name.data] = FunctionPlan(op)
     for made in plan.functions.values():
         made.graph = Planner(plan, made).graph(made.op.body)
     return plan
 
 
-def kernel_of(module: ModuleOp, name: str | None = None) -> tt.FuncOp:
+def coordinates_of(function: Function) -> int:
+    """The number of last arguments of a kernel that a launch gives.
+
+    Raises Fault where the function says what can't be.
+    """
+    try:
+        return program_arguments(function) if isinstance(function, func.FuncOp) else 0
+    except VerifyException as error:
+        raise fault_at(function, str(error)) from error
+
+
+def kernel_of(module: ModuleOp, name: str | None = None) -> Function:
     """The function of that name, by default the only public one.
 
     Raises ValueError when there is none.
     """
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, Function)}
     if name is not None:
         if name not in functions:
             raise InputError(f"no function '{name}', there are {', '.join(functions) or 'none'}")
@@ -158,6 +174,6 @@ def kernel_of(module: ModuleOp, name: str | None = None) -> tt.FuncOp:
     return public[0]
 
 
-def _visibility(op: tt.FuncOp) -> str:
+def _visibility(op: Function) -> str:
     attribute = cast(Any, op.sym_visibility)
     return "public" if attribute is None else attribute.data

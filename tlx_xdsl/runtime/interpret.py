@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
-from tlx_xdsl.dialects import tt
+from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
@@ -23,11 +24,12 @@ from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
+from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.grid import First
 from tlx_xdsl.interpreter.launch import Settings, clusters
 from tlx_xdsl.interpreter.machine import Launch
-from tlx_xdsl.interpreter.plan import kernel_of, make_plan
+from tlx_xdsl.interpreter.plan import coordinates_of, kernel_of, make_plan
 from tlx_xdsl.interpreter.trace import Trace
 from tlx_xdsl.interpreter.workers import run_launch
 from tlx_xdsl.runtime.compilation import Specialization, frontend_module, installed_profile
@@ -170,6 +172,8 @@ def interpret_module(
 ) -> Interpretation:
     """Run a function of a module, as `interpret_text` does; passes that `options.stage` names change the module."""
     kernel = kernel_of(module, function)
+    if isinstance(kernel, func.FuncOp):
+        assume_program_arguments(kernel, len(args))
     names = list(argument_types(kernel))
     if isinstance(args, Mapping):
         surplus = next((name for name in args if name not in names), None)
@@ -186,9 +190,10 @@ def interpret_module(
     return _run(module, kernel.sym_name.data, _grid(grid, given), values, names, options, [])
 
 
-def argument_types(kernel: tt.FuncOp) -> dict[str, Attribute]:
+def argument_types(kernel: Function) -> dict[str, Attribute]:
     """The arguments of a function that a caller gives values for, by name: a descriptor stands for its extents, too."""
     types = list(kernel.function_type.inputs.data)
+    types = types[: len(types) - coordinates_of(kernel)]
     result: dict[str, Attribute] = {}
     at = 0
     while at < len(types):

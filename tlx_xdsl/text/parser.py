@@ -37,6 +37,7 @@ from tlx_xdsl.text.aliases import AliasParser
 from tlx_xdsl.text.bit_patterns import with_bit_patterns
 from tlx_xdsl.text.diagnostics import error_at, parse_error
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
+from tlx_xdsl.text.profiles import NEWER_NAMES
 
 _T = TypeVar("_T")
 
@@ -108,7 +109,7 @@ class Parser(AliasParser):
 
     def _get_op_by_name(self, name: str) -> type[Operation]:
         """The class of the operation `name`; xDSL would report an unknown one at the token after it."""
-        op = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        op = self.ctx.get_optional_op(NEWER_NAMES.get(name, name), dialect_stack=self._parser_state.dialect_stack)
         if op is None:
             self._raise_unknown_operation(name)
         self._operations.append(self._position_of(name))

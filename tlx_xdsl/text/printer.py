@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
+    IntegerAttr,
     ModuleOp,
     NameLoc,
     NoneAttr,
@@ -24,13 +25,14 @@ from xdsl.printer import Printer as XDSLPrinter
 from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.text.locations import LOCATIONS, FileLineColRange
 from tlx_xdsl.text.names import ascii_name
-from tlx_xdsl.text.profiles import NEUTRAL, Profile
+from tlx_xdsl.text.profiles import NEUTRAL, MlirProfile, Profile
 
 _OUR_ATTRIBUTES = "tlx."
 """Prefixes of the names of attributes that stock Triton has no use for."""
 _PAIR_PRODUCT = "tcgen05.mma.cta_group::2"
 
 _ALIAS_PREFIX: dict[str, str] = {
+    "affine_map": "map",
     "ttg.blocked": "blocked",
     "ttg.generic_linear": "generic_linear",
     "ttg.linear": "linear",
@@ -43,7 +45,7 @@ _ALIAS_PREFIX: dict[str, str] = {
     "ttng.tensor_memory_encoding": "tmem",
     "ttng.tensor_memory_scales_encoding": "tmem_scales",
 }
-"""Names of the attributes that get an alias, with Triton's name for it.
+"""Names of the attributes that get an alias, with Triton's or MLIR's name for it.
 
 By name, because importing the attributes would load every operation of their dialects.
 """
@@ -58,14 +60,21 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class Printer(XDSLPrinter):
-    """Prints a module whose layouts and locations are aliases; `header()` and `footer()` define them."""
+    """Prints a module whose layouts, affine maps and locations are aliases; `header()` and `footer()` define them."""
 
     def __init__(
-        self, stream: StringIO, profile: Profile | None = None, *, locations: bool = True, generic: bool = False
+        self,
+        stream: StringIO,
+        profile: Profile | MlirProfile | None = None,
+        *,
+        locations: bool = True,
+        generic: bool = False,
     ):
         super().__init__(stream, print_debuginfo=locations, print_generic_format=generic)
-        self.profile = NEUTRAL if profile is None else profile
-        self.strict = profile is not None
+        self.mlir = profile if isinstance(profile, MlirProfile) else None
+        """The release of upstream MLIR that the text is for."""
+        self.profile = profile if isinstance(profile, Profile) else NEUTRAL
+        self.strict = isinstance(profile, Profile)
         """True if the text is for a Triton version, and not for ourselves."""
         self._aliases: dict[Attribute, str] = {}
         self._alias_counts: dict[str, int] = {}
@@ -120,7 +129,9 @@ class Printer(XDSLPrinter):
     # --- operations --------------------------------------------------------------------------------------------
 
     def print_op(self, op: Operation) -> None:
-        """Print `op`, or refuse it when the profile's Triton version has no such operation."""
+        """Print `op`, or refuse it when the version that the text is for has no such operation."""
+        if self.mlir is not None and (reason := self._why_not_upstream(op, self.mlir)) is not None:
+            raise error_at(op, reason)
         if self.strict and self.profile.gpu_barriers and op.name == "ttg.barrier":
             from tlx_xdsl.dialects.gpu import BarrierOp
 
@@ -130,7 +141,26 @@ class Printer(XDSLPrinter):
             raise error_at(op, reason)
         if self.strict and (reason := self._why_no_pair(op)) is not None:
             raise error_at(op, reason)
-        super().print_op(op)
+        if self.mlir is not None and self.mlir.spelling_of(op.name) != op.name and not self.print_generic_format:
+            self._print_renamed(op, self.mlir.spelling_of(op.name))
+        else:
+            super().print_op(op)
+
+    def _print_renamed(self, op: Operation, name: str) -> None:
+        """Print `op`, which holds no regions, under another name."""
+        self._print_results(op)
+        self.print_string(name)
+        op.print(self)
+        if self.print_debuginfo:
+            self.print_string(" ")
+            self.print_attribute(op.location)
+
+    def _why_not_upstream(self, op: Operation, mlir: MlirProfile) -> str | None:
+        """Why a release of upstream MLIR can't express `op`."""
+        kind = op.properties.get("kind")
+        if op.name == "memref.atomic_rmw" and isinstance(kind, IntegerAttr) and kind.value.data >= mlir.kinds_of_update:
+            return f"LLVM {mlir.name} has no 'memref.atomic_rmw' of this kind"
+        return mlir.why_missing(op.name)
 
     def _why_no_pair(self, op: Operation) -> str | None:
         """Why the version can't compile a product of a pair of CTAs, when `op` is the PTX of one."""
@@ -259,7 +289,11 @@ def _parts(location: Attribute) -> Iterable[Attribute]:
 
 
 def print_module(
-    module: ModuleOp, *, profile: Profile | None = None, locations: bool = True, generic: bool = False
+    module: ModuleOp,
+    *,
+    profile: Profile | MlirProfile | None = None,
+    locations: bool = True,
+    generic: bool = False,
 ) -> str:
     """The text of `module`, with a final newline: in the spelling of `profile`, or in our own without one.
 

@@ -143,6 +143,56 @@ def _profile(version: Version) -> Profile:
     )
 
 
+@dataclass(frozen=True)
+class MlirProfile:
+    """The text conventions of upstream MLIR, for modules that hold no operation of Triton."""
+
+    name: str
+    """The LLVM release, such as `19`, or `newest`."""
+    to_tensor_of_memref: bool
+    """`bufferization.to_tensor %m : memref<4xf32>` (up to LLVM 19), or with `to tensor<4xf32>` after it."""
+    to_memref: bool
+    """`bufferization.to_memref` (up to LLVM 20), which is `to_buffer` now."""
+    kinds_of_update: int
+    """Operations of `memref.atomic_rmw`: 15, or with `xori` 16."""
+
+    def spelling_of(self, operation: str) -> str:
+        """The name of an operation in this release."""
+        return FORMER_NAMES.get(operation, operation) if self.to_memref else operation
+
+    def why_missing(self, operation: str) -> str | None:
+        """Why upstream MLIR can't express an operation, or None when it may."""
+        if operation.partition(".")[0] in _OF_TRITON:
+            return f"'{operation}' is no operation of upstream MLIR, and no pass has lowered it"
+        return None
+
+
+FORMER_NAMES = {"bufferization.to_buffer": "bufferization.to_memref"}
+"""Names of operations in older releases of LLVM."""
+
+NEWER_NAMES = {former: name for name, former in FORMER_NAMES.items()}
+"""Names of operations now, by their former ones."""
+
+_OF_TRITON = ("tlx", "tt", "ttg", "ttng")
+
+MLIR_PROFILES: tuple[MlirProfile, ...] = (
+    MlirProfile("19", to_tensor_of_memref=True, to_memref=True, kinds_of_update=15),
+    MlirProfile("newest", to_tensor_of_memref=False, to_memref=False, kinds_of_update=16),
+)
+"""From the oldest release to the newest; their text was read by `mlir-opt` 19.1.7 and by LLVM 24."""
+
+
+def mlir_profile(name: str) -> MlirProfile:
+    """The profile of a release of LLVM by its name.
+
+    Raises ValueError for a name that is not listed.
+    """
+    for profile in MLIR_PROFILES:
+        if profile.name == name:
+            return profile
+    raise InputError(f"expected one of {', '.join(each.name for each in MLIR_PROFILES)}, found '{name}'")
+
+
 PROFILES: tuple[Profile, ...] = tuple(_profile(version) for version in ((3, 6), (3, 7), (3, 8), (3, 9)))
 """From the oldest version to the newest."""
 

@@ -20,6 +20,7 @@ from tlx_xdsl.addresses.coverage.walk import TooLong
 from tlx_xdsl.addresses.report import report_lines
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.interpreter.code import Function
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.runtime.show.coverage_svg import coverage_as_svg
 from tlx_xdsl.text.diagnostics import error_at
@@ -87,9 +88,15 @@ def _kernel(args: argparse.Namespace) -> tuple[ModuleOp, tt.FuncOp, Mapping[str,
     path, _, name = args.kernel.partition(":")
     if Path(path).suffix in MLIR_SUFFIXES:
         module = load_ir(path)
-        return module, kernel_of(module, name or None), {}
+        return module, _of_triton(kernel_of(module, name or None)), {}
     module, specialization = frontend_of(args)
-    return module, kernel_of(module, None), specialization.constexprs
+    return module, _of_triton(kernel_of(module, None)), specialization.constexprs
+
+
+def _of_triton(function: Function) -> tt.FuncOp:
+    if not isinstance(function, tt.FuncOp):
+        raise CompilationError(f"'{function.sym_name.data}' is a '{function.name}': it takes a 'tt.func'")
+    return function
 
 
 def _launch(args: argparse.Namespace, function: tt.FuncOp, constants: Mapping[str, Any]) -> Launch:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Attribute
 
+from tlx_xdsl.dialects.memref import element_of, is_memref
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import CompilationError, InputError
 from tlx_xdsl.frontend.types import parse_argument_type
@@ -81,6 +82,8 @@ def hint_of_type(type_: Attribute) -> Hint:
         return Hint(dtype_of(type_.element_type), type_.shape)
     if isinstance(type_, PointerType):
         return Hint(dtype_of(type_.pointee))
+    if is_memref(type_):
+        return Hint(dtype_of(element_of(type_)))
     return Hint(dtype_of(type_), (), is_number=True)
 
 

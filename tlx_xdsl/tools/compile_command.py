@@ -18,9 +18,12 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text, frontend_text
 from tlx_xdsl.runtime.kernel import Kernel
+from tlx_xdsl.runtime.linalg import LINALG_GPU, linalg_text
 from tlx_xdsl.text.printer import locations_first
+from tlx_xdsl.text.profiles import MLIR_PROFILES
 from tlx_xdsl.tools.kernel_options import (
     KERNEL,
+    LINALG,
     add_conversion_argument,
     add_kernel_arguments,
     load,
@@ -40,6 +43,7 @@ What is not given here comes from the table TLX_COMPILE in the kernel's file, if
 examples:
   tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/
   tlx compile examples/hopper_gemm_ws.py:matmul --emit ttgir -o -
+  tlx compile kernel.py:softmax --target linalg -o -
 """
 
 
@@ -55,6 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what to write, of {','.join(STAGES)} (all but llir; none with --bundle alone)",
     )
     _add_bundle_arguments(parser)
+    parser.add_argument(
+        "--mlir-version",
+        choices=[profile.name for profile in MLIR_PROFILES],
+        default=MLIR_PROFILES[-1].name,
+        metavar="RELEASE",
+        help="with --target linalg: write text for upstream MLIR of this release of LLVM: 19, newest",
+    )
     parser.add_argument(
         "--triton-version",
         metavar="VERSION",
@@ -91,6 +102,14 @@ def run(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.
     """
+    if args.target == LINALG:
+        _write_linalg(args)
+    else:
+        _write_stages(args)
+
+
+def _write_stages(args: argparse.Namespace) -> None:
+    """Write, or print, the stages of a kernel for a GPU."""
     stages, needed = _asked_stages(args)
     needs_backend = any(stage in needed for stage in ("llir", "ptx", "cubin", "json"))
     version = triton_version(args.triton_version, needs_backend=needs_backend)
@@ -147,6 +166,33 @@ def run(args: argparse.Namespace) -> None:
         paths += write_bundle(text, result)
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
+
+
+def _write_linalg(args: argparse.Namespace) -> None:
+    """Write, or print, a kernel of the plain language in linalg."""
+    for option in ("emit", "bundle", "triton_version"):
+        if getattr(args, option) is not None:
+            raise CompilationError(f"--{option.replace('_', '-')}: with --target {LINALG} there is text for MLIR alone")
+    args.target = LINALG_GPU
+    kernel, _, specialization = load(args)
+    output = None if args.output == "-" else Path(args.output or "build")
+    numbers = count()
+
+    def on_stage(stage: str, text: str) -> None:
+        if output is not None:
+            path = output / f"{kernel.source.name}.{next(numbers):02d}-{stage}.mlir"
+            write_file(path, locations_first(text))
+            print(path)
+
+    on_each = on_stage if args.print_after_all and output is not None else None
+    text = linalg_text(kernel.source, specialization, mlir_version=args.mlir_version, on_stage=on_each)
+    if output is None:
+        print(locations_first(text), end="")
+        return
+    path = output / f"{kernel.source.name}.{LINALG}.mlir"
+    write_file(path, locations_first(text))
+    if not args.quiet:
+        print(path)
 
 
 def _print_text(

@@ -5,20 +5,26 @@ from __future__ import annotations
 import argparse
 from itertools import pairwise
 
+from xdsl.dialects.builtin import ModuleOp
+
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import compile_text
+from tlx_xdsl.runtime.linalg import LINALG_GPU, plain_module
 from tlx_xdsl.runtime.stages import Stage, changes, unified_diff
+from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.profiles import parse_version
 from tlx_xdsl.tools.kernel_options import (
     KERNEL,
+    LINALG,
     add_conversion_argument,
     add_kernel_arguments,
     load,
     triton_version,
 )
 from tlx_xdsl.tools.layout_report import layout_section, why
+from tlx_xdsl.transforms.linalg.access_report import access_facts
 from tlx_xdsl.transforms.pipelines import is_plain
 from tlx_xdsl.transforms.registry import current_name
 
@@ -45,6 +51,11 @@ def run(args: argparse.Namespace) -> None:
     Raises CompilationError for a fault in the kernel, for a pass that it does not go through, and for a value that it
     does not have or whose layout is stock Triton's choice.
     """
+    if args.target == LINALG:
+        args.target = LINALG_GPU
+        kernel, _, specialization = load(args)
+        print(accesses(plain_module(kernel.source, specialization)))
+        return
     kernel, options, specialization = load(args)
     version = triton_version(args.triton_version, needs_backend=False)
     stages: list[Stage] = []
@@ -81,6 +92,21 @@ def run(args: argparse.Namespace) -> None:
     else:
         print(f"layouts before the passes of stock Triton {version}, which is not installed")
         print(layout_section(last))
+
+
+def accesses(module: ModuleOp) -> str:
+    """A paragraph for each access of a module of plain Triton: what it becomes in linalg, and why."""
+    lines: list[str] = []
+    for facts in access_facts(module):
+        place = source_location(facts.op.location)
+        where = "" if place is None else f"{place}: "
+        lines.append(f"{where}{facts.op.name} is {facts.grade.value}")
+        lines.append(f"    elements  {facts.base} + {facts.address}")
+        if facts.mask:
+            lines.append(f"    where     {facts.mask}")
+        if facts.reason:
+            lines.append(f"    because   {facts.reason}")
+    return "\n".join(lines)
 
 
 def table(stages: list[Stage], times_ms: dict[str, float]) -> str:

@@ -25,9 +25,17 @@ KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a fu
 """The argument `kernel` of commands that compile."""
 
 
+LINALG = "linalg"
+"""The target of `tlx compile` and `tlx explain` that is no GPU, but upstream MLIR."""
+
+
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that say what a kernel is compiled for."""
-    parser.add_argument("--target", metavar="SM", help="GPU to compile for, such as sm_90a (the default) or sm_100a")
+    parser.add_argument(
+        "--target",
+        metavar="SM",
+        help="GPU to compile for, such as sm_90a (the default) or sm_100a; for compile and explain also linalg",
+    )
     parser.add_argument(
         "--signature",
         action="append",

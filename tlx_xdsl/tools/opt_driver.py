@@ -19,7 +19,7 @@ from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 from tlx_xdsl.text.diagnostics import collected_diagnostics, with_place
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.printer import print_module
-from tlx_xdsl.text.profiles import PROFILES, profile_for
+from tlx_xdsl.text.profiles import MLIR_PROFILES, PROFILES, MlirProfile, Profile, mlir_profile, profile_for
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.tools.failures import as_compilation_error
 from tlx_xdsl.tools.pass_arguments import collect_passes, pipeline, unknown_argument
@@ -52,9 +52,16 @@ class TlxOptMain(xDSLOptMain):
         super().__init__("Run tlx_xdsl passes over MLIR text", self._given)
         try:
             version = self.args.triton_version
-            self.profile = None if version is None else profile_for(version)
+            self.profile: Profile | MlirProfile | None = None if version is None else profile_for(version)
         except InputError as error:
             raise CompilationError(f"--triton-version: {error}") from error
+        if (release := self.args.mlir_version) is not None:
+            if version is not None:
+                raise CompilationError("--mlir-version: the text is for a version of Triton already")
+            try:
+                self.profile = mlir_profile(release)
+            except InputError as error:
+                raise CompilationError(f"--mlir-version: {error}") from error
 
     # --- what there is -----------------------------------------------------------------------------------------
 
@@ -72,6 +79,11 @@ class TlxOptMain(xDSLOptMain):
             "--triton-version",
             metavar="VERSION",
             help=f"write text for this Triton version: {', '.join(p.name for p in PROFILES)} (our own spelling)",
+        )
+        arg_parser.add_argument(
+            "--mlir-version",
+            metavar="RELEASE",
+            help=f"write text for upstream MLIR of this release of LLVM: {', '.join(p.name for p in MLIR_PROFILES)}",
         )
         arg_parser.add_argument(
             "--verify-each",

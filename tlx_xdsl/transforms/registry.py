@@ -16,6 +16,13 @@ _MODULES = {
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-local-scatter": "transforms.nvidia.local_scatters",
     "expand-negf": "transforms.tritongpu.expand_negf",
+    "linalg-expand-descriptors": "transforms.linalg.expand_descriptors",
+    "linalg-lower-accesses": "transforms.linalg.lower_accesses",
+    "linalg-lower-functions": "transforms.linalg.lower_functions",
+    "linalg-lower-tensors": "transforms.linalg.lower_tensors",
+    "linalg-scalarize-carried": "transforms.linalg.scalarize_carried",
+    "linalg-separate-uses": "transforms.linalg.separate_uses",
+    "linalg-split-pointers": "transforms.linalg.split_pointers",
     "tlx-annotate-program-addresses": "addresses.annotate_program_addresses",
     "tlx-buffer-offset-calculation": "transforms.storage_alias.offset_calculation",
     "tlx-chain-reductions": "transforms.tritongpu.chain_reductions",
@@ -52,6 +59,7 @@ _MODULES = {
     "tlx-storage-alias-lowering": "transforms.storage_alias.lowering",
     "tlx-storage-alias-size-definition": "transforms.storage_alias.size_definition",
     "tlx-storage-budget": "transforms.storage_alias.budget",
+    "triton-to-linalg": "transforms.linalg.triton_to_linalg",
     "triton-tlx-fixup": "transforms.tritongpu.fixup",
 }
 """The module of each pass, below `tlx_xdsl`."""

@@ -7,10 +7,20 @@ from typing import Any, TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    TensorType,
+)
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+
+from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -47,6 +57,19 @@ def constant_integer(value: SSAValue) -> int | None:
     if isinstance(op, ConstantOp) and isinstance(op.value, IntegerAttr):
         return op.value.value.data
     return None
+
+
+def constant(number: float, type_: Attribute) -> ConstantOp:
+    """A number, or a tensor of it, of an integer, index or float type."""
+    element: Any = scalar_type(type_)
+    value: Any
+    if as_tensor(type_) is not None:
+        value = DenseIntOrFPElementsAttr.from_list(cast(Any, type_), [number])
+    elif isinstance(element, IntegerType | IndexType):
+        value = IntegerAttr(int(number), cast(Any, element))
+    else:
+        value = FloatAttr(number, element)
+    return ConstantOp.create(properties={"value": value}, result_types=[type_])
 
 
 def with_layout(type_: TensorType[Attribute], encoding: Attribute) -> TensorType[Attribute]:

@@ -57,3 +57,27 @@ tt.func @barriers() {
   ttng.cluster_wait
   tt.return
 }
+
+// Before Triton 3.0 the types of all operands stood in parentheses, and properties among the attributes.
+// CHECK-LABEL: @parentheses(
+tt.func @parentheses(%a: tensor<4xf32>, %s: f32) {
+  // CHECK-NEXT: %0 = tt.splat %s : f32 -> tensor<4xf32>
+  %0 = tt.splat %s : (f32) -> tensor<4xf32>
+  // CHECK-NEXT: %1 = tt.expand_dims %a {axis = 0 : i32} : tensor<4xf32> -> tensor<1x4xf32>
+  %1 = tt.expand_dims %a {axis = 0 : i32} : (tensor<4xf32>) -> tensor<1x4xf32>
+  // CHECK-NEXT: %2 = tt.broadcast %1 : tensor<1x4xf32> -> tensor<2x4xf32>
+  %2 = tt.broadcast %1 : (tensor<1x4xf32>) -> tensor<2x4xf32>
+  // CHECK-NEXT: %3 = tt.cat %a, %a : tensor<4xf32> -> tensor<8xf32>
+  %3 = tt.cat %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  // CHECK-NEXT: %4 = tt.reshape %3 : tensor<8xf32> -> tensor<2x4xf32>
+  %4 = tt.reshape %3 : (tensor<8xf32>) -> tensor<2x4xf32>
+  // CHECK-NEXT: %5 = tt.trans %4 {order = array<i32: 1, 0>} : tensor<2x4xf32> -> tensor<4x2xf32>
+  %5 = tt.trans %4 {order = array<i32: 1, 0>} : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  // CHECK-NEXT: %6 = "tt.reduce"(%a) <{axis = 0 : i32}> ({
+  %6 = "tt.reduce"(%a) ({
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %y : f32
+    tt.reduce.return %z : f32
+  }) {axis = 0 : i32} : (tensor<4xf32>) -> f32
+  tt.return
+}

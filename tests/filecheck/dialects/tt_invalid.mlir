@@ -750,3 +750,11 @@ tt.func @cache_word(%p: !tt.ptr<f32>) {
   %0 = tt.load %p {cachePolicy = #tt.cache_policy<cache_modifier = cg, l1 = none>} : !tt.ptr<f32>
   tt.return
 }
+
+// -----
+
+tt.func @one_type_for_each_operand(%s: f32) {
+  // expected-error @below {{expected one type for 1 operand(s), found f32, f32}}
+  %0 = tt.splat %s : (f32, f32) -> tensor<4xf32>
+  tt.return
+}

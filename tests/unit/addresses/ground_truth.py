@@ -22,8 +22,8 @@ from tlx_xdsl.addresses import (
     evaluate,
 )
 from tlx_xdsl.addresses.analysis import argument_names
-from tlx_xdsl.addresses.polynomials import Counter as LoopCounter
 from tlx_xdsl.addresses.walk import accessed_by
+from tlx_xdsl.analysis.integers.polynomials import Counter as LoopCounter
 from tlx_xdsl.interpreter.code import Plan
 from tlx_xdsl.interpreter.descriptor import Descriptor
 from tlx_xdsl.interpreter.global_memory import GlobalMemory

@@ -360,6 +360,23 @@ def test_an_operation_that_a_version_lacks_is_refused(tmp_path, capfd):
     assert error.startswith(f"{path}:2:8: error: 'ttg.warp_id' does not exist in Triton 3.6, it came with 3.7")
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--mlir-version", "18"], "error: --mlir-version: expected one of 19, newest, found '18'"),
+        (
+            ["--mlir-version", "19", "--triton-version", "3.9"],
+            "error: --mlir-version: the text is for a version of Triton",
+        ),
+    ],
+)
+def test_one_release_that_is_known_is_written_for(flags, message, tmp_path, capfd):
+    path = tmp_path / "input.mlir"
+    path.write_text("func.func @k() { return }")
+    assert main([str(path), *flags]) == 1
+    assert capfd.readouterr().err.startswith(message)
+
+
 def test_plain_xdsl_opt_would_know_our_dialects_and_passes():
     from xdsl.universe import Universe
 

@@ -1,4 +1,5 @@
-"""Every example and test case of the design of storage aliasing exists as a test: `SEEDS.md` says which."""
+"""Every example and test case of the designs of storage aliasing and of Triton to linalg exists as a test: the files
+`SEEDS.md` say which."""
 
 import re
 from pathlib import Path
@@ -6,11 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-ROWS = re.findall(r"^\| [^|]+ \| [^|]+ \| `([^`]+)` \|", Path(__file__).with_name("SEEDS.md").read_text(), re.MULTILINE)
+TABLES = [Path(__file__).with_name("SEEDS.md"), Path(__file__).parent / "linalg" / "SEEDS.md"]
+TEXT = "\n".join(table.read_text() for table in TABLES)
+ROWS = re.findall(r"^\| [^|]+ \| [^|]+ \| `([^`]+)` \|", TEXT, re.MULTILINE)
 
 
 def test_the_table_is_read_whole():
-    lines = Path(__file__).with_name("SEEDS.md").read_text().splitlines()
+    lines = TEXT.splitlines()
     headers = sum(line.startswith(("| Section", "|---")) for line in lines)
     assert len(ROWS) == sum(line.startswith("|") for line in lines) - headers > 80
 

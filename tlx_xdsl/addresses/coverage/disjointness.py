@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.addresses import Access, Classification
 from tlx_xdsl.addresses.coverage.touches import written_by_ptx
-from tlx_xdsl.addresses.polynomials import Argument, Call, Counter, Extent, Lane, NumPrograms, Pid, Polynomial
+from tlx_xdsl.analysis.integers.polynomials import Argument, Call, Counter, Extent, Lane, NumPrograms, Pid, Polynomial
 
 AXES = "xyz"
 

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAt
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tlx, tt, ttg
-from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, integer_bits, scalar_type
+from tlx_xdsl.dialects.base.tensors import as_tensor, element_bits, integer_bits, scalar_type, splat_number
 from tlx_xdsl.layouts.encodings import Ints
 
 V = TypeVar("V")
@@ -132,7 +132,7 @@ def _constant(domain: Domain[V], op: upstream.ConstantOp, _: Sequence[V]) -> V |
         case IntegerAttr():
             numbers = [value.value.data]
         case DenseIntOrFPElementsAttr():
-            numbers = cast(Any, value).get_values()[: 1 if value.is_splat() else None]
+            numbers = [splat_number(value)] if value.is_splat() else cast(Any, value).get_values()
         case _:
             return None
     return domain.constant(op, [int(number) & 1 if bits == 1 else int(number) for number in numbers], bits)

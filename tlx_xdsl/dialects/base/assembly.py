@@ -63,6 +63,28 @@ def stripped_directive(name: str, type_class: type[ParametrizedAttribute]) -> ty
     return irdl_custom_directive(Directive)
 
 
+@irdl_custom_directive
+class SourceType(CustomDirective):
+    """`type($src)`; Triton before 3.0 put the types of all operands in parentheses: `(f32) -> tensor<4xf32>`."""
+
+    types: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the type, or as many of them as there are operands, which must be one."""
+        position = parser.pos
+        listed = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        types: list[Attribute] = [parser.parse_type()] if listed is None else list(listed)
+        operands = sum(len(each or ()) for each in state.operands)
+        if listed is not None and (len(types) != operands or len(set(types)) != 1):
+            shown = ", ".join(map(str, types))
+            parser.raise_error(f"expected one type for {operands} operand(s), found {shown or 'none'}", position)
+        self.types.set(state, types[:1])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type."""
+        self.types.print(printer, state, op)
+
+
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
     """Read `%a, %b, ...`, which may be empty."""
     found = parser.parse_optional_undelimited_comma_separated_list(

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FixedBitwidthType, IntAttr, IntegerType, TensorType, i1
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FixedBitwidthType,
+    IntAttr,
+    IntegerType,
+    TensorType,
+    i1,
+)
 from xdsl.ir import Attribute
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -107,3 +116,9 @@ def verify_permutation(order: DenseArrayBase[IntegerType], source: tuple[int, ..
         raise VerifyException(f"order {list(dims)} is no permutation of the {len(source)} dimensions")
     if result != tuple(source[dim] for dim in dims):
         raise VerifyException(f"the result shape {list(result)} is not {list(source)} in the order {list(dims)}")
+
+
+def splat_number(value: DenseIntOrFPElementsAttr) -> float:
+    """The number of all elements of a splat; those after the first are not unpacked."""
+    element: Any = value.get_element_type()
+    return element.unpack(value.data.data[: element.compile_time_size], 1)[0]

@@ -10,7 +10,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.base import ANY_TENSOR, TritonOp, same, scalar_type, shape_of_tensor, verify_places
+from tlx_xdsl.dialects.base import ANY_TENSOR, SourceType, TritonOp, same, scalar_type, shape_of_tensor, verify_places
 from tlx_xdsl.layouts.inferred import fault_of_cat, fault_of_halves
 
 
@@ -30,7 +30,8 @@ class CatOp(TritonOp):
     result = result_def(ANY_TENSOR)
 
     traits = traits_def(NoMemoryEffect())
-    assembly_format = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$lhs `,` $rhs attr-dict `:` custom<SourceType>(type($lhs)) `->` type($result)"
 
     def verify_(self) -> None:
         """The result holds the elements of both."""

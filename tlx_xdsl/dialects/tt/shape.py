@@ -24,6 +24,7 @@ from tlx_xdsl.dialects.base import (
     INT_TENSOR,
     Derived,
     EachElement,
+    SourceType,
     TritonOp,
     as_tensor,
     mask_type,
@@ -96,7 +97,8 @@ class SplatOp(TritonOp):
     result = result_def(ANY_TENSOR)
 
     traits = traits_def(EachElement(), Pure())
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """The source is the result's element type."""
@@ -134,7 +136,8 @@ class ExpandDimsOp(_KeepsElementType):
 
     axis = prop_def(IntegerAttr.constr(i32))
 
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """The result is the source with a 1 at `axis`."""
@@ -162,9 +165,10 @@ class ReshapeOp(_KeepsElementType):
     allow_reorder = opt_prop_def(UnitAttr)
     efficient_layout = opt_prop_def(UnitAttr)
 
+    custom_directives = (SourceType,)
     assembly_format = (
         "$src (`allow_reorder` $allow_reorder^)? (`efficient_layout` $efficient_layout^)? "
-        "attr-dict `:` type($src) `->` type($result)"
+        "attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
     )
 
     def verify_(self) -> None:
@@ -183,7 +187,8 @@ class BroadcastOp(_KeepsElementType):
 
     name = "tt.broadcast"
 
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """Only dimensions of size 1 may change, and the rank stays."""
@@ -201,7 +206,8 @@ class TransOp(_KeepsElementType):
 
     order = prop_def(DenseArrayBase.constr(i32))
 
-    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+    custom_directives = (SourceType,)
+    assembly_format = "$src attr-dict `:` custom<SourceType>(type($src)) `->` type($result)"
 
     def verify_(self) -> None:
         """The result shape is the permuted source shape."""

@@ -124,7 +124,8 @@ _DIVISIONS: dict[type[Operation], Callable[..., Any]] = {
 def divide(op: Operation) -> Binary:
     """Has all bits set where the divisor is 0: the hardware does not trap, and promises no value.
 
-    Elements of a tensor are often computed where a mask hides them; so it is reported for scalars only.
+    Elements of a tensor are often computed where a mask hides them, also by scalar code that runs for each of them; so
+    it is reported for scalars only.
     """
     is_scalar, function = as_tensor(op.results[0].type) is None, _DIVISIONS[type(op)]
     if op.name.endswith("ui"):
@@ -133,7 +134,7 @@ def divide(op: Operation) -> Binary:
     def run(a: Array, b: Array) -> Array:
         if np.all(b):
             return function(a, b)
-        if is_scalar:
+        if is_scalar and np.ndim(b) == 0:
             report_warning(op, "integer division by zero: the result may be anything")
         one = b.dtype.type(1)
         return where(b == 0, ~b.dtype.type(0), function(a, where(b == 0, one, b)))
@@ -305,9 +306,9 @@ def compare_floats(op: arith.CmpfOp) -> Binary:
             return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 
-@pure(arith.SelectOp)
-def select(op: arith.SelectOp) -> Ternary:
+@pure(arith.SelectOp, upstream.SelectOp)
+def select(op: arith.SelectOp | upstream.SelectOp) -> Ternary:
     """Of scalars, of tensors by one condition, or of tensors, and numbers of each thread, element by element."""
-    if as_tensor(op.condition.type) is None:
+    if as_tensor(op.operands[0].type) is None:
         return lambda condition, a, b: where(condition, a, b) if differs(condition) else a if condition else b
     return lambda condition, a, b: where(condition, a, b)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import scf
+from xdsl.dialects import func, scf
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tt
@@ -17,6 +17,7 @@ from tlx_xdsl.interpreter.code import Body
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.ops.cluster import cluster_sync
+from tlx_xdsl.interpreter.ops.libdevice import device_function
 from tlx_xdsl.interpreter.ops.thread_registers import merged
 from tlx_xdsl.interpreter.plan import Planner
 from tlx_xdsl.interpreter.registry import Coroutine, Kind, Run, Waiting, one_or_all, structured, threadwise
@@ -140,13 +141,45 @@ def execute_region(op: scf.ExecuteRegionOp, planner: Planner) -> tuple[Kind, Run
     return Kind.STEP, run
 
 
-@threadwise(tt.CallOp)
-@structured(tt.CallOp)
-def call(op: tt.CallOp, planner: Planner) -> tuple[Kind, Run]:
-    """The callee runs in a frame of its own."""
+def _print_number(_task: Task, value: Any) -> None:
+    print(value, end="")
+
+
+def _print_unsigned(_task: Task, value: Any) -> None:
+    print(int(value) % (1 << 64), end="")
+
+
+def _print_newline(_task: Task) -> None:
+    print()
+
+
+PRINTERS: dict[str, Run] = {
+    "printI64": _print_number,
+    "printU64": _print_unsigned,
+    "printF32": _print_number,
+    "printF64": _print_number,
+    "printNewline": _print_newline,
+}
+"""Functions of MLIR's runner library (mlir/ExecutionEngine/CRunnerUtils.h)."""
+
+
+@threadwise(tt.CallOp, func.CallOp)
+@structured(tt.CallOp, func.CallOp)
+def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
+    """The callee runs in a frame of its own.
+
+    One without a body may be a device function of CUDA's, or one of MLIR's runner library that prints.
+    """
     name, functions = op.callee.string_value(), planner.plan.functions
+    if not functions[name].op.body.blocks:
+        if (device := device_function(name, op.results)) is not None:
+            return Kind.PURE, device
+        if (printer := PRINTERS.get(name)) is not None:
+            return Kind.EFFECT, printer
 
     def run(task: Task, *values: Any) -> Coroutine:
+        if not functions[name].op.body.blocks:
+            raise fault_at(op, f"'@{name}' has no body")
         results = yield from functions[name].call(task, values)
         return one_or_all(results)
 

@@ -6,10 +6,11 @@ function here; `docs/interpreter.md` says how far the hardware may be off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.interpreter.faults import fault_at
@@ -213,6 +214,14 @@ FUNCTIONS = _functions()
 """The builder of each function for the type of its result, by its symbol without `__nv_`."""
 
 
+def device_function(symbol: str, results: Sequence[SSAValue]) -> Run | None:
+    """The function with that symbol, of arrays or numbers, for results like these; None where there is none."""
+    if not symbol.startswith("__nv_") or (build := FUNCTIONS.get(symbol.removeprefix("__nv_"))) is None:
+        return None
+    function = build(dtype_of(results[0].type))
+    return lambda *values: function(*values)[()]
+
+
 @structured(tt.ExternElementwiseOp)
 def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> tuple[Kind, Run]:
     """One function for each element.
@@ -220,11 +229,6 @@ def extern_elementwise(op: tt.ExternElementwiseOp, _planner: Planner) -> tuple[K
     Raises Fault for a symbol that is not libdevice's.
     """
     symbol = op.symbol.data
-    if (build := FUNCTIONS.get(symbol.removeprefix("__nv_"))) is None or not symbol.startswith("__nv_"):
+    if (function := device_function(symbol, op.results)) is None:
         raise fault_at(op, f"the interpreter has no device function '{symbol}'")
-    function = build(dtype_of(op.result.type))
-
-    def run(*values: Array) -> Array:
-        return function(*values)[()]
-
-    return Kind.PURE, run
+    return Kind.PURE, function

@@ -24,7 +24,7 @@ from tlx_xdsl.numerics.arrays import Array
 Combine: TypeAlias = Callable[[Task, Sequence[Array], Sequence[Array]], Sequence[Array]]
 """Elements on the left and on the right, of each operand, to what the region makes of them."""
 
-_ACCUMULATES: dict[type[Operation], np.ufunc] = {
+ACCUMULATES: dict[type[Operation], np.ufunc] = {
     arith.AddiOp: np.add,
     arith.MuliOp: np.multiply,
     arith.AndIOp: np.bitwise_and,
@@ -48,7 +48,7 @@ def _ufunc(block: Block) -> np.ufunc | None:
     only = _only_operation(block)
     if only is None or dtype_of(only.results[0].type).kind == "b":
         return None
-    return _ACCUMULATES.get(type(only))
+    return ACCUMULATES.get(type(only))
 
 
 def _at_once(method: Callable[..., Any], axis: int) -> Unary:

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import cf
 from xdsl.dialects.gpu import DimensionAttr, DimensionEnum
 from xdsl.ir import Operation
 
@@ -287,6 +288,14 @@ def _of_active(op: tt.AssertOp, active: Array, condition: Array) -> Array:
     if as_tensor(op.condition.type) is None:
         return condition if np.ndim(condition) == 0 else condition[active]
     return condition | ~held_by(op, op.condition, active)
+
+
+@immediate(cf.AssertOp)
+def scalar_assertion(task: Task, op: cf.AssertOp, condition: Any) -> None:
+    """Raises Fault with the text of the operation where the condition does not hold."""
+    if not condition:
+        program = ", ".join(map(str, task.block.program))
+        raise fault_at(op, f"assertion failed: {op.msg.data}", (f"in program ({program})",))
 
 
 @threadwise(tt.PrintOp)

@@ -44,6 +44,36 @@ class Argument:
         return f"%{self.name}"
 
 
+_SIGNS = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*", "arith.divsi": "/", "arith.remsi": "%"}
+_DEEPEST = 3
+"""Operations of a value without a name that are spelled out."""
+
+
+def spelled(value: SSAValue, depth: int = _DEEPEST) -> str:
+    """A value by its name, or by what it is computed from, for people."""
+    if value.name_hint is not None:
+        return f"%{value.name_hint}"
+    op = value.owner
+    if not isinstance(op, Operation) or not depth:
+        return "%?"
+    if op.name == "arith.constant":
+        return str(op.properties["value"]).split(" :")[0]
+    if (sign := _SIGNS.get(op.name)) is not None:
+        return f"({f' {sign} '.join(spelled(operand, depth - 1) for operand in op.operands)})"
+    return f"{op.name}({', '.join(spelled(operand, depth - 1) for operand in op.operands)})"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar of the function, as it is computed there."""
+
+    value: SSAValue
+
+    def __str__(self) -> str:
+        """Its name."""
+        return spelled(self.value)
+
+
 @dataclass(frozen=True)
 class Extent:
     """A number in a tensor descriptor that the kernel is given: along dimension `dim` its size, or its stride.

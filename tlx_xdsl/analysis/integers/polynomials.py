@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from tlx_xdsl.addresses.symbols import (
+from tlx_xdsl.analysis.integers.symbols import (
     Argument,
     Counter,
     Extent,
     Lane,
     NumPrograms,
     Pid,
+    Scalar,
     Unknown,
 )
 
@@ -56,7 +57,7 @@ class Call:
                 return f"{name}({', '.join(map(str, arguments))})"
 
 
-Symbol: TypeAlias = Pid | NumPrograms | Argument | Extent | Lane | Counter | Unknown | Call
+Symbol: TypeAlias = Pid | NumPrograms | Argument | Scalar | Extent | Lane | Counter | Unknown | Call
 
 Monomial: TypeAlias = frozenset[tuple[Symbol, int]]
 """A product of symbols with their powers; the empty one is 1."""
@@ -268,7 +269,7 @@ def _inside(call: Call, symbol: Symbol) -> bool:
     return any(argument.depends_on(symbol) for argument in call.arguments)
 
 
-_ORDER = (Pid, Call, NumPrograms, Argument, Extent, Counter, Unknown, Lane)
+_ORDER = (Pid, Call, NumPrograms, Argument, Scalar, Extent, Counter, Unknown, Lane)
 
 
 def _reading_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
@@ -276,5 +277,5 @@ def _reading_order(term: tuple[Monomial, int]) -> tuple[Any, ...]:
     if not product:
         return (len(_ORDER), "")
     lanes = any(isinstance(symbol, Lane) for symbol, _ in product)
-    kind = min(_ORDER.index(type(symbol)) for symbol, _ in product)
+    kind = min(_ORDER.index(Call if isinstance(symbol, Call) else type(symbol)) for symbol, _ in product)
     return (len(_ORDER) - 1 if lanes else kind, "*".join(sorted(str(symbol) for symbol, _ in product)))

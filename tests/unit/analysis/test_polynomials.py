@@ -11,9 +11,9 @@ from tests.unit.volume import is_full
 from tlx_xdsl.addresses.bounds import Bounds, assume
 from tlx_xdsl.addresses.intervals import Interval
 from tlx_xdsl.addresses.model import Guard, LaunchFacts
-from tlx_xdsl.addresses.polynomials import Lane, NumPrograms, Pid, Polynomial
 from tlx_xdsl.addresses.simplify import Simplifier
 from tlx_xdsl.analysis.integers.functions import apply
+from tlx_xdsl.analysis.integers.polynomials import Lane, NumPrograms, Pid, Polynomial
 
 SYMBOLS = (Pid(0), Pid(1), NumPrograms(2), Lane(0, 4))
 EXAMPLES = settings(

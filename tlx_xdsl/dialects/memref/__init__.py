@@ -1,0 +1,21 @@
+"""MLIR's `memref` with what xDSL 0.74 lacks, or has in part: the text of copies, casts and atomic operations, views of
+memory whose rank is not known, and the checks that upstream MLIR makes. What builds one must take it from here.
+
+https://mlir.llvm.org/docs/Dialects/MemRef/
+"""
+
+from xdsl.dialects import memref as upstream
+from xdsl.ir import Dialect
+
+from tlx_xdsl.dialects.base import dialect_of
+from tlx_xdsl.dialects.memref.accesses import *
+from tlx_xdsl.dialects.memref.types import *
+from tlx_xdsl.dialects.memref.views import *
+
+_OURS = list(dialect_of("memref", globals()).operations)
+
+MemRef = Dialect(
+    "memref",
+    [*(op for op in upstream.MemRef.operations if op.name not in {ours.name for ours in _OURS}), *_OURS],
+    list(upstream.MemRef.attributes),
+)
