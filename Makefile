@@ -105,6 +105,7 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/attention_compile.py
 	$(BIN)/python benchmarks/buffer_regions.py
+	$(BIN)/python benchmarks/linalg.py
 	$(BIN)/python benchmarks/frontend_time.py
 	$(BIN)/python benchmarks/storage_alias.py
 	$(BIN)/python benchmarks/program_address.py
