@@ -13,6 +13,7 @@ from tlx_xdsl.analysis.integers.polynomials import (
     NumPrograms,
     Pid,
     Polynomial,
+    Scalar,
     Symbol,
     Unknown,
 )
@@ -55,6 +56,8 @@ class Bounds:
                 return Interval(0, max(0, (MOST_PROGRAMS if grid is None else grid)[axis] - 1))
             case NumPrograms(axis):
                 return Interval(1, MOST_PROGRAMS[axis]) if grid is None else Interval.point(grid[axis])
+            case Scalar(value):
+                return Interval.signed(bits_of(value) or 64)
             case Argument(value, name):
                 given = self.facts.arguments.get(name)
                 bits = bits_of(value)

@@ -19,6 +19,7 @@ from tlx_xdsl.analysis.integers.polynomials import (
     NumPrograms,
     Pid,
     Polynomial,
+    Scalar,
     Symbol,
     Unknown,
 )
@@ -56,7 +57,7 @@ def value(
                 return given
             case Extent(_, name, what, dim) if isinstance(given := facts.arguments.get(name), DescriptorFacts):
                 return (given.shape if what == "shape" else given.strides)[dim]
-            case NumPrograms() | Argument() | Extent() | Unknown() | Call():
+            case NumPrograms() | Argument() | Extent() | Scalar() | Unknown() | Call():
                 raise NotANumber(str(symbol))
 
     try:

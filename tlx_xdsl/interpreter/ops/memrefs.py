@@ -145,9 +145,11 @@ def base_address(op: memref.ExtractAlignedPointerAsIndexOp) -> Unary:
     return lambda source: source.address(op)
 
 
-@pure(UnrealizedConversionCastOp)
-def conversion_cast(op: UnrealizedConversionCastOp) -> Unary:
-    """Memory of any type at a pointer, at an address, or where memory begins; memory as the pointer to its start."""
+def memory_cast(op: UnrealizedConversionCastOp) -> Unary | None:
+    """Memory of any type at a pointer, at an address, or where memory begins; memory as the pointer to its start.
+
+    None for casts of other types.
+    """
     types: list[Attribute] = [value.type for value in (*op.inputs, *op.outputs)]
     if len(types) == 2:
         source, result = types
@@ -157,8 +159,7 @@ def conversion_cast(op: UnrealizedConversionCastOp) -> Unary:
             return lambda value: MemRef(begins_at(value), dtype)
         if begins_at is not None and is_memref(source) and isinstance(result, PointerType):
             return begins_at
-    before, after = (", ".join(str(value.type) for value in values) for values in (op.inputs, op.outputs))
-    raise fault_at(op, f"the interpreter can't cast {before} to {after}")
+    return None
 
 
 def _begin(op: Operation, type_: Attribute) -> Callable[[Any], Any] | None:

@@ -23,6 +23,7 @@ from tlx_xdsl.interpreter.addresses import TensorMap, encode, remember
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.memory import View
+from tlx_xdsl.interpreter.ops.memrefs import memory_cast
 from tlx_xdsl.interpreter.ptx.instructions import LANES
 from tlx_xdsl.interpreter.registry import Ternary, Unary, effect, pure, threadwise
 from tlx_xdsl.interpreter.threads import differs, uniform
@@ -117,6 +118,8 @@ def _holders(op: Operation, holders: tuple[Array, ...] | None) -> tuple[Array, .
 @pure(UnrealizedConversionCastOp)
 def cast(op: UnrealizedConversionCastOp) -> Unary:
     """A tensor becomes the elements of each thread, register by register; a buffer its address."""
+    if (function := memory_cast(op)) is not None:
+        return function
     if len(op.operands) != 1 or len(op.results) != 1:
         raise fault_at(op, "the interpreter can't run a cast of several values")
     match op.operands[0].type:
