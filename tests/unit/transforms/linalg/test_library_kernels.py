@@ -1,0 +1,41 @@
+"""The functions of the library (random numbers, sorting, top-k, softmax, flips) give the same numbers in linalg."""
+
+# covers: triton-to-linalg, tl.standard, tl.random
+
+import numpy as np
+import pytest
+
+from tests.gallery.language import library as kernels
+from tests.unit import volume
+from tests.unit.interpreter.library.cases import calls
+from tests.unit.transforms.linalg.side_by_side import compare, lowered, run
+from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.host_values import is_constant, signature_of
+from tlx_xdsl.runtime.linalg import plain_module
+from tlx_xdsl.text.diagnostics import collected_diagnostics
+
+NAMES = list(calls())
+SUMS = 64
+"""Units of the largest element by which floats may differ that are summed in another order."""
+
+
+@pytest.mark.parametrize("name", NAMES if volume.is_full() else NAMES[::4])
+def test_a_library_function_gives_the_same_numbers(name):
+    call = calls()[name]
+    source = source_of(getattr(kernels, call.kernel))
+    constants = {each.name for each in source.parameters if each.is_constexpr}
+    constexprs = {key: value for key, value in call.arguments.items() if key in constants or is_constant(value)}
+    given = {key: value for key, value in call.arguments.items() if key not in constexprs}
+    signature = {key: signature_of(key, value) for key, value in given.items()}
+    module = plain_module(source, Specialization(signature, constexprs))
+    with collected_diagnostics():
+        linalg = lowered(module)
+    names, values = list(given), list(given.values())
+    before, after = (run(each, (1, 1, 1), values, names) for each in (module, linalg))
+    compare(before, after, names, SUMS if call.ulps else 0)
+    assert any(
+        isinstance(each, np.ndarray) and each.tobytes() != old.tobytes()
+        for each, old in zip(after, values, strict=True)
+        if isinstance(each, np.ndarray)
+    )
