@@ -16,9 +16,6 @@ from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.linalg.triton_to_linalg import linalg_pipeline
 from tlx_xdsl.transforms.pipelines import first_beyond_plain
 
-LINALG_GPU = "sm_100a"
-"""The GPU whose language a kernel may use: what no older one has is plain arithmetic in linalg."""
-
 
 def linalg_text(
     source: KernelSource,

@@ -18,7 +18,7 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text, frontend_text
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.linalg import LINALG_GPU, linalg_text
+from tlx_xdsl.runtime.linalg import linalg_text
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.text.profiles import MLIR_PROFILES
 from tlx_xdsl.tools.kernel_options import (
@@ -173,7 +173,8 @@ def _write_linalg(args: argparse.Namespace) -> None:
     for option in ("emit", "bundle", "triton_version"):
         if getattr(args, option) is not None:
             raise CompilationError(f"--{option.replace('_', '-')}: with --target {LINALG} there is text for MLIR alone")
-    args.target = LINALG_GPU
+    # What a kernel may say is that of the GPU which its file names, or of the usual one.
+    args.target = None
     kernel, _, specialization = load(args)
     output = None if args.output == "-" else Path(args.output or "build")
     numbers = count()

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.backend import compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime.compilation import compile_text
-from tlx_xdsl.runtime.linalg import LINALG_GPU, plain_module
+from tlx_xdsl.runtime.linalg import plain_module
 from tlx_xdsl.runtime.stages import Stage, changes, unified_diff
 from tlx_xdsl.text.diagnostics import source_location
 from tlx_xdsl.text.parser import parse_module
@@ -52,7 +52,8 @@ def run(args: argparse.Namespace) -> None:
     does not have or whose layout is stock Triton's choice.
     """
     if args.target == LINALG:
-        args.target = LINALG_GPU
+        # As `tlx compile` does.
+        args.target = None
         kernel, _, specialization = load(args)
         print(accesses(plain_module(kernel.source, specialization)))
         return

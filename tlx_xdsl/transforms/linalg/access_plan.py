@@ -128,16 +128,22 @@ def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = F
 
     With `keep_last` only the last of positions with the same address is visited, where that is known.
     """
+    # All scalars come before the loops: some of them may not leave the place of the access.
+    condition = _condition(plan.mask, emit, at)
+    bounds = [_range(plan, dim, keep_last=keep_last) for dim in range(len(plan.shape))]
+    numbers = [tuple(_index(each, emit, at) for each in bound) for bound in bounds]
+    point = _Point(
+        [first for first, _ in numbers],
+        [size for _, size in numbers],
+        _index(plan.offset.base, emit, at),
+        [_index(stride, emit, at) for stride in plan.offset.strides],
+    )
+    terms = [(term, _index(factor, emit, at)) for term, factor in plan.offset.terms]
+    for term, _ in terms:
+        if isinstance(term, Wrapped):
+            _scalars_of(term, emit, at)
     with ExitStack() as stack:
-        stack.enter_context(emit.when(_condition(plan.mask, emit, at)))
-        bounds = [_range(plan, dim, keep_last=keep_last) for dim in range(len(plan.shape))]
-        numbers = [tuple(_index(each, emit, at) for each in bound) for bound in bounds]
-        point = _Point(
-            [first for first, _ in numbers],
-            [size for _, size in numbers],
-            _index(plan.offset.base, emit, at),
-            [_index(stride, emit, at) for stride in plan.offset.strides],
-        )
+        stack.enter_context(emit.when(condition))
         for dim in plan.visited:
             first, size = point.positions[dim], point.sizes[dim]
             if size == 1:
@@ -145,7 +151,6 @@ def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = F
             point.positions[dim] = stack.enter_context(emit.loop(first, emit.plus(first, size)))
             point.sizes[dim] = 1
         stack.enter_context(emit.when(_opaque_condition(plan.mask, point, emit)))
-        terms = [(term, _index(factor, emit, at)) for term, factor in plan.offset.terms]
         for dim, size in enumerate(plan.shape):
             wrapped = [(term, factor) for term, factor in terms if isinstance(term, Wrapped) and term.dim == dim]
             if wrapped:
@@ -251,8 +256,7 @@ def _unwrapped(
 def _remainder(term: Wrapped, position: Index, emit: Emitter, at: Operation) -> tuple[SSAValue, SSAValue]:
     """The remainder at a position, and the number of positions from there on along which it grows by 1."""
     bits = term.bits
-    start = emit.scalars.emit(term.start, bits, for_=at)
-    modulus = emit.scalars.emit(_modulus(term), bits, for_=at)
+    start, modulus = _scalars_of(term, emit, at)
     number = emit.operand(position)
     if bits < 64:
         number = emit.value(upstream.IndexCastOp(number, IntegerType(bits)))
@@ -273,6 +277,12 @@ def _remainder(term: Wrapped, position: Index, emit: Emitter, at: Operation) -> 
         to_end = emit.value(upstream.SubiOp(emit.operand(limit), value))
         run = emit.value(upstream.MinSIOp(run, to_end))
     return rest, run
+
+
+def _scalars_of(term: Wrapped, emit: Emitter, at: Operation) -> tuple[SSAValue, SSAValue]:
+    """The start and the modulus."""
+    start, modulus = (emit.scalars.emit(form, term.bits, for_=at) for form in (term.start, _modulus(term)))
+    return start, modulus
 
 
 def _modulus(term: Wrapped) -> Polynomial:

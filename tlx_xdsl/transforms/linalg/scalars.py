@@ -1,7 +1,8 @@
 """The scalars of structured values, as operations of `arith`.
 
 An expression is computed once, right after the last of the values that it is made of: outside of the loops that it
-does not depend on, and before every use.
+does not depend on, and before every use. A division, which may not be made where the kernel does not make it, stays
+before what it is computed for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationA
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tlx_xdsl.analysis.integers.functions import DIVISIONS
 from tlx_xdsl.analysis.integers.polynomials import Monomial, Polynomial, Symbol
 from tlx_xdsl.analysis.integers.symbols import Scalar
 from tlx_xdsl.analysis.structure.values import Computed
@@ -63,15 +65,18 @@ class Scalars:
             for block in list(region.blocks)[1:]:
                 if block.first_op is not None:
                     self._order[block] = self._order[block.first_op] - 1
-        self._made: dict[tuple[Polynomial, int], SSAValue] = {}
-        self._functions: dict[Computed, SSAValue] = {}
+        self._made: dict[tuple[Polynomial, int, Block | None], SSAValue] = {}
+        """By the block as well for what stays in it."""
+        self._functions: dict[tuple[Computed, Block | None], SSAValue] = {}
         self._sites: dict[SSAValue, Site] = {}
         self._last: dict[Site, Operation] = {}
         self._location: LocationAttr | None = None
+        self._anchor: Operation = function
+        self._stays: dict[Polynomial, bool] = {}
 
     def emit(self, form: Polynomial, bits: int, *, for_: Operation) -> SSAValue:
         """The value of an expression of so many bits; what is new gets the location of `for_`."""
-        self._location = for_.location
+        self._location, self._anchor = for_.location, for_
         return self._value(form, bits)
 
     def number(self, number: int, bits: int, *, for_: Operation) -> SSAValue:
@@ -86,8 +91,20 @@ class Scalars:
         return self.wide if bits == 64 else IntegerType(bits)
 
     def _value(self, form: Polynomial, bits: int) -> SSAValue:
-        if (found := self._made.get((form, bits))) is None:
-            found = self._made[form, bits] = self._computed(form, bits)
+        key = (form, bits, self._anchor.parent if self._divides(form) else None)
+        if (found := self._made.get(key)) is None:
+            found = self._made[key] = self._computed(form, bits)
+        return found
+
+    def _divides(self, form: Polynomial) -> bool:
+        """True if a division in the expression might be by 0."""
+        if (found := self._stays.get(form)) is None:
+            calls = [symbol for symbol in form.symbols if isinstance(symbol, Computed)]
+            found = self._stays[form] = any(
+                (symbol.function in DIVISIONS and not symbol.arguments[1].number)
+                or any(self._divides(argument) for argument in symbol.arguments)
+                for symbol in calls
+            )
         return found
 
     def _computed(self, form: Polynomial, bits: int) -> SSAValue:
@@ -117,8 +134,9 @@ class Scalars:
                     return self._insert(upstream.IndexCastOp(value, self.wide))
                 return value
             case Computed():
-                if (found := self._functions.get(symbol)) is None:
-                    found = self._functions[symbol] = self._function(symbol)
+                key = (symbol, self._anchor.parent if self._divides(Polynomial.of(symbol)) else None)
+                if (found := self._functions.get(key)) is None:
+                    found = self._functions[key] = self._function(symbol)
                 return found
             case _:
                 raise AssertionError(f"no scalar: {symbol}")
@@ -145,7 +163,10 @@ class Scalars:
             predicates = _SIGNED if symbol.signed else _UNSIGNED
             return self._insert(arith.CmpiOp(predicates[name.removeprefix("compare ")], left, right))
         is_signed = symbol.signed or (name, False) not in _BINARY
-        return self._insert(_BINARY[name, is_signed](left, right))
+        op = _BINARY[name, is_signed](left, right)
+        if name in DIVISIONS and not arguments[1].number:
+            return self._insert_here(op)
+        return self._insert(op)
 
     def _extended(self, value: SSAValue, *, signed: bool) -> SSAValue:
         if isinstance(self.wide, IndexType):
@@ -182,6 +203,14 @@ class Scalars:
             # As the signed number of these bits; a true i1 is -1.
             number = (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
         return self._insert(upstream.ConstantOp(IntegerAttr(number, type_)))  # pyright: ignore
+
+    def _insert_here(self, op: Operation) -> SSAValue:
+        """Insert an operation right before what it is computed for; what takes its result comes after it."""
+        assert self._location is not None
+        op.location = self._location
+        Rewriter.insert_op(op, InsertPoint.before(self._anchor))
+        self._order[op] = self._order.get(self._anchor, 0) - 1
+        return op.results[0]
 
     def _insert(self, op: Operation) -> SSAValue:
         """Insert an operation after the last of its operands."""
