@@ -16,6 +16,7 @@ _MODULES = {
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-local-scatter": "transforms.nvidia.local_scatters",
     "expand-negf": "transforms.tritongpu.expand_negf",
+    "linalg-carry-structure": "transforms.linalg.carry_structure",
     "linalg-expand-descriptors": "transforms.linalg.expand_descriptors",
     "linalg-lower-accesses": "transforms.linalg.lower_accesses",
     "linalg-lower-functions": "transforms.linalg.lower_functions",

@@ -53,6 +53,10 @@ class Uses:
             kind |= self._kinds.get(result, NOWHERE)
         return kind
 
+    def of_value(self, value: SSAValue) -> UseKind:
+        """How a value is used."""
+        return self._kinds.get(value, NOWHERE)
+
     def as_address(self, use: Use) -> bool:
         """True for a use that serves as an address alone."""
         return self._of_use(use) == UseKind.META

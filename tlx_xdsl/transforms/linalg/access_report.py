@@ -13,6 +13,7 @@ from tlx_xdsl.analysis.structure.values import Mask, Wrapped
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Grade
+from tlx_xdsl.transforms.linalg.carry_structure import CarryStructurePass
 from tlx_xdsl.transforms.linalg.expand_descriptors import ExpandDescriptorsPass
 from tlx_xdsl.transforms.linalg.lower_accesses import address_of, plan_of
 from tlx_xdsl.transforms.linalg.scalarize_carried import ScalarizeCarriedPass
@@ -40,7 +41,7 @@ def access_facts(module: ModuleOp) -> list[AccessFacts]:
     Raises CompilationError for a pointer whose base is not known.
     """
     copy = module.clone()
-    for each in (ExpandDescriptorsPass(), SplitPointersPass(), ScalarizeCarriedPass()):
+    for each in (ExpandDescriptorsPass(), SplitPointersPass(), ScalarizeCarriedPass(), CarryStructurePass()):
         each.run(copy)
     found: list[AccessFacts] = []
     for function in ops_of(copy, tt.FuncOp):

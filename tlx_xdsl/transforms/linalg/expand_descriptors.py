@@ -29,7 +29,6 @@ from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import (
     AnyFloat,
     FunctionType,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     TensorType,
@@ -44,6 +43,7 @@ from tlx_xdsl.dialects.base import integer_bits, scalar_type, shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.layouts.encodings import Ints
+from tlx_xdsl.transforms.linalg.blocks import positions, reshaped, splat, spread
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.slots import add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of, retype
@@ -161,7 +161,7 @@ class _Expander:
                 op.result.replace_all_uses_with(result)
             case tt.DescriptorStoreOp():
                 pointers, mask = self._block(op, op.desc, op.indices)
-                insert_before(op, tt.StoreOp(pointers, _reshaped(op, op.src, _block_of(op.desc)), mask))
+                insert_before(op, tt.StoreOp(pointers, reshaped(op, op.src, _block_of(op.desc)), mask))
             case tt.DescriptorReduceOp():
                 self._reduce(op)
             case tt.DescriptorGatherOp():
@@ -181,9 +181,9 @@ class _Expander:
         element = scalar_type(type_)
         fill = nan if self._of(op, op.desc).pads_with_nan and isinstance(element, AnyFloat) else 0
         # A splat: xDSL takes a dense NaN for a list of different numbers.
-        other = _splat(op, insert_before(op, constant(fill, element)).result, shape)
+        other = splat(op, insert_before(op, constant(fill, element)).result, shape)
         value = insert_before(op, tt.LoadOp(*block, other)).result
-        return _reshaped(op, value, shape_of_tensor(type_))
+        return reshaped(op, value, shape_of_tensor(type_))
 
     def _reduce(self, op: tt.DescriptorReduceOp) -> None:
         kind = DescriptorReduceKind(op.kind.value.data)
@@ -196,7 +196,7 @@ class _Expander:
         if found is None or (isinstance(element, AnyFloat) and found is not RMWOp.FADD):
             raise refuse(op, f"'{kind.keyword}' of {element} has no atomic operation")
         pointers, mask = self._block(op, op.desc, op.indices)
-        value = _reshaped(op, op.src, _block_of(op.desc))
+        value = reshaped(op, op.src, _block_of(op.desc))
         properties = {"atomic_rmw_op": found.attr, "sem": MemSemantic.RELAXED.attr, "scope": MemSyncScope.GPU.attr}
         reduction = tt.AtomicRMWOp.create(
             operands=[pointers, value, mask], result_types=[value.type], properties=properties
@@ -206,9 +206,9 @@ class _Expander:
     def _block(self, op: Operation, desc: SSAValue, indices: Sequence[SSAValue]) -> tuple[SSAValue, SSAValue]:
         """The pointers of a block at indices, and the mask of what is inside of the tensor."""
         block = _block_of(desc)
-        firsts = [_splat(op, _wide(op, index), (size,)) for index, size in zip(indices, block, strict=True)]
+        firsts = [splat(op, _wide(op, index), (size,)) for index, size in zip(indices, block, strict=True)]
         places = [
-            insert_before(op, upstream.AddiOp(first, _range(op, size))).result
+            insert_before(op, upstream.AddiOp(first, positions(op, size, i64))).result
             for first, size in zip(firsts, block, strict=True)
         ]
         return self._pointers(op, desc, places, block)
@@ -217,8 +217,8 @@ class _Expander:
         """The pointers of rows with these numbers, from a column on, and the mask."""
         shape = (shape_of_tensor(rows.type)[0], _block_of(desc)[1])
         wide = rows if scalar_type(rows.type) == i64 else insert_before(op, arith.ExtSIOp(rows, i64)).result
-        first = _splat(op, _wide(op, column), (shape[1],))
-        columns = insert_before(op, upstream.AddiOp(first, _range(op, shape[1]))).result
+        first = splat(op, _wide(op, column), (shape[1],))
+        columns = insert_before(op, upstream.AddiOp(first, positions(op, shape[1], i64))).result
         return self._pointers(op, desc, [wide, columns], shape)
 
     def _pointers(
@@ -233,19 +233,19 @@ class _Expander:
         for dim, (place, size, stride) in enumerate(zip(places, found.shape, found.strides, strict=True)):
             extent = (block[dim],)
             low = arith.CmpiOp("sge", place, insert_before(op, constant(0, TensorType(i64, extent))).result)
-            high = arith.CmpiOp("slt", place, _splat(op, _wide(op, size), extent))
+            high = arith.CmpiOp("slt", place, splat(op, _wide(op, size), extent))
             inside = upstream.AndIOp(insert_before(op, low).result, insert_before(op, high).result)
-            masks.append(_spread(op, insert_before(op, inside).result, dim, block))
-            offset = insert_before(op, upstream.MuliOp(place, _splat(op, stride, extent))).result
-            offsets.append(_spread(op, offset, dim, block))
+            masks.append(spread(op, insert_before(op, inside).result, dim, block))
+            offset = insert_before(op, upstream.MuliOp(place, splat(op, stride, extent))).result
+            offsets.append(spread(op, offset, dim, block))
         offset, mask = offsets[0], masks[0]
         for other, inside in zip(offsets[1:], masks[1:], strict=True):
             offset = insert_before(op, upstream.AddiOp(offset, other)).result
             mask = insert_before(op, upstream.AndIOp(mask, inside)).result
         # A descriptor among the arguments becomes a pointer at the end.
         pointer = tt.PointerType.get(_signless(_block_element(desc)))
-        splat = tt.SplatOp.create(operands=[found.base], result_types=[TensorType(pointer, block)])
-        pointers = insert_before(op, splat).result
+        base = tt.SplatOp.create(operands=[found.base], result_types=[TensorType(pointer, block)])
+        pointers = insert_before(op, base).result
         return insert_before(op, tt.AddPtrOp(pointers, offset)).result, mask
 
 
@@ -277,39 +277,3 @@ def _block_element(desc: SSAValue) -> Attribute:
 
 def _wide(op: Operation, value: SSAValue) -> SSAValue:
     return value if value.type == i64 else insert_before(op, arith.ExtSIOp(value, i64)).result
-
-
-def _splat(op: Operation, value: SSAValue, shape: Ints) -> SSAValue:
-    return insert_before(op, tt.SplatOp.create(operands=[value], result_types=[TensorType(value.type, shape)])).result
-
-
-def _range(op: Operation, size: int) -> SSAValue:
-    """The positions of so many elements, in 64 bits."""
-    bounds = {"start": IntegerAttr(0, i32), "end": IntegerAttr(size, i32)}
-    numbers = tt.MakeRangeOp.create(result_types=[TensorType(i32, [size])], properties=bounds)
-    return insert_before(op, arith.ExtSIOp(insert_before(op, numbers).result, i64)).result
-
-
-def _spread(op: Operation, value: SSAValue, dim: int, block: Ints) -> SSAValue:
-    """Values along one dimension as a block."""
-    element = scalar_type(value.type)
-    shape = [block[dim]]
-    for axis in range(len(block)):
-        if axis == dim:
-            continue
-        shape.insert(axis, 1)
-        expanded = tt.ExpandDimsOp.create(
-            operands=[value], result_types=[TensorType(element, shape)], properties={"axis": IntegerAttr(axis, i32)}
-        )
-        value = insert_before(op, expanded).result
-    if tuple(shape) == block:
-        return value
-    spread = tt.BroadcastOp.create(operands=[value], result_types=[TensorType(element, block)])
-    return insert_before(op, spread).result
-
-
-def _reshaped(op: Operation, value: SSAValue, shape: Ints) -> SSAValue:
-    if shape_of_tensor(value.type) == shape:
-        return value
-    type_ = TensorType(scalar_type(value.type), shape)
-    return insert_before(op, tt.ReshapeOp.create(operands=[value], result_types=[type_])).result

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith as upstream
 from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
 from tlx_xdsl.analysis.structure.analysis import Structure
@@ -36,7 +36,15 @@ from tlx_xdsl.analysis.structure.values import ONE, Linear, Opaque
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, integer_bits
 from tlx_xdsl.transforms.linalg.scalars import Scalars
-from tlx_xdsl.transforms.linalg.slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
+from tlx_xdsl.transforms.linalg.slots import (
+    Slot,
+    add_neighbour,
+    drop_inputs,
+    drop_operands,
+    first_after,
+    set_operand,
+    slots_of,
+)
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
 
@@ -177,15 +185,8 @@ def _rewrite(
 def _replace(input_: SSAValue, initial: SSAValue, number: SSAValue) -> None:
     """Let users take the sum of the initial value and a number."""
     splat = tt.SplatOp.create(operands=[number], result_types=[initial.type])
-    anchor = _first_after(input_)
+    anchor = first_after(input_)
     insert_before(anchor, splat)
     total = insert_before(anchor, upstream.AddiOp(initial, splat.result))
     total.result.name_hint = input_.name_hint
     input_.replace_all_uses_with(total.result)
-
-
-def _first_after(value: SSAValue) -> Operation:
-    owner = value.owner
-    found = owner.first_op if isinstance(owner, Block) else owner.next_op
-    assert found is not None, "a block ends in an operation"
-    return found

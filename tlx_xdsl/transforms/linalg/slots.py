@@ -125,3 +125,11 @@ def drop_inputs(slots: list[Slot]) -> None:
         for index, result in enumerate(kept):
             result.index = index
         op.results = SSAValues(kept)
+
+
+def first_after(value: SSAValue) -> Operation:
+    """The operation before which a value can be used first."""
+    owner = value.owner
+    found = owner.first_op if isinstance(owner, Block) else owner.next_op
+    assert found is not None, "a block ends in an operation"
+    return found

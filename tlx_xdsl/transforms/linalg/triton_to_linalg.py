@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.transforms.canonicalize import CanonicalizePass
+from tlx_xdsl.transforms.linalg.carry_structure import CarryStructurePass
 from tlx_xdsl.transforms.linalg.expand_descriptors import ExpandDescriptorsPass
 from tlx_xdsl.transforms.linalg.lower_accesses import LowerAccessesPass
 from tlx_xdsl.transforms.linalg.lower_functions import LowerFunctionsPass
@@ -66,6 +67,7 @@ def linalg_pipeline(*, num_programs: bool = False, check_addresses: bool = False
         ExpandDescriptorsPass(),
         SplitPointersPass(),
         ScalarizeCarriedPass(),
+        CarryStructurePass(),
         LowerAccessesPass(check_addresses),
         LowerTensorsPass(),
         LowerFunctionsPass(num_programs),

@@ -13,6 +13,8 @@ from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.linalg import plain_module
 from tlx_xdsl.text.diagnostics import collected_diagnostics
+from tlx_xdsl.transforms.linalg.access_plan import Grade
+from tlx_xdsl.transforms.linalg.access_report import access_facts
 
 
 @tlx_xdsl.jit
@@ -105,7 +107,29 @@ def atomics_of_overlapping_lanes(x, out, n):
     tl.atomic_max(out + 8 + at // 8, tl.load(x + at))
 
 
+@tlx_xdsl.jit
+def offsets_by_branch(x, out, n):
+    at = tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    if n > 3:  # noqa: SIM108
+        source = at + n
+    else:
+        source = tl.arange(0, 4)[:, None] + tl.arange(0, 8)[None, :] * 4
+    tl.store(out + at, tl.load(x + source))
+
+
+@tlx_xdsl.jit
+def mask_that_a_loop_carries(x, out, n):
+    at = tl.arange(0, 16)
+    inside = at < n
+    total = tl.zeros((16,), tl.float32)
+    for step in range(4):
+        total += tl.load(x + at + step * 16, mask=inside, other=1.0)
+        inside = (at >= step) & (at < n + step)
+    tl.store(out + at, total, mask=inside)
+
+
 KERNELS = [
+    offsets_by_branch, mask_that_a_loop_carries,
     size_1_dimension, splat_mask, quotients, selected_offsets, extended_offsets, pointer_by_branch, double_remainder,
     discrete_mask, comparisons_of_all_kinds, rows_as_inductor_writes_them, atomics_of_overlapping_lanes,
 ]  # fmt: skip
@@ -121,6 +145,17 @@ def test_numbers_are_those_of_the_kernel(kernel, n):
         linalg = lowered(module)
     names = list(signature)
     compare(run(module, (2, 1, 1), values, names), run(linalg, (2, 1, 1), values, names), names, 2)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [size_1_dimension, splat_mask, extended_offsets, pointer_by_branch, offsets_by_branch, mask_that_a_loop_carries,
+     rows_as_inductor_writes_them],
+    ids=lambda kernel: kernel.source.name,
+)  # fmt: skip
+def test_every_access_is_structured(kernel):
+    module = plain_module(source_of(kernel), Specialization({"x": "*fp32", "out": "*fp32", "n": "i32"}, {}))
+    assert {facts.grade for facts in access_facts(module)} == {Grade.STRUCTURED}
 
 
 @tlx_xdsl.jit
