@@ -31,3 +31,22 @@ tt.func public @guarded(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32, %m: i32, 
   }
   tt.return
 }
+
+// Two divisions that an address is made of.
+// CHECK-LABEL: @two
+// CHECK: %[[A:.*]] = arith.divsi %m, %n
+// CHECK-NEXT: %[[B:.*]] = arith.remsi %n, %m
+// CHECK-NEXT: arith.addi
+tt.func public @two(%x: !tt.ptr<f32>, %n: i32, %m: i32, %v: tensor<16xf32>) {
+  %r = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32>
+  %a = tt.splat %m : i32 -> tensor<16xi32>
+  %b = tt.splat %n : i32 -> tensor<16xi32>
+  %q = arith.divsi %a, %b : tensor<16xi32>
+  %s = arith.remsi %b, %a : tensor<16xi32>
+  %o = arith.addi %q, %s : tensor<16xi32>
+  %t = arith.addi %o, %r : tensor<16xi32>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>
+  %u = tt.addptr %p, %t : tensor<16x!tt.ptr<f32>>, tensor<16xi32>
+  tt.store %u, %v : tensor<16x!tt.ptr<f32>>
+  tt.return
+}

@@ -65,14 +65,15 @@ class Scalars:
             for block in list(region.blocks)[1:]:
                 if block.first_op is not None:
                     self._order[block] = self._order[block.first_op] - 1
-        self._made: dict[tuple[Polynomial, int, Block | None], SSAValue] = {}
-        """By the block as well for what stays in it."""
-        self._functions: dict[tuple[Computed, Block | None], SSAValue] = {}
+        self._made: dict[tuple[Polynomial, int, Operation | None], SSAValue] = {}
+        """By the operation as well for what stays before it."""
+        self._functions: dict[tuple[Computed, Operation | None], SSAValue] = {}
         self._sites: dict[SSAValue, Site] = {}
         self._last: dict[Site, Operation] = {}
         self._location: LocationAttr | None = None
         self._anchor: Operation = function
         self._stays: dict[Polynomial, bool] = {}
+        self._here: set[SSAValue] = set()
 
     def emit(self, form: Polynomial, bits: int, *, for_: Operation) -> SSAValue:
         """The value of an expression of so many bits; what is new gets the location of `for_`."""
@@ -91,7 +92,7 @@ class Scalars:
         return self.wide if bits == 64 else IntegerType(bits)
 
     def _value(self, form: Polynomial, bits: int) -> SSAValue:
-        key = (form, bits, self._anchor.parent if self._divides(form) else None)
+        key = (form, bits, self._anchor if self._divides(form) else None)
         if (found := self._made.get(key)) is None:
             found = self._made[key] = self._computed(form, bits)
         return found
@@ -134,7 +135,7 @@ class Scalars:
                     return self._insert(upstream.IndexCastOp(value, self.wide))
                 return value
             case Computed():
-                key = (symbol, self._anchor.parent if self._divides(Polynomial.of(symbol)) else None)
+                key = (symbol, self._anchor if self._divides(Polynomial.of(symbol)) else None)
                 if (found := self._functions.get(key)) is None:
                     found = self._functions[key] = self._function(symbol)
                 return found
@@ -205,15 +206,17 @@ class Scalars:
         return self._insert(upstream.ConstantOp(IntegerAttr(number, type_)))  # pyright: ignore
 
     def _insert_here(self, op: Operation) -> SSAValue:
-        """Insert an operation right before what it is computed for; what takes its result comes after it."""
+        """Insert an operation right before what it is computed for; what takes its result goes there, too."""
         assert self._location is not None
         op.location = self._location
         Rewriter.insert_op(op, InsertPoint.before(self._anchor))
-        self._order[op] = self._order.get(self._anchor, 0) - 1
+        self._here.add(op.results[0])
         return op.results[0]
 
     def _insert(self, op: Operation) -> SSAValue:
         """Insert an operation after the last of its operands."""
+        if not self._here.isdisjoint(op.operands):
+            return self._insert_here(op)
         sites = [self._site(operand) for operand in op.operands]
         site: Site = max(sites, key=lambda each: self._order.get(each, -1), default=self._entry)
         assert self._location is not None
