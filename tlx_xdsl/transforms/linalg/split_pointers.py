@@ -24,7 +24,6 @@ Offsets count elements of the pointee. Sums of offsets have 64 bits, as the addr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace as with_changes
 from functools import singledispatchmethod
 
@@ -36,6 +35,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import as_tensor, element_bits, integer_bits, scalar_type, with_element_type
 from tlx_xdsl.transforms.functions import functions_of
+from tlx_xdsl.transforms.linalg.pointer_bases import Bases, bases_of, rearranges
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
 from tlx_xdsl.transforms.rewriting import Pass, constant, insert_after_definition, insert_before, ops_of
@@ -93,17 +93,10 @@ def _split_parameters(function: tt.FuncOp) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Bases:
-    """The bases that a slot may have, arguments of the function; none if others are among them, or no one is known."""
-
-    known: tuple[SSAValue, ...]
-
-
-@dataclass(frozen=True)
 class _Neighbours:
     """Slots that one becomes: offsets, and the base if it changes, or for each element the number of one."""
 
-    bases: _Bases
+    bases: Bases
     changing: Slot | None
     number: Slot | None
     offsets: Slot
@@ -123,7 +116,7 @@ class _Splitter:
         """Rewrite the function."""
         self._enter()
         slots = slots_of(self.function, is_pointer)
-        bases = _bases(slots)
+        bases = bases_of(slots)
         neighbours = [self._split_slot(slot, bases[slot]) for slot in slots]
         for op in list(self.function.walk()):
             self._visit(op)
@@ -167,7 +160,7 @@ class _Splitter:
 
     # Control flow ----------------------------------------------------------------------------------------------------
 
-    def _split_slot(self, slot: Slot, bases: _Bases) -> _Neighbours:
+    def _split_slot(self, slot: Slot, bases: Bases) -> _Neighbours:
         type_ = slot.inputs[0].type
         changing = add_neighbour(slot, scalar_type(type_)) if not bases.known else None
         number = add_neighbour(slot, with_element_type(type_, i32)) if len(bases.known) > 1 else None
@@ -249,7 +242,7 @@ class _Splitter:
         """The parts of the only result; None for results that are split as slots."""
         if op.regions:
             return None
-        if _rearranges(op):
+        if rearranges(op):
             return tuple(
                 Part(part.base, self._rearranged(op, part.offset), self._rearranged(op, part.condition))
                 for part in self._parts(op, op.operands[0])
@@ -434,78 +427,6 @@ def _origin(pointer: SSAValue) -> str:
 def _bytes_of(pointer: Attribute) -> int:
     assert isinstance(pointer, tt.PointerType)
     return -(-element_bits(pointer.pointee) // 8)
-
-
-def _rearranges(op: Operation) -> bool:
-    """True if the elements of the result are elements of the only operand: a splat, a broadcast, a transpose."""
-    return len(op.operands) == 1 and scalar_type(op.operands[0].type) == scalar_type(op.results[0].type)
-
-
-def _bases(slots: Sequence[Slot]) -> dict[Slot, _Bases]:
-    """The bases of each slot."""
-    by_input = {input_: slot for slot in slots for input_ in slot.inputs}
-    found: dict[Slot, dict[SSAValue, None]] = {slot: {} for slot in slots}
-    waiting: dict[Slot, set[Slot]] = {slot: set() for slot in slots}
-    mixed: set[Slot] = set()
-    for slot in slots:
-        for value in slot.values:
-            reached = _followed(value, by_input.__contains__)
-            if len(reached) > 1:
-                mixed.add(slot)
-            for base in reached:
-                if base in by_input:
-                    waiting[slot].add(by_input[base])
-                else:
-                    found[slot][base] = None
-    changed = True
-    while changed:
-        changed = False
-        for slot in slots:
-            for other in waiting[slot]:
-                # More bases than these are as many as any number.
-                if len(found[slot]) <= MOST_BASES and not found[other].keys() <= found[slot].keys():
-                    found[slot] |= found[other]
-                    changed = True
-                if other in mixed and slot not in mixed:
-                    mixed.add(slot)
-                    changed = True
-    return {slot: _known(list(bases), of_elements=slot in mixed) for slot, bases in found.items()}
-
-
-MOST_BASES = 8
-"""Bases of one tensor of pointers that a loop carries."""
-
-
-def _followed(value: SSAValue, stop: Callable[[SSAValue], bool]) -> list[SSAValue]:
-    """The bases, or slots, that a pointer comes from; a choice for each element is followed on both ways."""
-    found: list[SSAValue] = []
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        op = value.owner
-        if stop(value) or not isinstance(op, Operation):
-            found.append(value)
-        elif isinstance(op, arith.SelectOp) and as_tensor(op.condition.type) is not None:
-            pending += [op.false_value, op.true_value]
-        elif isinstance(op, tt.AddPtrOp) or _rearranges(op):
-            pending.append(op.operands[0])
-        else:
-            found.append(value)
-    return found
-
-
-def _known(bases: list[SSAValue], *, of_elements: bool) -> _Bases:
-    """Bases that are there wherever control flow leads: arguments of the function.
-
-    Where all elements have one, which may change, that is carried itself.
-    """
-    known = all(
-        isinstance(base, BlockArgument)
-        and isinstance(base.block.parent_op(), tt.FuncOp)
-        and isinstance(base.type, tt.PointerType)
-        for base in bases
-    )
-    return _Bases(tuple(bases) if known and (len(bases) == 1 or (of_elements and len(bases) <= MOST_BASES)) else ())
 
 
 def _equals(number: SSAValue, index: int) -> SSAValue:
