@@ -51,13 +51,13 @@ _DEEPEST = 3
 
 def spelled(value: SSAValue, depth: int = _DEEPEST) -> str:
     """A value by its name, or by what it is computed from, for people."""
+    op = value.owner
+    if isinstance(op, Operation) and op.name == "arith.constant":
+        return str(op.properties["value"]).split(" :")[0]
     if value.name_hint is not None:
         return f"%{value.name_hint}"
-    op = value.owner
     if not isinstance(op, Operation) or not depth:
         return "%?"
-    if op.name == "arith.constant":
-        return str(op.properties["value"]).split(" :")[0]
     if (sign := _SIGNS.get(op.name)) is not None:
         return f"({f' {sign} '.join(spelled(operand, depth - 1) for operand in op.operands)})"
     return f"{op.name}({', '.join(spelled(operand, depth - 1) for operand in op.operands)})"
