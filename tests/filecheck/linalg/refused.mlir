@@ -15,3 +15,11 @@ tt.func public @joins(%x: !tt.ptr<f32>) {
   %v = tt.load %q : tensor<8x2x!tt.ptr<f32>>
   tt.return
 }
+
+// -----
+
+tt.func public @tensor_of_pointers(%p: tensor<8x!tt.ptr<f32>>) {
+  // expected-error @below {{'tt.load' cannot be lowered to linalg: the base of its pointer is not known (it comes from an argument)}}
+  %v = tt.load %p : tensor<8x!tt.ptr<f32>>
+  tt.return
+}

@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.dialects import arith, tt
@@ -147,7 +147,7 @@ class _Expander:
 
     def _of(self, op: Operation, value: SSAValue) -> _Descriptor:
         if (found := self.known.get(value)) is None:
-            origin = "an argument" if isinstance(value, BlockArgument) else value.owner.name  # pyright: ignore
+            origin = f"'{value.owner.name}'" if isinstance(value.owner, Operation) else "an argument"
             raise refuse(op, f"the tensor of its descriptor is not known (it comes from {origin})")
         return found
 

@@ -212,7 +212,7 @@ class _Splitter:
 
     def _parts(self, op: Operation, pointer: SSAValue) -> Parts:
         if (parts := self.parts.get(pointer)) is None:
-            raise refuse(op, f"the base of its pointer is not known (it comes from '{_origin(pointer)}')")
+            raise refuse(op, f"the base of its pointer is not known (it comes from {_origin(pointer)})")
         return parts
 
     def _visit(self, op: Operation) -> None:
@@ -421,7 +421,8 @@ def _splat(value: SSAValue, type_: Attribute) -> tt.SplatOp:
 
 
 def _origin(pointer: SSAValue) -> str:
-    return "an argument" if isinstance(pointer, BlockArgument) else pointer.owner.name  # pyright: ignore
+    """What makes a pointer, for a message."""
+    return f"'{pointer.owner.name}'" if isinstance(pointer.owner, Operation) else "an argument"
 
 
 def _bytes_of(pointer: Attribute) -> int:
