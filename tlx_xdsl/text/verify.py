@@ -11,6 +11,7 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
+from tlx_xdsl.dialects.base.operation import verify_launch_counts
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.text.diagnostics import error_at
 
@@ -30,6 +31,7 @@ def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
             raise error_at(op, f"operand {index}{name} of '{op.name}' is used where it is not defined")
     try:
         op.verify(verify_nested_ops=False)
+        verify_launch_counts(op)
     except (DiagnosticException, VerifyException, InputError) as error:
         raise error_at(op, f"'{op.name}' {_message(error)}") from error
     for region in op.regions:

@@ -101,6 +101,23 @@ def module_integer(module: Operation, name: str) -> int | None:
     return value.value.data if isinstance(value, IntegerAttr) else None
 
 
+LAUNCH_COUNTS = (
+    "ttg.num-warps", "ttg.num-ctas", "ttg.threads-per-warp", "ttg.maxnreg",
+    "ttg.cluster-dim-x", "ttg.cluster-dim-y", "ttg.cluster-dim-z",
+)  # fmt: skip
+"""Integer attributes of modules and functions that count what a launch has."""
+
+
+def verify_launch_counts(op: Operation) -> None:
+    """Check that a launch, as far as the attributes of a module or function state it, has some of everything.
+
+    Raises VerifyException for a number below 1.
+    """
+    for name in LAUNCH_COUNTS if op.attributes else ():
+        if (number := module_integer(op, name)) is not None and number < 1:
+            raise VerifyException(f"'{name}' must be at least 1, found {number}")
+
+
 def num_ctas_of(op: Operation) -> int | None:
     """Thread blocks of a cluster that tensors span; None where nothing says so."""
     return module_integer(outermost(op), "ttg.num-ctas")
