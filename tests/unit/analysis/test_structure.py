@@ -127,3 +127,13 @@ def test_claims_are_of_what_may_wrap_around():
     wide = start + "%x = arith.extsi %a : tensor<8xi32> to tensor<8xi64>\n  "
     narrow = state_of(wide + "%y = arith.trunci %x : tensor<8xi64> to tensor<8xi32>")
     assert (str(narrow.base), [str(each) for each in narrow.strides]) == ("%n", ["1"])
+
+
+def test_the_parts_of_a_mask_stand_in_the_order_of_the_program():
+    lines = [f"%c{i} = arith.cmpi ne, %t, %{scalar} : tensor<8xi32>" for i, scalar in enumerate("rNS")]
+    lines += [f"%d{i} = arith.cmpi eq, %t, %{scalar} : tensor<8xi32>" for i, scalar in enumerate("rNS")]
+    parts = [line.split(" ")[0] for line in lines]
+    lines += ["%and1 = arith.andi %c0, %c1 : tensor<8xi1>"]
+    lines += [f"%and{i} = arith.andi %and{i - 1}, {parts[i]} : tensor<8xi1>" for i in range(2, 6)]
+    state = state_of("\n".join([*lines, "%x = arith.andi %and5, %c0 : tensor<8xi1>"]))
+    assert [f"%{part.value.name_hint}" for part in state.opaque] == parts

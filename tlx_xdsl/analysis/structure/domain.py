@@ -42,6 +42,7 @@ from tlx_xdsl.analysis.structure.values import (
     computed,
     empty,
     full,
+    union,
 )
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.layouts.encodings import Ints
@@ -87,7 +88,7 @@ class StructureDomain(Domain[State]):
                 return left.times(Polynomial.constant(1 << number))
             case _ if left.is_uniform and right.is_uniform:
                 form = _function(function, left.base, right.base, left.bits, signed=signed)
-                return _uniform(left.shape, left.bits, form, left.claims | right.claims)
+                return _uniform(left.shape, left.bits, form, union(left.claims, right.claims))
             case "mod" | "truncmod" if right.is_uniform:
                 return _wrapped(left, right.base, right.claims, signed=signed)
             case "and" if right.is_uniform and _is_low_bits(right.base.number):
@@ -129,7 +130,7 @@ class StructureDomain(Domain[State]):
             return yes if yes == no else computed("select", [scalar, yes, no], left.bits)
 
         strides = tuple(chosen(a, b) for a, b in zip(left.strides, right.strides, strict=True))
-        claims = left.claims | right.claims | condition.claims
+        claims = union(left.claims, right.claims, condition.claims)
         return Linear(left.shape, left.bits, chosen(left.base, right.base), strides, left.terms, claims)
 
     # Masks -----------------------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class StructureDomain(Domain[State]):
             return None
         if left.is_uniform and right.is_uniform:
             form = _compared(sign, left.base, right.base, left.bits, signed=signed)
-            return replace(full(left.shape), conditions=frozenset([form]), claims=left.claims | right.claims)
+            return replace(full(left.shape), conditions=(form,), claims=union(left.claims, right.claims))
         # Unsigned, negative numbers are large: the order is that of signed ones where both sides are not negative.
         sides = [_range(side) for side in (left, right)]
         is_natural = all(low >= 0 and high < 1 << (left.bits - 1) for low, high in sides)
@@ -153,7 +154,7 @@ class StructureDomain(Domain[State]):
         along = [(dim, stride.number) for dim, stride in enumerate(difference.strides) if stride.terms]
         if not along:
             form = _compared(sign, difference.base, ZERO, 64, signed=True)
-            return replace(full(left.shape), conditions=frozenset([form]), claims=difference.claims)
+            return replace(full(left.shape), conditions=(form,), claims=difference.claims)
         if len(along) > 1 or along[0][1] is None:
             return None
         dim, stride = along[0]
@@ -162,7 +163,7 @@ class StructureDomain(Domain[State]):
         claims = difference.claims
         if left.bits == 64:
             # The difference itself may leave 64 bits.
-            claims |= {_claim(side) for side in (left, right) if side.base.number is None}
+            claims = union(claims, [_claim(side) for side in (left, right) if side.base.number is None])
         bounds = tuple(bound if at == dim else (None, None) for at in range(len(left.shape)))
         return Mask(left.shape, bounds, claims=claims)
 
@@ -198,7 +199,7 @@ def widened(value: Linear, bits: int, *, signed: bool) -> Linear:
         extended = replace(extended, terms=tuple((_unsigned(term), factor) for term, factor in extended.terms))
     if value.is_uniform or _is_one_term(value) or _in_range(value, signed=signed):
         return extended
-    return replace(extended, claims=extended.claims | {_claim(value, signed=signed)})
+    return replace(extended, claims=union(extended.claims, [_claim(value, signed=signed)]))
 
 
 def _unsigned(term: Opaque | Wrapped) -> Opaque | Wrapped:
@@ -280,7 +281,7 @@ def _wrapped(value: Linear, modulus: Polynomial, claims: Claims, *, signed: bool
         return value
     term = Wrapped(value.base, modulus, along[0], value.bits, signed)
     shape = value.shape
-    return Linear(shape, value.bits, ZERO, (ZERO,) * len(shape), ((term, ONE),), value.claims | claims)
+    return Linear(shape, value.bits, ZERO, (ZERO,) * len(shape), ((term, ONE),), union(value.claims, claims))
 
 
 def _compared(sign: str, left: Polynomial, right: Polynomial, bits: int, *, signed: bool) -> Polynomial:
@@ -334,10 +335,8 @@ def _of_masks(function: str, left: Mask, right: Mask) -> Mask | None:
             return right
         case "or" | "xor" if all(side.is_uniform and len(side.conditions) == 1 for side in (left, right)):
             ((first,), (second,)) = left.conditions, right.conditions
-            claims = left.claims | right.claims
-            return replace(
-                full(left.shape), conditions=frozenset([computed(function, [first, second], 1)]), claims=claims
-            )
+            claims = union(left.claims, right.claims)
+            return replace(full(left.shape), conditions=(computed(function, [first, second], 1),), claims=claims)
         case _:
             return None
 

@@ -20,14 +20,18 @@ open, 64 bits), scalar conditions, and opaque tensors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Call, Polynomial
 from tlx_xdsl.analysis.integers.symbols import Scalar
 from tlx_xdsl.layouts.encodings import Ints
+
+T = TypeVar("T")
 
 ZERO, ONE = Polynomial.constant(0), Polynomial.constant(1)
 
@@ -105,8 +109,9 @@ class Claim:
     """False if the sum has opaque terms, so that no scalars decide."""
 
 
-Claims = frozenset[Claim]
-NO_CLAIMS: Claims = frozenset()
+Claims = tuple[Claim, ...]
+"""Each once, in the order of the program: what is emitted and printed of them is the same in every run."""
+NO_CLAIMS: Claims = ()
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ class Linear:
             self.base + other.base * sign,
             tuple(a + b * sign for a, b in zip(self.strides, other.strides, strict=True)),
             tuple((term, coefficient) for term, coefficient in terms.items() if coefficient.terms),
-            self.claims | other.claims,
+            union(self.claims, other.claims),
         )
 
     def times(self, factor: Polynomial, claims: Claims = NO_CLAIMS) -> Linear:
@@ -160,7 +165,7 @@ class Linear:
         terms = tuple((term, function(coefficient)) for term, coefficient in self.terms)
         strides = tuple(function(stride) if stride.terms else ZERO for stride in self.strides)
         kept = tuple((term, coefficient) for term, coefficient in terms if coefficient.terms)
-        return Linear(self.shape, self.bits, function(self.base), strides, kept, self.claims | claims)
+        return Linear(self.shape, self.bits, function(self.base), strides, kept, union(self.claims, claims))
 
     def rearranged(self, shape: Ints, sources: Sequence[int | None]) -> Linear:
         """The elements along other dimensions: for each the one that it was, or None for a new one."""
@@ -180,9 +185,9 @@ class Mask:
 
     shape: Ints
     bounds: tuple[Bound, ...]
-    conditions: frozenset[Polynomial] = field(default=frozenset())
+    conditions: tuple[Polynomial, ...] = ()
     """Scalars of one bit."""
-    opaque: frozenset[Opaque] = field(default=frozenset())
+    opaque: tuple[Opaque, ...] = ()
     claims: Claims = NO_CLAIMS
 
     @property
@@ -208,8 +213,8 @@ class Mask:
             for first, second in zip(self.bounds, other.bounds, strict=True)
         )
         return Mask(
-            self.shape, bounds, self.conditions | other.conditions, self.opaque | other.opaque,
-            self.claims | other.claims,
+            self.shape, bounds, union(self.conditions, other.conditions), union(self.opaque, other.opaque),
+            union(self.claims, other.claims),
         )  # fmt: skip
 
     def negated(self) -> Mask | None:
@@ -221,7 +226,7 @@ class Mask:
             (condition,) = self.conditions
             number = condition.number
             inverse = computed("not", [condition], 1) if number is None else Polynomial.constant(1 - (number & 1))
-            return Mask(self.shape, self.bounds, frozenset([inverse]), claims=self.claims)
+            return Mask(self.shape, self.bounds, (inverse,), claims=self.claims)
         if not found and not self.conditions:
             return empty(self.shape)
         if len(found) != 1 or self.conditions:
@@ -237,11 +242,16 @@ class Mask:
         """The elements along other dimensions, as of `Linear`."""
         places = {source: dim for dim, source in enumerate(sources) if source is not None}
         bounds = tuple((None, None) if source is None else self.bounds[source] for source in sources)
-        opaque = frozenset(each.moved(places) for each in self.opaque)
+        opaque = union([each.moved(places) for each in self.opaque])
         return Mask(shape, bounds, self.conditions, opaque, self.claims)
 
 
 State = Linear | Mask
+
+
+def union(*parts: Iterable[T]) -> tuple[T, ...]:
+    """All elements, each once, in the order in which they come first."""
+    return tuple(dict.fromkeys(chain(*parts)))
 
 
 def full(shape: Ints) -> Mask:
@@ -251,7 +261,7 @@ def full(shape: Ints) -> Mask:
 
 def empty(shape: Ints) -> Mask:
     """False everywhere."""
-    return Mask(shape, ((None, None),) * len(shape), frozenset([ZERO]))
+    return Mask(shape, ((None, None),) * len(shape), (ZERO,))
 
 
 def opaque_value(value: SSAValue, shape: Ints, bits: int, varies: Iterable[int] | None = None) -> State:
@@ -259,14 +269,14 @@ def opaque_value(value: SSAValue, shape: Ints, bits: int, varies: Iterable[int] 
     along = frozenset(range(len(shape)) if varies is None else varies)
     term = Opaque(value, tuple(dim if dim in along and size > 1 else None for dim, size in enumerate(shape)))
     if bits == 1:
-        return Mask(shape, ((None, None),) * len(shape), opaque=frozenset([term]))
+        return Mask(shape, ((None, None),) * len(shape), opaque=(term,))
     return Linear(shape, bits, ZERO, (ZERO,) * len(shape), ((term, ONE),))
 
 
 def scalar_state(value: SSAValue, bits: int) -> State:
     """The state of a scalar: itself."""
     form = Polynomial.of(Scalar(value))
-    return Mask((), (), frozenset([form])) if bits == 1 else Linear((), bits, form, ())
+    return Mask((), (), (form,)) if bits == 1 else Linear((), bits, form, ())
 
 
 def computed(function: str, arguments: Sequence[Polynomial], bits: int, *, signed: bool = True) -> Polynomial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from xdsl.dialects import func, scf
@@ -177,9 +177,12 @@ def call(op: tt.CallOp | func.CallOp, planner: Planner) -> tuple[Kind, Run]:
         if (printer := PRINTERS.get(name)) is not None:
             return Kind.EFFECT, printer
 
-    def run(task: Task, *values: Any) -> Coroutine:
-        if not functions[name].op.body.blocks:
+        def absent(*_: Any) -> NoReturn:
             raise fault_at(op, f"'@{name}' has no body")
+
+        return Kind.EFFECT, absent
+
+    def run(task: Task, *values: Any) -> Coroutine:
         results = yield from functions[name].call(task, values)
         return one_or_all(results)
 

@@ -151,11 +151,10 @@ def boxes(plan: AccessPlan, emit: Emitter, at: Operation, *, keep_last: bool = F
             point.positions[dim] = stack.enter_context(emit.loop(first, emit.plus(first, size)))
             point.sizes[dim] = 1
         stack.enter_context(emit.when(_opaque_condition(plan.mask, point, emit)))
-        for dim, size in enumerate(plan.shape):
+        for dim in range(len(plan.shape)):
             wrapped = [(term, factor) for term, factor in terms if isinstance(term, Wrapped) and term.dim == dim]
             if wrapped:
-                is_one = point.sizes[dim] == 1
-                stack.enter_context(_unwrapped(wrapped, dim, size, point, emit, at, is_one=is_one))
+                stack.enter_context(_unwrapped(wrapped, dim, point, emit, at))
         for term, factor in terms:
             if isinstance(term, Opaque):
                 element = emit.as_index(_element(term, point, emit), signed=term.signed)
@@ -227,12 +226,11 @@ def _element(term: Opaque, point: _Point, emit: Emitter) -> SSAValue:
 
 @contextmanager
 def _unwrapped(
-    wrapped: Sequence[tuple[Wrapped, Index]], dim: int, size: int, point: _Point, emit: Emitter, at: Operation,
-    *, is_one: bool,
-) -> Generator[None]:  # fmt: skip
+    wrapped: Sequence[tuple[Wrapped, Index]], dim: int, point: _Point, emit: Emitter, at: Operation
+) -> Generator[None]:
     """Cut the box along a dimension where one of the remainders begins anew; between, each grows by 1."""
     first, count = point.positions[dim], point.sizes[dim]
-    if is_one:
+    if count == 1:
         for term, factor in wrapped:
             remainder, _ = _remainder(term, first, emit, at)
             point.offset = emit.plus(point.offset, emit.times(remainder, factor))

@@ -13,11 +13,8 @@ from tlx_xdsl.analysis.structure.values import Mask, Wrapped
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Grade
-from tlx_xdsl.transforms.linalg.carry_structure import CarryStructurePass
-from tlx_xdsl.transforms.linalg.expand_descriptors import ExpandDescriptorsPass
 from tlx_xdsl.transforms.linalg.lower_accesses import address_of, plan_of
-from tlx_xdsl.transforms.linalg.scalarize_carried import ScalarizeCarriedPass
-from tlx_xdsl.transforms.linalg.split_pointers import SplitPointersPass
+from tlx_xdsl.transforms.linalg.triton_to_linalg import structuring_passes
 from tlx_xdsl.transforms.rewriting import ops_of
 
 
@@ -41,7 +38,7 @@ def access_facts(module: ModuleOp) -> list[AccessFacts]:
     Raises CompilationError for a pointer whose base is not known.
     """
     copy = module.clone()
-    for each in (ExpandDescriptorsPass(), SplitPointersPass(), ScalarizeCarriedPass(), CarryStructurePass()):
+    for each in structuring_passes():
         each.run(copy)
     found: list[AccessFacts] = []
     for function in ops_of(copy, tt.FuncOp):
@@ -67,9 +64,8 @@ def _address(plan: AccessPlan) -> str:
         if isinstance(term, Wrapped):
             what = f"(({term.start} + i{term.dim}) mod {term.modulus})"
         else:
-            what = (
-                f"%{term.value.name_hint or '?'}[{', '.join('0' if dim is None else f'i{dim}' for dim in term.dims)}]"
-            )
+            at = ", ".join("0" if dim is None else f"i{dim}" for dim in term.dims)
+            what = f"{spelled(term.value, 0)}[{at}]"
         parts.append(_times(str(factor), what, is_simple=factor.is_simple))
     return " + ".join(parts) or "0"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.base import scalar_type, shape_of_tensor
@@ -13,7 +13,12 @@ from tlx_xdsl.transforms.rewriting import insert_before
 
 def splat(op: Operation, value: SSAValue, shape: Ints) -> SSAValue:
     """A scalar in all elements."""
-    return insert_before(op, tt.SplatOp.create(operands=[value], result_types=[TensorType(value.type, shape)])).result
+    return splat_as(op, value, TensorType(value.type, shape))
+
+
+def splat_as(op: Operation, value: SSAValue, type_: Attribute) -> SSAValue:
+    """A scalar in all elements of a tensor of that type, which may have a layout."""
+    return insert_before(op, tt.SplatOp.create(operands=[value], result_types=[type_])).result
 
 
 def positions(op: Operation, size: int, type_: IntegerType) -> SSAValue:

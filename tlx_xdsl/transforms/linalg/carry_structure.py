@@ -34,12 +34,11 @@ from xdsl.dialects.builtin import IntegerType, ModuleOp, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
-from tlx_xdsl.analysis.integers.transfer import bits_of, shape_of
+from tlx_xdsl.analysis.integers.transfer import shape_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.uses import UseKind, Uses
 from tlx_xdsl.analysis.structure.values import ONE, ZERO, Linear, Mask, State, computed
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.layouts.encodings import Ints
 from tlx_xdsl.transforms.linalg.access_plan import Claims
 from tlx_xdsl.transforms.linalg.blocks import positions, splat, spread
@@ -51,10 +50,11 @@ from tlx_xdsl.transforms.linalg.slots import (
     drop_inputs,
     drop_operands,
     first_after,
+    is_integer_tensor,
     set_operand,
     slots_of,
 )
-from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
+from tlx_xdsl.transforms.rewriting import Pass, constant, insert_before, ops_of
 
 
 class CarryStructurePass(Pass):
@@ -67,10 +67,6 @@ class CarryStructurePass(Pass):
         for function in ops_of(op, tt.FuncOp):
             while _carry(function):
                 pass
-
-
-def _is_integers(value: SSAValue) -> bool:
-    return as_tensor(value.type) is not None and bits_of(value) is not None
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ class _Split:
 
 
 def _carry(function: tt.FuncOp) -> bool:
-    slots = slots_of(function, _is_integers)
+    slots = slots_of(function, is_integer_tensor)
     if not slots:
         return False
     structure, uses = Structure(function), Uses(function)
@@ -140,13 +136,12 @@ def _split(slot: Slot, states: Sequence[State], uses: Uses) -> _Split | None:
         for dim in along:
             moved = positions(op, shape[dim], type_)
             stride = linear[0].strides[dim]
-            if dim in changing:
-                factor = splat(op, values[1 + changing.index(dim)], (shape[dim],))
-                moved = insert_before(op, upstream.MuliOp(moved, factor)).result
-            elif stride != ONE:
-                number = upstream.ConstantOp.from_int_and_width(stride.number or 0, bits)
-                factor = splat(op, insert_before(op, number).result, (shape[dim],))
-                moved = insert_before(op, upstream.MuliOp(moved, factor)).result
+            if dim in changing or stride != ONE:
+                if dim in changing:
+                    factor = values[1 + changing.index(dim)]
+                else:
+                    factor = insert_before(op, constant(stride.number or 0, type_)).result
+                moved = insert_before(op, upstream.MuliOp(moved, splat(op, factor, (shape[dim],)))).result
             total = insert_before(op, upstream.AddiOp(total, spread(op, moved, dim, shape))).result
         return total
 

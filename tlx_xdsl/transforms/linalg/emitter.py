@@ -9,8 +9,6 @@ from xdsl.dialects import arith as upstream, scf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
-    IntegerAttr,
-    IntegerType,
     LocationAttr,
     MemRefType,
     TensorType,
@@ -93,10 +91,6 @@ class Emitter:
         # xDSL has no `arith.index_castui`.
         number = value if signed or value.type == i64 else self.value(arith.ExtUIOp(value, i64))
         return self.value(upstream.IndexCastOp(number, INDEX))
-
-    def constant(self, number: int, type_: IntegerType) -> SSAValue:
-        """A number of an integer type."""
-        return self.value(upstream.ConstantOp(IntegerAttr(number, type_)))
 
     # Control flow ----------------------------------------------------------------------------------------------------
 

@@ -43,8 +43,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     Float32Type,
     Float64Type,
-    FloatAttr,
-    IntegerAttr,
     IntegerType,
     ModuleOp,
     UnrankedMemRefType,
@@ -58,7 +56,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.traits import SymbolTable, is_side_effect_free
+from xdsl.traits import SymbolTable
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from tlx_xdsl.analysis.integers.transfer import shape_of
@@ -66,7 +64,7 @@ from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.domain import widened
 from tlx_xdsl.analysis.structure.values import ZERO, Linear, Mask, full
 from tlx_xdsl.dialects import arith, bufferization, linalg, memref, tt
-from tlx_xdsl.dialects.base import as_tensor, scalar_type
+from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type
 from tlx_xdsl.dialects.base.tensors import splat_number
 from tlx_xdsl.text.diagnostics import report_remark, source_location
 from tlx_xdsl.transforms.linalg.access_plan import AccessPlan, Box, Claims, Grade, boxes
@@ -140,7 +138,6 @@ class _Accesses:
         self.scalars = Scalars(function, INDEX)
         self.claims = Claims()
         self.memories: dict[SSAValue, SSAValue] = {}
-        self.dead: list[SSAValue] = []
         self.lowered: list[tuple[Operation, SSAValue | None]] = []
 
     def run(self) -> None:
@@ -152,7 +149,6 @@ class _Accesses:
             if result is not None:
                 op.results[0].replace_all_uses_with(result)
             Rewriter.erase_op(op)
-        _erase_dead(self.dead)
         region_dce(self.function.body)
 
     @singledispatchmethod
@@ -169,7 +165,7 @@ class _Accesses:
             result = self._load_scalar(op, plan, emit, memory)
         else:
             result = self._load(op, plan, emit, memory)
-        self._finish(op, (op.ptr, op.mask, op.other), result)
+        self._finish(op, result)
 
     def _load(self, op: tt.LoadOp, plan: AccessPlan, emit: Emitter, memory: SSAValue) -> SSAValue:
         element = _element_type(memory)
@@ -216,7 +212,7 @@ class _Accesses:
                     target = self._view(emit, plan, memory, box)
                     value = emit.slice(op.value, box.positions, box.sizes)
                     emit.add(bufferization.MaterializeInDestinationOp(value, target, writable=True))
-        self._finish(op, (op.ptr, op.mask), None)
+        self.lowered.append((op, None))
 
     # Atomic accesses -------------------------------------------------------------------------------------------------
 
@@ -268,7 +264,7 @@ class _Accesses:
             result = emit.load(buffer, [])
         else:
             result = emit.value(bufferization.ToTensorOp(buffer, restrict=True, writable=True))
-        self._finish(op, [pointer, *([] if mask is None else [mask])], result)
+        self._finish(op, result)
 
     @_lower.register
     def _(self, op: tt.AtomicPollOp) -> None:
@@ -318,11 +314,9 @@ class _Accesses:
             self.claims.check(plan.offset, emit, op, f"{where}an offset")
         return plan, emit
 
-    def _finish(self, op: Operation, operands: Sequence[SSAValue | None], result: SSAValue | None) -> None:
-        if result is not None:
-            result.name_hint = op.results[0].name_hint
+    def _finish(self, op: Operation, result: SSAValue) -> None:
+        result.name_hint = op.results[0].name_hint
         self.lowered.append((op, result))
-        self.dead += [operand for operand in operands if operand is not None]
 
     def _memory(self, op: Operation, pointer: SSAValue) -> SSAValue:
         """The memory of a base, seen once, after its definition."""
@@ -392,13 +386,9 @@ class _Accesses:
 
     def _zero(self, emit: Emitter, type_: Attribute, op: Operation) -> SSAValue:
         """What stands for an undefined scalar."""
-        match type_:
-            case IntegerType():
-                return emit.value(ConstantOp(IntegerAttr(0, type_)))
-            case _ if isinstance(type_, AnyFloat):
-                return emit.value(ConstantOp(FloatAttr(0.0, type_)))
-            case _:
-                raise refuse(op, f"it has no value of type {type_} where the mask is off")
+        if integer_bits(type_) is None and not isinstance(type_, AnyFloat):
+            raise refuse(op, f"it has no value of type {type_} where the mask is off")
+        return emit.value(constant(0, type_))
 
 
 _FIRST = AffineMapAttr(AffineMap.constant_map(0))
@@ -432,15 +422,3 @@ def _printable(emit: Emitter, value: SSAValue, op: Operation, *, is_signed: bool
 
 def _element_type(memory: SSAValue) -> Attribute:
     return memref.element_of(memory.type)
-
-
-def _erase_dead(values: Sequence[SSAValue]) -> None:
-    """Erase what computed these values, where nothing else takes it."""
-    pending = list(values)
-    while pending:
-        op = pending.pop().owner
-        if not isinstance(op, Operation) or op.parent is None or op.regions:
-            continue
-        if is_side_effect_free(op) and not any(result.uses for result in op.results):
-            pending += op.operands
-            Rewriter.erase_op(op)

@@ -38,8 +38,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from tlx_xdsl.analysis.integers.transfer import bytes_of
 from tlx_xdsl.dialects import llvm, memref, tt, ttg
-from tlx_xdsl.dialects.base import element_bits
 from tlx_xdsl.dialects.func import PROGRAM_IDS
 from tlx_xdsl.transforms.linalg.emitter import INDEX
 from tlx_xdsl.transforms.linalg.lower_accesses import memory_element
@@ -136,7 +136,7 @@ def _lower_address(op: tt.PtrToIntOp) -> None:
         if offset.type != i64:
             wide = insert_before(op, upstream.IndexCastOp(offset, INDEX)).result
             offset = insert_before(op, upstream.IndexCastOp(wide, i64)).result
-        size = -(-element_bits(memref.element_of(pointer.type)) // 8)
+        size = bytes_of(memref.element_of(pointer.type))
         number = insert_before(op, upstream.ConstantOp.from_int_and_width(size, 64)).result
         bytes_ = insert_before(op, upstream.MuliOp(offset, number)).result
         address = insert_before(op, upstream.AddiOp(address, bytes_)).result

@@ -31,10 +31,12 @@ from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tlx_xdsl.analysis.integers.polynomials import Polynomial
+from tlx_xdsl.analysis.integers.transfer import bits_of
 from tlx_xdsl.analysis.structure.analysis import Structure
 from tlx_xdsl.analysis.structure.values import ONE, Linear, Opaque
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, integer_bits
+from tlx_xdsl.transforms.linalg.blocks import splat_as
 from tlx_xdsl.transforms.linalg.scalars import Scalars
 from tlx_xdsl.transforms.linalg.slots import (
     Slot,
@@ -42,6 +44,7 @@ from tlx_xdsl.transforms.linalg.slots import (
     drop_inputs,
     drop_operands,
     first_after,
+    is_integer_tensor,
     set_operand,
     slots_of,
 )
@@ -61,10 +64,8 @@ class ScalarizeCarriedPass(Pass):
                 pass
 
 
-def _is_integers(value: SSAValue) -> bool:
-    tensor = as_tensor(value.type)
-    bits = None if tensor is None else integer_bits(tensor.element_type)
-    return bits is not None and bits > 1
+def _is_number(value: SSAValue) -> bool:
+    return is_integer_tensor(value) and bits_of(value) != 1
 
 
 Step = tuple[SSAValue, Polynomial]
@@ -72,7 +73,7 @@ Step = tuple[SSAValue, Polynomial]
 
 
 def _scalarize(function: tt.FuncOp) -> bool:
-    slots = slots_of(function, _is_integers)
+    slots = slots_of(function, _is_number)
     if not slots:
         return False
     structure = Structure(function)
@@ -184,9 +185,7 @@ def _rewrite(
 
 def _replace(input_: SSAValue, initial: SSAValue, number: SSAValue) -> None:
     """Let users take the sum of the initial value and a number."""
-    splat = tt.SplatOp.create(operands=[number], result_types=[initial.type])
     anchor = first_after(input_)
-    insert_before(anchor, splat)
-    total = insert_before(anchor, upstream.AddiOp(initial, splat.result))
+    total = insert_before(anchor, upstream.AddiOp(initial, splat_as(anchor, number, initial.type)))
     total.result.name_hint = input_.name_hint
     input_.replace_all_uses_with(total.result)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from xdsl.dialects import cf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, SSAValues
 
+from tlx_xdsl.analysis.integers.transfer import bits_of
+from tlx_xdsl.dialects.base import as_tensor
 from tlx_xdsl.dialects.regions import edges
 from tlx_xdsl.transforms.linalg.refusal import refuse
 
@@ -30,6 +32,11 @@ class Slot:
     def values(self) -> list[SSAValue]:
         """The values of the operands."""
         return [op.operands[number] for op, number in self.operands]
+
+
+def is_integer_tensor(value: SSAValue) -> bool:
+    """True for a tensor of integers, or of single bits."""
+    return as_tensor(value.type) is not None and bits_of(value) is not None
 
 
 def slots_of(function: Operation, carries: Callable[[SSAValue], bool]) -> list[Slot]:

@@ -32,9 +32,11 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, i32, i64
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tlx_xdsl.analysis.integers.transfer import is_pointer, pointee_bytes
 from tlx_xdsl.dialects import arith, tt
-from tlx_xdsl.dialects.base import as_tensor, element_bits, integer_bits, scalar_type, with_element_type
+from tlx_xdsl.dialects.base import as_tensor, integer_bits, scalar_type, with_element_type
 from tlx_xdsl.transforms.functions import functions_of
+from tlx_xdsl.transforms.linalg.blocks import splat_as
 from tlx_xdsl.transforms.linalg.pointer_bases import Bases, bases_of, rearranges
 from tlx_xdsl.transforms.linalg.refusal import refuse
 from tlx_xdsl.transforms.linalg.slots import Slot, add_neighbour, drop_inputs, drop_operands, set_operand, slots_of
@@ -69,11 +71,6 @@ class Part:
 
 
 Parts = tuple[Part, ...]
-
-
-def is_pointer(value: SSAValue) -> bool:
-    """True for a pointer, or a tensor of pointers."""
-    return isinstance(scalar_type(value.type), tt.PointerType)
 
 
 def _offset_type(pointer: Attribute) -> Attribute:
@@ -152,8 +149,7 @@ class _Splitter:
         """Let a tensor of pointers among the arguments be a splat of the new base, which is split like any other."""
         first = old.block.first_op
         assert first is not None
-        splat = insert_before(first, _splat(new, old.type))
-        pointers = insert_before(first, tt.AddPtrOp(splat.result, offset))
+        pointers = insert_before(first, tt.AddPtrOp(splat_as(first, new, old.type), offset))
         old.replace_all_uses_with(pointers.result)
         old.block.erase_arg(old)
         self.parts[new] = (Part(new),)
@@ -183,7 +179,7 @@ class _Splitter:
             parts = self._parts(op, op.operands[number])
             type_ = slot.inputs[0].type
             if neighbours.number is None:
-                (part,) = self._single(op, op.operands[number])
+                part = self._single(op, op.operands[number])
                 set_operand(neighbours.offsets.operands[at], self._wide(op, part.offset, type_))
                 if neighbours.changing is not None:
                     set_operand(neighbours.changing.operands[at], part.base)
@@ -202,11 +198,11 @@ class _Splitter:
     def _chosen(self, op: Operation, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
         return insert_before(op, arith.SelectOp(condition, yes, no)).result
 
-    def _single(self, op: Operation, pointer: SSAValue) -> Parts:
-        parts = self._parts(op, pointer)
-        if len(parts) > 1:
+    def _single(self, op: Operation, pointer: SSAValue) -> Part:
+        part, *others = self._parts(op, pointer)
+        if others:
             raise refuse(op, "it carries pointers whose elements have different bases")
-        return parts
+        return part
 
     # Operations ------------------------------------------------------------------------------------------------------
 
@@ -251,8 +247,7 @@ class _Splitter:
             raise refuse(op, "the bases of its pointers are not known")
         for number, operand in enumerate(op.operands):
             if is_pointer(operand):
-                (part,) = self._single(op, operand)
-                op.operands[number] = self._pointer(op, part, operand.type)
+                op.operands[number] = self._pointer(op, self._single(op, operand), operand.type)
         self.parts[op.results[0]] = (Part(op.results[0]),)
         return None
 
@@ -278,7 +273,7 @@ class _Splitter:
         assert isinstance(pointee, tt.PointerType)
 
         def cast(part: Part) -> Part:
-            before, after = (_bytes_of(scalar_type(each.type)) for each in (op.src, op.result))
+            before, after = pointee_bytes(op.src), pointee_bytes(op.result)
             offset = part.offset
             if offset is not None and before % after:
                 raise refuse(op, f"its offsets in elements of {before} bytes may be no multiples of {after} bytes")
@@ -299,7 +294,7 @@ class _Splitter:
         null = self._constant(op, 0, i64)
         base = tt.IntToPtrOp.create(operands=[null], result_types=[pointer])
         insert_before(op, base)
-        size = self._constant(op, _bytes_of(pointer), op.src.type)
+        size = self._constant(op, pointee_bytes(op.result), op.src.type)
         return (Part(base.result, insert_before(op, upstream.DivSIOp(op.src, size)).result),)
 
     @_split.register
@@ -317,7 +312,7 @@ class _Splitter:
             return (Part(base.result, offset),)
         condition = op.condition
         if as_tensor(condition.type) is None:
-            condition = insert_before(op, _splat(condition, with_element_type(op.result.type, condition.type))).result
+            condition = splat_as(op, condition, with_element_type(op.result.type, condition.type))
         true = self._constant(op, -1, condition.type)
         inverse = insert_before(op, upstream.XOrIOp(condition, true)).result
         return (
@@ -328,7 +323,7 @@ class _Splitter:
     def _call(self, op: tt.CallOp) -> None:
         split = self.parameters.get(op.callee.string_value())
         for number in split or ():
-            (part,) = self._single(op, op.operands[number])
+            part = self._single(op, op.operands[number])
             offset = self._wide(op, part.offset, op.operands[number].type)
             op.operands[number] = part.base
             op.operands = [*op.operands, offset]
@@ -379,7 +374,7 @@ class _Splitter:
         """A base and offsets as a pointer before `op`."""
         pointer = part.base
         if as_tensor(type_) is not None:
-            pointer = insert_before(op, _splat(pointer, type_)).result
+            pointer = splat_as(op, pointer, type_)
         return pointer if part.offset is None else insert_before(op, tt.AddPtrOp(pointer, part.offset)).result
 
     def _sum(self, op: Operation, first: SSAValue | None, second: SSAValue) -> SSAValue:
@@ -416,18 +411,9 @@ class _Splitter:
         return found
 
 
-def _splat(value: SSAValue, type_: Attribute) -> tt.SplatOp:
-    return tt.SplatOp.create(operands=[value], result_types=[type_])
-
-
 def _origin(pointer: SSAValue) -> str:
     """What makes a pointer, for a message."""
     return f"'{pointer.owner.name}'" if isinstance(pointer.owner, Operation) else "an argument"
-
-
-def _bytes_of(pointer: Attribute) -> int:
-    assert isinstance(pointer, tt.PointerType)
-    return -(-element_bits(pointer.pointee) // 8)
 
 
 def _equals(number: SSAValue, index: int) -> SSAValue:

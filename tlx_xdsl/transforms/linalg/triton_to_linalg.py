@@ -39,6 +39,7 @@ from tlx_xdsl.transforms.linalg.lower_functions import LowerFunctionsPass
 from tlx_xdsl.transforms.linalg.lower_tensors import LowerTensorsPass
 from tlx_xdsl.transforms.linalg.scalarize_carried import ScalarizeCarriedPass
 from tlx_xdsl.transforms.linalg.split_pointers import SplitPointersPass
+from tlx_xdsl.transforms.rewriting import Pass
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,15 @@ class TritonToLinalgPass(ModulePass):
             each.apply(ctx, op)
 
 
+def structuring_passes() -> tuple[Pass, ...]:
+    """The first of them: after these the addresses and masks of accesses are as the analysis can read them."""
+    return ExpandDescriptorsPass(), SplitPointersPass(), ScalarizeCarriedPass(), CarryStructurePass()
+
+
 def linalg_pipeline(*, num_programs: bool = False, check_addresses: bool = False) -> tuple[ModulePass, ...]:
     """The passes from plain Triton to linalg, in order."""
     return (
-        ExpandDescriptorsPass(),
-        SplitPointersPass(),
-        ScalarizeCarriedPass(),
-        CarryStructurePass(),
+        *structuring_passes(),
         LowerAccessesPass(check_addresses),
         LowerTensorsPass(),
         LowerFunctionsPass(num_programs),

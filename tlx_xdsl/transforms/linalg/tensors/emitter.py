@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 from xdsl.dialects import arith as scalar, scf, tensor as upstream
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AffineMapAttr,
-    AnyFloat,
     DenseArrayBase,
-    FloatAttr,
     IndexType,
-    IntegerAttr,
     LocationAttr,
     TensorType,
     i64,
@@ -25,6 +23,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tlx_xdsl.dialects import linalg, tensor
 from tlx_xdsl.dialects.base.tensors import as_tensor, scalar_type, shape_of_tensor
+from tlx_xdsl.transforms.rewriting import constant
 
 OpT = TypeVar("OpT", bound=Operation)
 Body: TypeAlias = "Callable[[Emitter, Sequence[SSAValue]], Sequence[SSAValue]]"
@@ -41,13 +40,6 @@ def like(type_: Attribute, shape: Sequence[int]) -> TensorType[Attribute]:
 @lru_cache(maxsize=4096)
 def _tensor_of(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
     return TensorType(element, shape)
-
-
-def number_attr(number: float, type_: Attribute) -> FloatAttr | IntegerAttr:
-    """A number as an attribute of a float type, an integer type or `index`."""
-    if isinstance(type_, AnyFloat):
-        return FloatAttr(float(number), type_)
-    return IntegerAttr(int(number), cast(Any, type_))
 
 
 class Emitter:
@@ -80,7 +72,7 @@ class Emitter:
 
     def constant(self, number: float, type_: Attribute) -> SSAValue:
         """A number as a scalar."""
-        return self.result(scalar.ConstantOp(number_attr(number, type_)))
+        return self.result(constant(number, type_))
 
     def index(self, number: int) -> SSAValue:
         """A number as an `index`."""
@@ -184,7 +176,7 @@ class Emitter:
         self, value: SSAValue, into: SSAValue, offsets: Sequence[SSAValue | int], sizes: Sequence[int]
     ) -> SSAValue:
         """A tensor with a part replaced."""
-        static = [offset if isinstance(offset, int) else _DYNAMIC for offset in offsets]
+        static = [offset if isinstance(offset, int) else DYNAMIC_INDEX for offset in offsets]
         op = upstream.InsertSliceOp.build(
             operands=[value, into, [offset for offset in offsets if isinstance(offset, SSAValue)], [], []],
             properties={
@@ -206,10 +198,6 @@ class Emitter:
         types = [INDEX, *(value.type for value in carried)]
         block = self.block_of(types, body, scf.YieldOp)
         return self.add(scf.ForOp(lower, upper, step, carried, Region(block))).results
-
-
-_DYNAMIC = -(2**63)
-"""The offset of a slice that an operand gives (MLIR, `ShapedType::kDynamic`)."""
 
 
 @lru_cache(maxsize=4096)
