@@ -40,6 +40,7 @@ LAYERS = {
     "decompile": 5,
     "interpreter": 5,
     "backend": 5,
+    "backend.cpu": 5,
     "runtime": 6,
     "compat": 6,
     "torch": 6,
@@ -52,8 +53,8 @@ LAYERS = {
 ALONE = {"language", "backend"}
 """Packages that import nothing of ours but the lowest layer: users' kernels and the worker start with them."""
 
-EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime")}
-"""Imports between packages of the same layer that are intended."""
+EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime"), ("backend.cpu", "backend")}
+"""Imports between packages of the same layer that are intended; a package in another one loads that one's `__init__`."""
 
 ALIASES = {
     PACKAGE / "analysis" / "program_address" / "__init__.py",
@@ -65,7 +66,7 @@ ALIASES = {
 }
 """Former names of public modules: each only imports all that its successor offers, which may be on a higher layer."""
 
-RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "bundle": 2, "jit": 2, "sweep": 2}
+RUNTIME_LAYERS = {"launch": 0, "show": 0, "": 1, "cpu": 2, "bundle": 3, "jit": 3, "sweep": 3}
 """The packages of `runtime`; the files beside them are the compile driver."""
 
 TRITON_ALLOWED = {"backend", "runtime", "compat", "torch"}
@@ -77,7 +78,14 @@ WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
 """Packages whose `__init__` can be imported without loading xDSL."""
 
-PACKAGES = [package for package in LAYERS if (PACKAGE / package).is_dir() or (PACKAGE / f"{package}.py").is_file()]
+
+
+def folder_of(package: str) -> Path:
+    """Return the folder of a package, which lies in another one where its name has a dot."""
+    return PACKAGE.joinpath(*package.split("."))
+
+
+PACKAGES = [package for package in LAYERS if folder_of(package).is_dir() or (PACKAGE / f"{package}.py").is_file()]
 
 
 def may_import(package: str, other: str) -> bool:
@@ -92,7 +100,10 @@ def may_import(package: str, other: str) -> bool:
 def files_of(package: str) -> list[Path]:
     """Return the Python files of a package."""
     module = PACKAGE / f"{package}.py"
-    return [module] if module.is_file() else sorted({*(PACKAGE / package).rglob("*.py")} - ALIASES)
+    if module.is_file():
+        return [module]
+    inner = {path for other in LAYERS if other.startswith(f"{package}.") for path in folder_of(other).rglob("*.py")}
+    return sorted({*folder_of(package).rglob("*.py")} - ALIASES - inner)
 
 
 def module_name(path: Path) -> str:
@@ -133,6 +144,8 @@ def package_of(name: str) -> str | None:
     root, *rest = name.split(".")
     if root != "tlx_xdsl":
         return None
+    if ".".join(rest[:2]) in LAYERS:
+        return ".".join(rest[:2])
     return rest[0] if rest and rest[0] in LAYERS else "__init__"
 
 
@@ -143,6 +156,8 @@ def package_of(name: str) -> str | None:
         ("tlx_xdsl", "__init__"),
         ("tlx_xdsl.jit", "__init__"),
         ("tlx_xdsl.layouts.shared.nbytes", "layouts"),
+        ("tlx_xdsl.backend.compile", "backend"),
+        ("tlx_xdsl.backend.cpu.compile", "backend.cpu"),
     ],
 )
 def test_package_of(name: str, package: str | None):

@@ -1,0 +1,155 @@
+"""Loads that need no copy, and the ones that do."""
+
+# covers: target.cpu
+
+import functools
+
+import numpy as np
+import pytest
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+from tests.unit.backend.cpu.native import Guarded, bufferized, compiled
+from tlx_xdsl.backend.cpu.forwarding import buffer_of, forwarding
+from tlx_xdsl.dialects import memref
+from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.runtime.compilation import Specialization
+from tlx_xdsl.runtime.linalg import plain_module
+
+
+@tlx_xdsl.jit
+def add(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(y + i, tl.load(x + i, mask=i < n) + 1.0, mask=i < n)
+
+
+@tlx_xdsl.jit
+def swap(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a, b = tl.load(x + i), tl.load(y + i)
+    tl.store(x + i, b)
+    tl.store(y + i, a)
+
+
+@tlx_xdsl.jit
+def normalise(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a = tl.load(x + i, mask=i < n, other=-float("inf"))
+    tl.store(y + i, tl.exp(a - tl.max(a, axis=0)))
+
+
+@tlx_xdsl.jit
+def softmax(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a = tl.load(x + i, mask=i < n, other=-float("inf"))
+    e = tl.exp(a - tl.max(a, axis=0))
+    tl.store(y + i, e / tl.sum(e, axis=0))
+
+
+@tlx_xdsl.jit
+def count(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a = tl.load(x + i)
+    tl.atomic_add(y, 1.0)
+    tl.store(y + 1 + i, a + 1.0)
+
+
+@tlx_xdsl.jit
+def repeat(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    a = tl.load(x + i)
+    for _ in range(n):
+        tl.store(x + i, tl.load(y + i))
+    tl.store(y + i, a + 1.0)
+
+
+@tlx_xdsl.jit
+def sums_of_rows(x, y, n, B: tl.constexpr):
+    i, j = tl.arange(0, B), tl.arange(0, 8)
+    a = tl.load(x + j[:, None] * B + i[None, :], mask=(i[None, :] < n) & (j[:, None] < 5), other=2.0)
+    tl.store(y + j, tl.sum(a, axis=1))
+
+
+@tlx_xdsl.jit
+def sums_of_columns(x, y, n, B: tl.constexpr):
+    i, j = tl.arange(0, B), tl.arange(0, 8)
+    a = tl.load(x + j[:, None] * B + i[None, :], mask=(i[None, :] < n) & (j[:, None] < 5), other=2.0)
+    tl.store(y + i, tl.sum(a, axis=0))
+
+
+def module_of(kernel):
+    signature = {"x": "*fp32", "y": "*fp32", "n": "i32"}
+    return plain_module(source_of(kernel), Specialization(signature, {"B": 64}))
+
+
+@pytest.mark.parametrize(("kernel", "copies", "left_out"), [
+    (add, 1, 1),
+    # What is loaded first is stored last, after another store.
+    (swap, 2, 0),
+    # What a nest that writes the user's memory reads beside the mask is no element of it.
+    (normalise, 1, 0),
+    (softmax, 1, 1),
+    (count, 1, 0),
+    (repeat, 2, 0),
+    (sums_of_rows, 1, 1),
+])  # fmt: skip
+def test_copies_that_are_left_out(kernel, copies, left_out):
+    module = bufferized(module_of(kernel))
+    loads = [op for op in module.walk() if isinstance(op, memref.CopyOp) and buffer_of(op.source) is None]
+    found = [op for op in forwarding(module).skipped if isinstance(op, memref.CopyOp)]
+    assert (len(loads), len(found)) == (copies, left_out)
+
+
+@functools.cache
+def native(kernel):
+    return compiled(module_of(kernel))
+
+
+def run(kernel, x, y, n):
+    """The arrays after it, in memory that begins and ends where they do."""
+    held = [Guarded(each).array for each in (x, y)]
+    assert native(kernel).run((1, 1, 1), [*held, n]) is None
+    return held
+
+
+RANDOM = np.random.default_rng(0).standard_normal(8 * 64, dtype=np.float32)
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 63, 64])
+def test_elements_beside_the_mask_are_not_touched(n):
+    _, y = run(add, RANDOM[:n], np.zeros(n, np.float32), n)
+    assert (y == RANDOM[:n] + np.float32(1)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 63, 64])
+def test_masked_elements_are_the_other_value(n):
+    _, y = run(normalise, RANDOM[:n], np.zeros(64, np.float32), n)
+    expected = np.exp(RANDOM[:n] - RANDOM[:n].max(initial=-np.inf))
+    np.testing.assert_allclose(y[:n], expected, rtol=2e-7)
+    assert not y[n:].any() if n else np.isnan(y).all()
+
+
+@pytest.mark.parametrize("n", [1, 16, 40, 64])
+@pytest.mark.parametrize(("kernel", "axis"), [(sums_of_rows, 1), (sums_of_columns, 0)])
+def test_masks_of_both_dimensions(kernel, axis, n):
+    x = RANDOM.reshape(8, 64)
+    whole = np.full((8, 64), 2, np.float32)
+    whole[:5, :n] = x[:5, :n]
+    expected = whole.sum(axis)
+    _, y = run(kernel, RANDOM[: 4 * 64 + n], np.zeros(expected.shape, np.float32), n)
+    np.testing.assert_allclose(y, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [-64, -20, -16, -1, 0, 1, 16, 20, 64])
+def test_a_load_comes_before_a_store_that_overlaps_it(shift):
+    memory = np.arange(64 * 3, dtype=np.float32)
+    x, y = memory[64:128], memory[64 + shift : 128 + shift]
+    expected = x + 1
+    assert native(add).run((1, 1, 1), [x, y, 64]) is None
+    assert (y == expected).all()
+
+
+def test_what_is_exchanged_is_read_first():
+    x, y = run(swap, RANDOM[:64], RANDOM[64:128], 64)
+    assert (x == RANDOM[64:128]).all()
+    assert (y == RANDOM[:64]).all()

@@ -1,0 +1,41 @@
+"""From a module of bufferized linalg to an object file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tlx_xdsl.backend.cpu.host import host
+from tlx_xdsl.backend.cpu.llvm import Compiled, optimized
+from tlx_xdsl.backend.cpu.metadata import Metadata
+from tlx_xdsl.backend.cpu.module import llvm_module
+
+
+@dataclass(frozen=True)
+class CpuObject:
+    """An object file, and what a launch has to know of it."""
+
+    code: bytes
+    metadata: Metadata
+
+
+def compile_module(module: ModuleOp, *, checks: bool = False, opt_level: int = 2) -> CpuObject:
+    """Compile a module without tensors (`transforms/bufferize`) for this machine.
+
+    With `checks` every access outside of its array ends the program with an error. Raises CompilationError, at the
+    user's line, for what has no counterpart on a CPU; InputError where llvmlite is missing.
+    """
+    compiled, metadata = lowered(module, checks=checks, opt_level=opt_level)
+    return CpuObject(compiled.object_code(), metadata)
+
+
+def lowered(module: ModuleOp, *, checks: bool = False, opt_level: int = 2) -> tuple[Compiled, Metadata]:
+    """The same before the object file is written, for those who want the assembly."""
+    target = host()
+    translated = llvm_module(module, target.features, checks=checks)
+    metadata = Metadata(
+        translated.name, translated.symbol, translated.arguments, translated.scratch_bytes, translated.sites,
+        translated.symbols, checks, target.triple, target.cpu,
+    )  # fmt: skip
+    return optimized(translated.text, opt_level), metadata

@@ -1,0 +1,222 @@
+"""Which loads need no copy: what reads a loaded tile can read the memory that it was loaded from.
+
+A load is a buffer that is filled with the value of masked elements, if there is one, and a copy of the box that the
+mask leaves. Where all that reads the buffer are loop nests after the copy, in its block, and nothing in between may
+write memory that is not the program's own, they read the box themselves: an element outside of it is the value that
+would have been filled in. A nest that writes such memory itself may do so, too: `overlap.py` checks when it runs that
+the two do not overlap, or are one box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects import affine, arith, math, memref as upstream
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from tlx_xdsl.dialects import linalg, memref
+from tlx_xdsl.dialects.memref import is_memref, sizes_of
+
+_PURE = frozenset(op.name for op in (*arith.Arith.operations, *math.Math.operations))
+_VIEWS = frozenset(
+    {"memref.subview", "memref.reinterpret_cast", "memref.expand_shape", "memref.collapse_shape", "memref.cast"}
+)
+_HARMLESS = _PURE | _VIEWS | {"memref.alloc", "memref.load", "affine.load", "cf.assert", "linalg.yield"}
+"""Operations that write nothing."""
+_WRITERS = frozenset({"memref.store", "affine.store", "memref.copy", "linalg.fill", "linalg.generic", "linalg.reduce",
+                      "linalg.matmul", "linalg.transpose", "linalg.broadcast", "linalg.batch_matmul"})  # fmt: skip
+"""Operations that write their last operands alone."""
+
+
+@dataclass
+class Forwarded:
+    """A load whose copy is left out."""
+
+    copy: memref.CopyOp
+    fill: linalg.FillOp | None
+    box: SSAValue
+    """The view of the buffer that the copy writes."""
+    readers: dict[Operation, SSAValue] = field(default_factory=dict[Operation, SSAValue])
+    """The nests that read it instead, and the view of the buffer that each of them names."""
+
+    @property
+    def source(self) -> SSAValue:
+        """The memory that is read."""
+        return self.copy.source
+
+
+Read: TypeAlias = tuple[Operation, SSAValue]
+"""A nest and one of its inputs."""
+
+
+@dataclass
+class Forwarding:
+    """The loads of a function whose copies are left out."""
+
+    skipped: set[Operation] = field(default_factory=set[Operation])
+    """Fills and copies."""
+    reads: dict[tuple[Operation, SSAValue], Forwarded] = field(
+        default_factory=dict[tuple[Operation, SSAValue], Forwarded]
+    )
+    """By a nest and one of its inputs."""
+
+
+def forwarding(function: Operation) -> Forwarding:
+    """Find the loads that need no copy. Each block is walked once for each load in it that may be one."""
+    found = Forwarding()
+    for op in function.walk():
+        if isinstance(op, memref.CopyOp) and (load := _load_of(op)) is not None and _find_readers(load):
+            found.skipped.add(op)
+            if load.fill is not None:
+                found.skipped.add(load.fill)
+            for reader, view in load.readers.items():
+                found.reads[reader, view] = load
+    return found
+
+
+def buffer_of(value: SSAValue) -> SSAValue | None:
+    """The allocation that a view is of; None for other memory."""
+    while isinstance(owner := value.owner, Operation):
+        if isinstance(owner, upstream.AllocOp):
+            return value
+        if owner.name not in _VIEWS:
+            return None
+        value = owner.operands[0]
+    return None
+
+
+def _load_of(copy: memref.CopyOp) -> Forwarded | None:
+    """The load that a copy belongs to, if it is that of a box at the beginning of a buffer from other memory."""
+    buffer = buffer_of(copy.target)
+    if buffer is None or buffer_of(copy.source) is not None or not _is_corner(copy.target, buffer):
+        return None
+    fills = [use.operation for use in buffer.uses if isinstance(use.operation, linalg.FillOp)]
+    if len(fills) > 1 or any(fill.parent is not copy.parent or not fill.is_before_in_block(copy) for fill in fills):
+        return None
+    if fills and is_memref(fills[0].inputs[0].type):
+        return None
+    return Forwarded(copy, fills[0] if fills else None, copy.target)
+
+
+def _is_corner(view: SSAValue, buffer: SSAValue) -> bool:
+    """Whether a view is the buffer, or a box that begins where it begins."""
+    if view is buffer:
+        return True
+    owner = view.owner
+    return (
+        isinstance(owner, upstream.SubviewOp)
+        and owner.source is buffer
+        and set(owner.static_offsets.get_values()) <= {0}
+        and set(owner.static_strides.get_values()) <= {1}
+        and len(sizes_of(view.type)) == len(sizes_of(buffer.type))
+    )
+
+
+def _find_readers(load: Forwarded) -> bool:
+    """Find what reads a load; False if something reads it that cannot do without the copy."""
+    buffer = buffer_of(load.box)
+    assert buffer is not None
+    users = {use.operation: view for view in _views(buffer) for use in view.uses if use.operation.name not in _VIEWS}
+    waiting = set(users) - {load.copy} - ({load.fill} if load.fill is not None else set())
+    op: Operation | None = load.copy
+    while waiting and (op := op.next_op) is not None:
+        if op in waiting:
+            waiting.discard(op)
+            view = users[op]
+            if not isinstance(op, linalg.GenericOp | linalg.ReduceOp) or not _may_read(load, op, view, buffer):
+                return False
+            load.readers[op] = view
+            if any(buffer_of(output) is buffer for output in op.outputs):
+                # From here on the buffer holds what this nest has written: those after it read that.
+                return _overwrites(op, buffer) and all(other.parent is not None for other in waiting)
+        if waiting and _may_write(op):
+            return False
+    return not waiting
+
+
+def _views(buffer: SSAValue) -> Iterator[SSAValue]:
+    yield buffer
+    for use in buffer.uses:
+        if use.operation.name in _VIEWS:
+            for result in use.operation.results:
+                yield from _views(result)
+
+
+def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSAValue, buffer: SSAValue) -> bool:
+    """Whether a nest names the buffer, or a box of it, once as an input whose dimensions are dimensions of the nest."""
+    places = [number for number, value in enumerate(op.inputs) if buffer_of(value) is buffer]
+    if not _is_pure_inside(op) or len(places) != 1 or op.inputs[places[0]] is not view or not _is_corner(view, buffer):
+        return False
+    maps = [attribute.data for attribute in op.get_indexing_maps()]
+    results = maps[places[0]].results
+    if not all(isinstance(each, AffineDimExpr) for each in results) or len(set(results)) != len(results):
+        return False
+    whole_box = _same_box(view, load.box)
+    if not whole_box and view is not buffer:
+        return False
+    if load.fill is None and not whole_box and view is buffer and load.box is not buffer:
+        # What lies outside of the box is not defined: any number does, but there is none to read.
+        return True
+    writes_out = any(buffer_of(output) is None for output in op.outputs)
+    return not writes_out or (whole_box and all(each == results for each in _output_results(op)))
+
+
+def _output_results(op: LinalgStructuredOperation) -> Sequence[Sequence[object]]:
+    maps = [attribute.data for attribute in op.get_indexing_maps()]
+    return [map_.results for map_ in maps[len(op.inputs) :]]
+
+
+def _same_box(first: SSAValue, second: SSAValue) -> bool:
+    """Whether two boxes that begin where the buffer begins have the same sizes."""
+    if first is second:
+        return True
+    one, other = _box_sizes(first), _box_sizes(second)
+    return one == other
+
+
+def _box_sizes(view: SSAValue) -> list[SSAValue | int | None]:
+    owner = view.owner
+    if not isinstance(owner, upstream.SubviewOp):
+        return list(sizes_of(view.type))
+    dynamic = iter(owner.sizes)
+    return [next(dynamic) if size == DYNAMIC_INDEX else size for size in owner.static_sizes.get_values()]
+
+
+def _overwrites(op: linalg.GenericOp | linalg.ReduceOp, buffer: SSAValue) -> bool:
+    """Whether a nest writes all of the buffer, without a look at what it holds."""
+    if any(kind.data.name != "PARALLEL" for kind in op.get_iterator_types()):
+        return False
+    outputs = [number for number, value in enumerate(op.outputs) if buffer_of(value) is buffer]
+    maps = _output_results(op)
+    return all(
+        op.outputs[number] is buffer
+        and not op.body.block.args[len(op.inputs) + number].uses
+        and all(isinstance(each, AffineDimExpr) for each in maps[number])
+        for number in outputs
+    )
+
+
+def _may_write(op: Operation) -> bool:
+    """Whether an operation may write memory that is not the program's own."""
+    if op.name in _HARMLESS:
+        return False
+    if op.name not in _WRITERS or not _is_pure_inside(op):
+        return True
+    targets = op.outputs if isinstance(op, LinalgStructuredOperation) else _targets(op)
+    return any(is_memref(value.type) and buffer_of(value) is None for value in targets)
+
+
+def _is_pure_inside(op: Operation) -> bool:
+    """Whether the body of a nest only computes."""
+    return all(inner.name in _HARMLESS or inner.name == "linalg.index" for inner in op.walk() if inner is not op)
+
+
+def _targets(op: Operation) -> Sequence[SSAValue]:
+    if isinstance(op, upstream.StoreOp | affine.StoreOp):
+        return [op.memref]
+    return [op.operands[-1]]
