@@ -4,12 +4,10 @@ What builds one must take it from here. https://mlir.llvm.org/docs/Dialects/Tens
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 from xdsl.dialects import tensor as upstream
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.utils import print_dynamic_index_list
 from xdsl.dialects.utils.reshape_ops_utils import verify_reshape_like_types
 from xdsl.ir import Attribute, Dialect, SSAValue
@@ -17,17 +15,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tlx_xdsl.dialects.base import tensor_type
-
-Groups = Sequence[Sequence[int]]
-"""For each dimension of the smaller rank, those of the larger one that make it up."""
+from tlx_xdsl.dialects.base.reshapes import Groups, GroupsAttr, groups_attr, print_groups
 
 
-@lru_cache(maxsize=1024)
-def _groups(*groups: tuple[int, ...]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    return ArrayAttr(ArrayAttr(IntegerAttr(dim, i64) for dim in group) for group in groups)
-
-
-def _verify(small: Attribute, large: Attribute, groups: ArrayAttr[ArrayAttr[IntegerAttr]]) -> None:
+def _verify(small: Attribute, large: Attribute, groups: GroupsAttr) -> None:
     small, large = tensor_type(small), tensor_type(large)
     if small.element_type != large.element_type:
         raise VerifyException(f"the element type must stay, found {small} and {large}")
@@ -35,17 +26,6 @@ def _verify(small: Attribute, large: Attribute, groups: ArrayAttr[ArrayAttr[Inte
         verify_reshape_like_types(small, large, groups)
     elif len(groups) or prod(large.get_shape()) != 1:
         raise VerifyException(f"a tensor of rank 0 is one of sizes 1, in no groups, found {groups} and {large}")
-
-
-def _print_groups(printer: Printer, groups: ArrayAttr[ArrayAttr[IntegerAttr]]) -> None:
-    printer.print_string(" ")
-    with printer.in_square_brackets():
-        printer.print_list(groups, lambda group: _print_group(printer, group))
-
-
-def _print_group(printer: Printer, group: ArrayAttr[IntegerAttr]) -> None:
-    with printer.in_square_brackets():
-        printer.print_list([dim.value.data for dim in group], printer.print_int)
 
 
 def _print_types(printer: Printer, op: upstream.CollapseShapeOp | upstream.ExpandShapeOp) -> None:
@@ -62,9 +42,7 @@ class CollapseShapeOp(upstream.CollapseShapeOp):
     @classmethod
     def of(cls, src: SSAValue, groups: Groups, result_type: Attribute) -> CollapseShapeOp:
         """The elements of `src` as `result_type`, whose dimensions are those groups of dimensions."""
-        return cls.create(
-            operands=[src], properties={"reassociation": _groups(*map(tuple, groups))}, result_types=[result_type]
-        )
+        return cls.create(operands=[src], properties={"reassociation": groups_attr(groups)}, result_types=[result_type])
 
     def verify_(self) -> None:
         """Each dimension of the result has the elements of its group."""
@@ -74,7 +52,7 @@ class CollapseShapeOp(upstream.CollapseShapeOp):
         """Print ` %a [[0, 1]] : type into type`."""
         printer.print_string(" ")
         printer.print_operand(self.src)
-        _print_groups(printer, self.reassociation)
+        print_groups(printer, self.reassociation)
         _print_types(printer, self)
 
 
@@ -85,7 +63,7 @@ class ExpandShapeOp(upstream.ExpandShapeOp):
     def of(cls, src: SSAValue, groups: Groups, result_type: Attribute) -> ExpandShapeOp:
         """The elements of `src` as `result_type`, in which those groups are dimensions of `src`."""
         type_ = tensor_type(result_type)
-        return cls(src, [], _groups(*map(tuple, groups)), type_.get_shape(), type_)
+        return cls(src, [], groups_attr(groups), type_.get_shape(), type_)
 
     def verify_(self) -> None:
         """Each dimension of the source has the elements of its group."""
@@ -98,7 +76,7 @@ class ExpandShapeOp(upstream.ExpandShapeOp):
         """Print ` %a [[0, 1]] output_shape [4, 8] : type into type`."""
         printer.print_string(" ")
         printer.print_operand(self.src)
-        _print_groups(printer, self.reassociation)
+        print_groups(printer, self.reassociation)
         printer.print_string(" output_shape ")
         print_dynamic_index_list(
             printer, DYNAMIC_INDEX, self.dynamic_output_shape, self.static_output_shape.get_values()

@@ -19,6 +19,7 @@ from xdsl.traits import IsTerminator
 
 from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.linalg import IndexOp
+from tlx_xdsl.dialects.memref import LoadOp
 from tlx_xdsl.dialects.scf import WhileOp
 from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
 from tlx_xdsl.interpreter.faults import fault_at
@@ -137,6 +138,8 @@ def _build(planner: Planner, op: Operation) -> LaneRun:
             return _index(planner, op)
         case ExtractOp():
             return _element(planner, op)
+        case LoadOp():
+            return _load(op)
         case _:
             return _scalar(planner, op)
 
@@ -170,6 +173,17 @@ def _element(planner: Planner, op: ExtractOp) -> LaneRun:
     def on_lanes(_task: Task, mask: Mask, values: Sequence[Array]) -> Sequence[Array]:
         tensor, *indices = values
         return (run(tensor, *(np.where(mask, index, 0)[()] for index in indices)),)
+
+    return on_lanes
+
+
+def _load(op: LoadOp) -> LaneRun:
+    """Elements of memory that all lanes share, each at its own indices; lanes that do not run read the first one."""
+
+    def on_lanes(task: Task, mask: Mask, values: Sequence[Any]) -> Sequence[Array]:
+        memory, *indices = values
+        chosen = indices if mask.all() else [np.where(mask, index, 0) for index in indices]
+        return (memory.gather(task, op, chosen)[()],)
 
     return on_lanes
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -105,6 +106,29 @@ class MemRef:
         strides = [step * stride for step, stride in zip(steps, self.strides, strict=True)]
         return self.view(offset, [sizes[dim] for dim in kept], [strides[dim] for dim in kept])
 
+    def expanded(self, groups: Sequence[Sequence[int]], sizes: Sequence[int]) -> MemRef:
+        """Each dimension as a group of dimensions of those sizes."""
+        strides = [1] * len(sizes)
+        for stride, group in zip(self.strides, groups, strict=False):
+            for dim in reversed(group):
+                strides[dim] = stride
+                stride *= sizes[dim]
+        return self.view(self.offset, sizes, strides)
+
+    def collapsed(self, op: Operation, groups: Sequence[Sequence[int]]) -> MemRef:
+        """Each group of dimensions as one.
+
+        Raises Fault for a group whose elements have no one stride.
+        """
+        strides: list[int] = []
+        for group in groups:
+            held = [dim for dim in group if self.shape[dim] != 1] or [group[-1]]
+            for outer, inner in pairwise(held):
+                if self.strides[outer] != self.strides[inner] * self.shape[inner]:
+                    raise fault_at(op, f"dimensions {outer} and {inner} have no stride in common")
+            strides.append(self.strides[held[-1]])
+        return self.view(self.offset, [prod(self.shape[dim] for dim in group) for group in groups], strides)
+
     def place(self, op: Operation, indices: Sequence[Any]) -> int:
         """Elements from the base to the one at `indices`.
 
@@ -124,6 +148,34 @@ class MemRef:
         for size, stride in zip(self.shape, self.strides, strict=True):
             found = found[..., None] + np.arange(size, dtype=np.int64) * stride
         return found
+
+    def meets(self, other: MemRef) -> bool:
+        """Return whether some element is one of the other's, too."""
+        if self.base is not other.base and (isinstance(self.base, Allocation) or isinstance(other.base, Allocation)):
+            return False
+        if 0 in self.shape or 0 in other.shape:
+            return False
+        (first, last), (other_first, other_last) = self._ends(), other._ends()
+        if other_last < first or last < other_first or self.dtype.itemsize != other.dtype.itemsize:
+            return first <= other_last and other_first <= last
+        mine, others = (each.places() * self.dtype.itemsize + each._start() for each in (self, other))
+        return bool(np.isin(mine, others).any())
+
+    def is_same(self, other: MemRef) -> bool:
+        """Return whether both are the same elements, in the same order."""
+        mine, others = ((each.base, each.offset, each.sizes, each.strides) for each in (self, other))
+        return mine == others and self.dtype == other.dtype
+
+    def _ends(self) -> tuple[int, int]:
+        """The first and the last byte, in the allocation or in global memory."""
+        spans = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        first, last = (self.offset + sum(each(span, 0) for span in spans) for each in (min, max))
+        start = self._start()
+        return start + first * self.dtype.itemsize, start + (last + 1) * self.dtype.itemsize - 1
+
+    def _start(self) -> int:
+        """The byte at which the base is."""
+        return 0 if isinstance(self.base, Allocation) else self.base
 
     def read(self, task: Task, op: Operation) -> Array:
         """All elements.
@@ -163,6 +215,20 @@ class MemRef:
             return self.base.elements[place]
         address: Any = np.int64(self.base + place * self.dtype.itemsize)
         return task.global_memory.load(op, address, self.dtype, None, _UNUSED)[()]
+
+    def gather(self, task: Task, op: Operation, indices: Sequence[Any]) -> Array:
+        """The elements at indices that are arrays; raises Fault as `place` and `read` do."""
+        places: Any = np.int64(self.offset)
+        for dim, (index, size, stride) in enumerate(zip(indices, self.shape, self.strides, strict=True)):
+            number = np.asarray(index, np.int64)
+            if number.size and (number.min() < 0 or number.max() >= size):
+                raise fault_at(op, f"an index is out of bounds: dimension {dim} has {size} elements")
+            places = places + number * stride
+        if isinstance(self.base, Allocation):
+            self.base.check(op, "load", int(places.min()), int(places.max()))
+            return self.base.elements[places]
+        addresses = np.int64(self.base) + places * self.dtype.itemsize
+        return np.array(task.global_memory.load(op, addresses, self.dtype, None, _UNUSED))
 
     def store(self, task: Task, op: Operation, place: int, value: Any) -> None:
         """Set the element `place` elements after the base; raises Fault as `read` does."""

@@ -9,6 +9,7 @@ from xdsl.ir import Dialect
 
 from tlx_xdsl.dialects.base import dialect_of
 from tlx_xdsl.dialects.memref.accesses import *
+from tlx_xdsl.dialects.memref.shapes import *
 from tlx_xdsl.dialects.memref.types import *
 from tlx_xdsl.dialects.memref.views import *
 

@@ -20,6 +20,8 @@ from xdsl.ir import Block, Operation
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from tlx_xdsl.dialects import arith, linalg
+from tlx_xdsl.dialects.destinations import Destination, in_step
+from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.lanes import LaneGraph
 from tlx_xdsl.interpreter.machine import Task
 from tlx_xdsl.interpreter.matmul import multiply
@@ -44,11 +46,13 @@ def _structured(*classes: type[Operation]) -> Callable[[_Builder], _Builder]:
             kind, run = builder(op, planner)
             if not any(isinstance(value.type, MemRefType) for value in op.operands):
                 return kind, run
+            count = _inputs(op)
 
             def on_memory(task: Task, *operands: Any) -> None:
+                _check_apart(op, operands, count)
                 values = [value.read(task, op) if isinstance(value, MemRef) else value for value in operands]
                 results = run(*values) if kind is Kind.PURE else run(task, *values)
-                outputs: list[MemRef] = [value for value in operands[_inputs(op) :] if isinstance(value, MemRef)]
+                outputs: list[MemRef] = [value for value in operands[count:] if isinstance(value, MemRef)]
                 for target, result in zip(outputs, results if len(outputs) > 1 else (results,), strict=True):
                     target.write(task, op, result)
 
@@ -63,6 +67,17 @@ def _structured(*classes: type[Operation]) -> Callable[[_Builder], _Builder]:
 def _inputs(op: Operation) -> int:
     """The number of operands that are no outputs."""
     return len(op.inputs) if isinstance(op, LinalgStructuredOperation) else 1
+
+
+def _check_apart(op: Operation, operands: Sequence[Any], count: int) -> None:
+    """Raise Fault for an input in memory that is written before all of it is read: the order of iterations is open."""
+    for written, output in enumerate(operands[count:], count):
+        for number, value in enumerate(operands[:count]):
+            if not (isinstance(value, MemRef) and isinstance(output, MemRef) and value.meets(output)):
+                continue
+            if value.is_same(output) and in_step(op, number, Destination(written, 0, is_read=False)):
+                continue
+            raise fault_at(op, f"operand {number} is in memory that operand {written} is written to")
 
 
 @_structured(linalg.FillOp)

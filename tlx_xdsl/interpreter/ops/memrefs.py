@@ -23,6 +23,7 @@ from xdsl.ir.affine import AffineMap
 
 from tlx_xdsl.dialects import bufferization, memref
 from tlx_xdsl.dialects.base.pointer import PointerType
+from tlx_xdsl.dialects.base.reshapes import groups_of
 from tlx_xdsl.dialects.base.tensors import tensor_type
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of, strides_of
 from tlx_xdsl.interpreter.faults import fault_at
@@ -77,6 +78,18 @@ def subview(op: upstream.SubviewOp) -> Run:
     def run(source: MemRef, *numbers: Any) -> MemRef:
         offsets, sizes, steps = lists(numbers)
         return source.box(op, offsets, sizes, steps, kept)
+
+    return run
+
+
+@pure(memref.ExpandShapeOp, memref.CollapseShapeOp)
+def reshape_memory(op: memref.ExpandShapeOp | memref.CollapseShapeOp) -> Run:
+    """Dimensions split into several, or several as one: those of sizes other than 1 must have one stride."""
+    groups, sizes = groups_of(op.reassociation), [int(size) for size in sizes_of(op.result.type) if size is not None]
+    expands = isinstance(op, memref.ExpandShapeOp)
+
+    def run(source: MemRef, *_sizes: Any) -> MemRef:
+        return source.expanded(groups, sizes) if expands else source.collapsed(op, groups)
 
     return run
 
