@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import jit
-    from tlx_xdsl.runtime.jit.autotune import Config, autotune
+    from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
+    from tlx_xdsl.runtime.cpu.pool import cpu_threads, set_cpu_threads
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
     from tlx_xdsl.runtime.show.pages import show
@@ -30,25 +31,31 @@ __all__ = [
     "__version__",
     "autotune",
     "constexpr_function",
+    "cpu_threads",
     "first_step",
+    "heuristics",
     "interpret",
     "interpret_text",
     "jit",
+    "set_cpu_threads",
     "show",
 ]
 
 _HOMES = {
-    "Config": "tlx_xdsl.runtime.jit.autotune",
+    "Config": "tlx_xdsl.runtime.jit.tuning",
     "Interpretation": "tlx_xdsl.runtime.interpret",
     "Kernel": "tlx_xdsl.runtime.kernel",
     "Step": "tlx_xdsl.runtime.steps",
     "TensorDescriptor": "tlx_xdsl.runtime.launch.tensor_descriptor",
-    "autotune": "tlx_xdsl.runtime.jit.autotune",
+    "autotune": "tlx_xdsl.runtime.jit.tuning",
     "constexpr_function": "tlx_xdsl.language.core",
+    "cpu_threads": "tlx_xdsl.runtime.cpu.pool",
     "first_step": "tlx_xdsl.runtime.steps",
+    "heuristics": "tlx_xdsl.runtime.jit.tuning",
     "interpret": "tlx_xdsl.runtime.interpret",
     "interpret_text": "tlx_xdsl.runtime.interpret",
     "jit": "tlx_xdsl.runtime.jit",
+    "set_cpu_threads": "tlx_xdsl.runtime.cpu.pool",
     "show": "tlx_xdsl.runtime.show.pages",
 }
 

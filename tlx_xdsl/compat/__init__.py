@@ -32,9 +32,11 @@ class _State:
 def install(*, mode: Mode = "launch", target: str = "sm_90a") -> None:
     """Let scripts find tlx, and `@triton.jit` hand kernels that use it to tlx_xdsl. Installing twice changes nothing.
 
-    `mode` says what a launch does: `launch` runs on the GPU; `interpret` runs every kernel, plain ones too, in our
-    interpreter, on tensors in the CPU's memory; `compile` makes cubins for `target` and runs nothing. The latter two
-    need no GPU: Triton sees one of the kind `target`. Under `TRITON_INTERPRET=1` a `launch` interprets, too.
+    `mode` says what a launch does: `launch` runs on the GPU; `cpu` runs every kernel as machine code of the CPU, on
+    tensors in its memory, where torch then puts what is asked for on a GPU; `interpret` runs every kernel, plain ones
+    too, in our interpreter, on tensors in the CPU's memory; `compile` makes cubins for `target` and runs nothing. The
+    latter three need no GPU: Triton sees one of the kind `target`. Under `TRITON_INTERPRET=1` a `launch` interprets,
+    too.
 
     Raises ModuleNotFoundError without Triton, ValueError for an unknown mode or target, and RuntimeError where
     another mode or target is installed already.

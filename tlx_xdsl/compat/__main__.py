@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlx_xdsl.compat import NEEDS_TRITON, install, uninstall
+from tlx_xdsl.compat.installation import Mode
 from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
 
 
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="What follows the script's name are its own arguments.",
     )
     mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--cpu", action="store_true", help="run kernels as machine code of the CPU; needs no GPU")
     mode.add_argument("--interpret", action="store_true", help="run kernels in the interpreter; needs no GPU")
     mode.add_argument("--compile-only", action="store_true", help="compile kernels and run none; needs no GPU")
     parser.add_argument("--target", default="sm_90a", metavar="SM", help="GPU to assume without one (sm_90a)")
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise CompilationError("no such file", SourceLocation(parsed.script, 0))
         try:
             install(
-                mode="interpret" if parsed.interpret else "compile" if parsed.compile_only else "launch",
+                mode=_mode(parsed),
                 target=parsed.target,
             )
         except ModuleNotFoundError as error:
@@ -49,6 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         uninstall()
     return 0
+
+
+def _mode(parsed: argparse.Namespace) -> Mode:
+    if parsed.cpu:
+        return "cpu"
+    return "interpret" if parsed.interpret else "compile" if parsed.compile_only else "launch"
 
 
 def _run(script: Path, arguments: Sequence[str]) -> None:

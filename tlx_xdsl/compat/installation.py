@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, get_args
 
@@ -11,7 +13,7 @@ from tlx_xdsl.compat.modules import Finder, forget_modules, recall_modules
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.targets import target_named
 
-Mode = Literal["launch", "interpret", "compile"]
+Mode = Literal["launch", "cpu", "interpret", "compile"]
 """The effect of a launch."""
 
 _MISSING = object()
@@ -33,12 +35,16 @@ class Installation:
         self._replaced: list[tuple[Any, str, Any]] = []
         self._theirs: dict[str, ModuleType] = {}
         self._changed = False
+        self._stand_ins: Sequence[str] = ()
 
     def begin(self) -> None:
         """Change Triton.
 
-        Raises ModuleNotFoundError where there is none.
+        Where there is none, scripts for the CPU find a stand-in; else this raises ModuleNotFoundError.
         """
+        if self.mode == "cpu" and "triton" not in sys.modules and find_spec("triton") is None:
+            self._stand_in()
+            return
         import_module("triton")
         self.begin_lazily()
         try:
@@ -46,6 +52,16 @@ class Installation:
         except BaseException:
             self.revert()
             raise
+
+    def _stand_in(self) -> None:
+        """Let scripts find a Triton that runs on the CPU where there is none."""
+        from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
+        from tlx_xdsl.compat.triton_stand_in import install_stand_in
+
+        self._changed = True
+        self.begin_lazily()
+        self._stand_ins = install_stand_in(self.target)
+        self._replace(replacements_of_torch())
 
     def begin_lazily(self) -> None:
         """Change Triton as soon as tlx is imported."""
@@ -64,6 +80,11 @@ class Installation:
         self._replaced.clear()
         forget_modules()
         recall_modules(self._theirs)
+        if self._stand_ins:
+            from tlx_xdsl.compat.triton_stand_in import remove_stand_in
+
+            remove_stand_in(self._stand_ins)
+            self._stand_ins = ()
         self._changed = False
 
     def _change_triton(self) -> None:
@@ -72,6 +93,9 @@ class Installation:
         self._changed = True
         from tlx_xdsl.compat.replacements import replacements
 
-        for owner, name, value in replacements(self.mode, self.target):
+        self._replace(replacements(self.mode, self.target))
+
+    def _replace(self, replacements: Iterable[tuple[Any, str, Any]]) -> None:
+        for owner, name, value in replacements:
             self._replaced.append((owner, name, owner.__dict__.get(name, _MISSING)))
             setattr(owner, name, value)

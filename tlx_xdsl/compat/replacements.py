@@ -18,8 +18,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.driver import driver
 
+from tlx_xdsl.compat.cuda_as_cpu import replacements_of_torch
 from tlx_xdsl.compat.decorator import drop_in, settle
+from tlx_xdsl.compat.on_cpu import Cpu, natively
 from tlx_xdsl.compat.without_gpu import CompiledKernel, CompiledStockKernel, NoGpu, interpreted, once
+from tlx_xdsl.runtime.cpu.measure import do_bench, do_bench_without_warmup
 from tlx_xdsl.runtime.jit import jit as our_jit
 from tlx_xdsl.runtime.jit.autotune import Config
 from tlx_xdsl.runtime.jit.triton_compile import compile_source
@@ -68,7 +71,9 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     # `triton.runtime.jit` is a module, and both hold a `jit`.
     stock = import_module("triton.runtime.jit")
     autotuner = import_module("triton.runtime.autotuner")
-    if mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
+    if mode == "cpu":
+        jit = natively
+    elif mode == "interpret" or (mode == "launch" and knobs.runtime.interpret):
         jit = interpreted(target)
     elif mode == "read":
         jit = stock.jit
@@ -88,6 +93,11 @@ def replacements(mode: str, target: str) -> Iterator[tuple[Any, str, Any]]:
     if not hasattr(GPUTarget, "is_cuda_backend"):
         # Meta's Triton has this method, by which scripts see where they are.
         yield GPUTarget, "is_cuda_backend", _is_cuda_backend
-    if mode != "launch":
+    if mode == "cpu":
+        yield import_module("triton.runtime.driver").driver, "_active", Cpu(target)
+        yield triton.testing, "do_bench", do_bench
+        yield triton.testing, "do_bench_cudagraph", do_bench_without_warmup
+        yield from replacements_of_torch()
+    elif mode != "launch":
         yield import_module("triton.runtime.driver").driver, "_active", NoGpu(target)
         yield from ((triton.testing, name, once) for name in ("do_bench", "do_bench_cudagraph"))

@@ -13,19 +13,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from triton.backends.compiler import GPUTarget
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from tlx_xdsl.compat.pointers import tensors_reached
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.cpu.arguments import constant_ones
 from tlx_xdsl.runtime.interpret import Interpretation, interpret_source
 from tlx_xdsl.runtime.interpret_options import TTGIR, Options
-from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS
 from tlx_xdsl.runtime.jit.triton_errors import with_interpreter_face
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS
 from tlx_xdsl.targets import Target, target_named
 
 _WARP_SIZE = 32
@@ -50,14 +50,14 @@ class CompiledKernel(TritonKernel):
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Compile."""
-        return super().run(*args, grid=grid, warmup=True, **kwargs)
+        return super().run_there(*args, grid=grid, warmup=True, **kwargs)
 
 
 class InterpretedKernel(TritonKernel):
     """A kernel that runs in the interpreter when it is launched."""
 
     __getitem__ = KernelInterface.__getitem__
-    target = "sm_90a"
+    gpu = "sm_90a"
     """The GPU that it is written for."""
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -66,7 +66,7 @@ class InterpretedKernel(TritonKernel):
         Raises KeyError for a keyword that is neither a parameter nor a launch option, as stock Triton does, and what
         `tlx_xdsl.interpret` raises.
         """
-        compiled = functools.partial(super().run, *args, grid=grid, warmup=True, **kwargs)
+        compiled = functools.partial(super().run_there, *args, grid=grid, warmup=True, **kwargs)
         return compiled() if warmup else InterpretedLaunch(_interpret(self, grid, *args, **kwargs), compiled)
 
 
@@ -99,7 +99,7 @@ def interpreted(target: str) -> Callable[..., Any]:
         if fn is None:
             return functools.partial(jit, **options)
         kernel = InterpretedKernel(fn, **options)
-        kernel.target = target
+        kernel.gpu = target
         return kernel
 
     return jit
@@ -116,7 +116,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     # As compiled: our passes have put in the fences and barriers of clusters that scripts leave to the compiler.
     # Scripts for Meta's TLX are known to run on GPUs: what the hardware keeps beyond PTX's promises they may rely on.
     options: dict[str, Any] = {
-        "target": kernel.target, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
+        "target": kernel.gpu, "stage": TTGIR, "unwritten": "warn", "tensor_core_order": "issue",
     }  # fmt: skip
     options |= {name: launch[name] for name in ("num_warps", "num_ctas") if launch.get(name) is not None}
     cluster = launch.get(CLUSTER_OPTION)
@@ -125,7 +125,7 @@ def _interpret(kernel: InterpretedKernel, grid: Any, *args: Any, **kwargs: Any) 
     named |= dict(zip(kernel.arg_names, args, strict=False))
     for parameter in kernel.params:
         if parameter.name in named and _is_specialized(parameter):
-            named[parameter.name] = _constant_one(named[parameter.name])
+            named[parameter.name] = constant_ones(named[parameter.name])
     options["reachable"] = tensors_reached(named.values())
     try:
         kernel.check_parameters()
@@ -154,16 +154,6 @@ def _annotated(kernel: InterpretedKernel, named: dict[str, Any]) -> dict[str, st
     """The types of the numbers whose parameters are annotated with one: `x: tl.float16`."""
     numbers = (each for each in kernel.params if isinstance(named.get(each.name), bool | int | float))
     return {each.name: each.annotation_type for each in numbers if each.annotation_type and not each.is_constexpr}
-
-
-def _constant_one(value: Any) -> Any:
-    """An integer that is 1 as a constant, in tuples, too: Triton compiles kernels for that, and strides are 1 by it."""
-    if isinstance(value, tuple):
-        given = cast("tuple[Any, ...]", value)
-        cls: Any = type(given)
-        items = map(_constant_one, given)
-        return cls(*items) if hasattr(cls, "_fields") else tuple(items)
-    return constexpr(1) if type(value) is int and value == 1 else value
 
 
 @functools.cache

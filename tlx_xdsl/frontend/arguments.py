@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, SSAValue
 
 from tlx_xdsl.frontend.builder import hint
 from tlx_xdsl.frontend.foreign import compile_time
+from tlx_xdsl.frontend.signature import Fixed, Signature
 from tlx_xdsl.frontend.source import Parameter
 from tlx_xdsl.frontend.types import ArgumentType, descriptor_ir_type, ir_type, parse_argument_type, split_tuple
 from tlx_xdsl.frontend.values import Constexpr, Tensor, TensorDescriptor, TupleValue, Value
 from tlx_xdsl.frontend.visitor import Visitor
 from tlx_xdsl.language.core import dtype, int32, int64
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A compile-time value within a tuple of runtime arguments."""
-
-    value: Any
-
-
-Signature: TypeAlias = "str | Fixed | tuple[Signature, ...]"
-"""The type of an argument: a text such as `*fp16`, or a tuple of types (which `"(*fp16, i32)"` is too)."""
 
 
 class Arguments:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_version
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text
 from tlx_xdsl.runtime.kernel import Kernel

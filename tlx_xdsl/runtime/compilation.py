@@ -15,8 +15,8 @@ from tlx_xdsl.analysis.launch_budget import check_launch
 from tlx_xdsl.backend.version import installed_triton_version
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.errors import CompilationError, InputError
-from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.compile import build_module
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.targets import Target, target_named
 from tlx_xdsl.text.diagnostics import error_at

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlx_xdsl.errors import InputOverflowError, InputTypeError
-from tlx_xdsl.frontend.arguments import Fixed, Signature
-from tlx_xdsl.frontend.values import shown
+from tlx_xdsl.frontend.signature import Fixed, Signature
 from tlx_xdsl.language.core import constexpr, dtype
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
@@ -104,6 +103,8 @@ def _integer(name: str, value: int) -> str:
         return "i32"
     if -(1 << 63) <= value < 1 << 64:
         return "i64" if value < 1 << 63 else "u64"
+    from tlx_xdsl.frontend.values import shown
+
     # As Python's own conversions to C integers, and so Triton's launches, raise it.
     raise InputOverflowError(f"'{name}' is {shown(value)}, which no integer of 64 bits can hold")
 

@@ -20,8 +20,8 @@ from tlx_xdsl.dialects.func import assume_program_arguments
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.dialects.tt.types import TensorDescType
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
-from tlx_xdsl.frontend.arguments import Signature
 from tlx_xdsl.frontend.foreign import source_of
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.interpreter.arguments import bind, reach
 from tlx_xdsl.interpreter.code import Function

@@ -30,8 +30,6 @@ class Kernel:
             raise TypeError(f"tlx_xdsl.jit takes a function made by 'def', found {fn!r}")
         functools.update_wrapper(self, fn)
         self.source = KernelSource(fn, noinline)
-        self.refused: str | None = None
-        """Why Triton's runtime did not take the kernel, in Triton's words."""
 
     def compile(
         self,
@@ -86,27 +84,20 @@ class Kernel:
         return all(parameter.name.isidentifier() for parameter in parameters)
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """Refuse: Triton's runtime is what launches."""
+        """The kernel on a grid of programs. Refused here: this one was made to be read."""
         raise self._not_launchable()
 
     def warmup(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: Triton's runtime is what compiles for a launch."""
+        """Compile for a launch. Refused here, as launches are."""
         raise self._not_launchable()
 
     def bind(self, grid: Any, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: Triton's runtime is what compiles for a launch."""
+        """Prepare a launch. Refused here, as launches are."""
         raise self._not_launchable()
 
     def _not_launchable(self) -> CompilationError:
-        if importlib.util.find_spec("triton") is None:
-            return CompilationError(
-                f"the kernel '{self.source.name}' can't be launched: Triton is not installed",
-                notes=("pip install 'tlx-xdsl[nvidia]' (Linux only); its method interpret runs it on the CPU",),
-            )
         # Says where the source is missing.
         assert self.source.parameters is not None
-        if self.refused is not None:
-            return CompilationError(f"the kernel '{self.source.name}' can't be launched: Triton said {self.refused}")
         return CompilationError(f"the kernel '{self.source.name}' was made to be read only, not to be launched")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:

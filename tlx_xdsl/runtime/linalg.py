@@ -53,6 +53,6 @@ def plain_module(source: KernelSource, specialization: Specialization) -> Module
     """
     module = frontend_module(source, specialization)
     verify_module(module)
-    if (op := first_beyond_plain(module)) is not None:
+    if (op := first_beyond_plain(module, barriers=True)) is not None:
         raise error_at(op, f"'{op.name}' cannot be lowered to linalg: it is no operation of plain Triton")
     return module

@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from tlx_xdsl.analysis.some_threads import store_by_some_threads
+from tlx_xdsl.dialects.ttg.registers import BarrierOp
 from tlx_xdsl.dialects.ttg.types import as_tensor
 from tlx_xdsl.transforms.registry import pass_class
 
@@ -133,9 +134,15 @@ def is_plain(module: ModuleOp) -> bool:
     return first_beyond_plain(module) is None
 
 
-def first_beyond_plain(module: ModuleOp) -> Operation | None:
-    """The first operation of the module that is not plain Triton, if there is one."""
+def first_beyond_plain(module: ModuleOp, *, barriers: bool = False) -> Operation | None:
+    """The first operation of the module that is not plain Triton, if there is one.
+
+    With `barriers` those are plain, too, that `tl.debug_barrier` makes: a lowering in which a program is one thread
+    needs none.
+    """
     for op in module.walk():
+        if barriers and isinstance(op, BarrierOp):
+            continue
         if op.name.startswith(_OURS):
             return op
         for value in op.results:

@@ -100,7 +100,10 @@ def test_another_mode_is_refused():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"mode": "run"}, "unknown mode 'run', expected one of launch, interpret, compile"), ({"target": "sm_1"}, "sm_1")],
+    [
+        ({"mode": "run"}, "unknown mode 'run', expected one of launch, cpu, interpret, compile"),
+        ({"target": "sm_1"}, "sm_1"),
+    ],
 )
 def test_a_wrong_argument_changes_nothing(arguments: dict[str, str], message: str):
     with pytest.raises(ValueError, match=message):

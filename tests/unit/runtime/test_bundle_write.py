@@ -10,7 +10,7 @@ from tests.unit.runtime import bundles
 from tests.unit.runtime.bundles import ADD, EXAMPLE, add, compile_c, cuda_include, has_c_compiler, transposed
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.runtime import TensorDescriptor, load, write_bundle
-from tlx_xdsl.runtime.bundle.c_launcher import _comment
+from tlx_xdsl.runtime.bundle.c_launcher import in_comment
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
 from tlx_xdsl.tools.tlx import main
 
@@ -223,4 +223,4 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, capsys):
 
 
 def test_comments_of_the_header_hold_no_comment():
-    assert _comment("a */ b /* c\nd") == "a * / b / * c d"
+    assert in_comment("a */ b /* c\nd") == "a * / b / * c d"

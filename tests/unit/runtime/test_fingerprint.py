@@ -10,7 +10,7 @@ import pytest
 
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.runtime.jit import without_launching
-from tlx_xdsl.runtime.jit.fingerprint import kernel_fingerprint
+from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
 
 HEAD = """
 import enum

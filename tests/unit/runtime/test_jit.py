@@ -19,6 +19,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 from tests.unit.runtime import jit_kernels
 from tests.unit.runtime.jit_kernels import FakeTensor, Pair, add, copy_tile, of_a_tuple, rank_in_cluster
+from tlx_xdsl.runtime.cpu.kernel import CpuKernel
 from tlx_xdsl.runtime.jit import without_launching
 from tlx_xdsl.runtime.jit.stand_in_driver import assume_target
 from tlx_xdsl.runtime.kernel import Kernel
@@ -193,8 +194,12 @@ def test_a_kernel_without_a_file_says_so_when_it_is_launched():
     names = {"tl": tl}
     exec("def kernel(x):\n    tl.store(x, 1.0)\n", names)
     kernel = tlx_xdsl.jit(names["kernel"])
-    assert type(kernel) is Kernel
-    for launch in (lambda: kernel[(1,)], lambda: kernel.warmup(FakeTensor(4), grid=(1,)), lambda: kernel.bind((1,))):
+    assert type(kernel) is CpuKernel
+    for launch in (
+        lambda: kernel[(1,)](FakeTensor(4)),
+        lambda: kernel.warmup(FakeTensor(4), grid=(1,)),
+        lambda: kernel.bind((1,)),
+    ):
         with pytest.raises(tlx_xdsl.CompilationError, match="the source of 'kernel' is not available"):
             launch()
 

@@ -229,7 +229,7 @@ def test_without_a_gpu_there_are_other_ways(monkeypatch):
 def test_an_option_of_the_decorator_that_triton_refuses_is_reported():
     kernel = tlx_xdsl.jit(add.fn, do_not_specialize=5)
     with pytest.raises(tlx_xdsl.CompilationError, match=r"'add' can't be launched: Triton said TypeError: .*'int'"):
-        kernel[(1,)]
+        kernel[(1,)](*(FakeTensor(1024) for _ in range(3)), 1024, BLOCK=256)
 
 
 def test_another_text_is_refused():

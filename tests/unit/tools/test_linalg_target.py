@@ -36,6 +36,34 @@ def kernel(tmp_path):
     return f"{path}:scale"
 
 
+BARRIER = """\
+import tlx_xdsl
+import tlx_xdsl.language as tl
+
+TLX_COMPILE = {"turn": {"signature": {"x": "*i32"}}}
+
+
+@tlx_xdsl.jit
+def turn(x):
+    index = tl.arange(0, 64)
+    values = tl.load(x + index)
+    tl.debug_barrier()
+    tl.store(x + 63 - index, values)
+    tl.debug_barrier()
+    tl.store(x + index, tl.load(x + index) * 2)
+"""
+
+
+def test_a_program_needs_no_barrier_of_its_threads(tmp_path, capsys):
+    path, x = tmp_path / "barrier.py", np.arange(64, dtype=np.int32)
+    path.write_text(BARRIER)
+    assert main(["compile", f"{path}:turn", "--target", "linalg", "-o", "-"]) == 0
+    text = capsys.readouterr().out
+    assert "ttg.barrier" not in text
+    interpret_text(text, 1, [x])
+    np.testing.assert_array_equal(x, 126 - 2 * np.arange(64))
+
+
 @pytest.mark.parametrize("version", ["19", "newest"])
 def test_the_printed_module_gives_the_numbers(kernel, capsys, version):
     assert main(["compile", kernel, "--target", "linalg", "--mlir-version", version, "-o", "-"]) == 0

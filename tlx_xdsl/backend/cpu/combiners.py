@@ -79,7 +79,7 @@ def _combiner(fn: FunctionEmitter, old: SSAValue, new: SSAValue) -> Combiner | N
 
 
 def _quick(fn: FunctionEmitter, op: Operation, type_: Attribute) -> Quick | None:
-    """One comparison instead of what tells apart all NaN and both zeros, which matters for -inf and 0 alone."""
+    """One comparison instead of what separates all NaN and both zeros, which matters for -inf and 0 alone."""
     register = register_type(type_)
     if not isinstance(op, arith.MaxnumfOp | arith.MinnumfOp) or register not in FLOATS:
         return None

@@ -135,6 +135,15 @@ def expand_shape(fn: FunctionEmitter, op: upstream.ExpandShapeOp) -> None:
     fn.views[op.result] = view.with_(offset=view.offset, sizes=sizes, strides=strides)
 
 
+@emits(upstream.DimOp)
+def size(fn: FunctionEmitter, op: upstream.DimOp) -> None:
+    """One size, of a dimension that is known."""
+    dim = number_of(fn, op.index)
+    if not isinstance(dim, int) or not 0 <= dim < len(fn.views[op.source].sizes):
+        raise refused(op, "its dimension is no number")
+    fn.values[op.result] = as_value(fn.views[op.source].sizes[dim])
+
+
 @emits(memref.ExtractAlignedPointerAsIndexOp)
 def base_address(fn: FunctionEmitter, op: memref.ExtractAlignedPointerAsIndexOp) -> None:
     """The address of the base."""
@@ -143,7 +152,7 @@ def base_address(fn: FunctionEmitter, op: memref.ExtractAlignedPointerAsIndexOp)
 
 @emits(UnrealizedConversionCastOp)
 def convert_memory(fn: FunctionEmitter, op: UnrealizedConversionCastOp) -> None:
-    """Memory at an address, whose bounds nobody knows; memory with elements of another type."""
+    """Memory at an address, whose bounds are not known; memory with elements of another type."""
     if len(op.inputs) != 1 or len(op.outputs) != 1:
         raise refused(op, "it casts several values")
     source, result = op.inputs[0], op.outputs[0]

@@ -67,9 +67,9 @@ class CLauncher:
         return HEADER.substitute(
             name=m.name,
             guard=f"TLX_BUNDLE_{m.name}_H",
-            about="\n".join(f" * {_comment(line)}" for line in about),
+            about="\n".join(f" * {in_comment(line)}" for line in about),
             unit="CTAs" if m.num_ctas == 1 else f"groups of {m.num_ctas} CTAs",
-            arguments="\n".join(f" *   {_comment(argument.described())}" for argument in self._arguments)
+            arguments="\n".join(f" *   {in_comment(argument.described())}" for argument in self._arguments)
             or " *   none",
             parameters=self._parameters(),
         )
@@ -277,6 +277,6 @@ def _array(content: bytes) -> str:
     return ",\n".join("    " + ",".join(map(str, row)) for row in rows)
 
 
-def _comment(text: str) -> str:
+def in_comment(text: str) -> str:
     """`text` as a part of a comment."""
     return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")

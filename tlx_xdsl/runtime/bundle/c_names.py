@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 _KEYWORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
@@ -38,20 +38,23 @@ def is_identifier(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None
 
 
-def c_names(names: Sequence[str]) -> list[str]:
-    """A C name for each name of Python: the same where that is possible, else one that is made of it."""
+def c_names(names: Sequence[str], *, parts: Sequence[str] = PARTS, taken: Collection[str] = ()) -> list[str]:
+    """A C name for each name of Python: the same where that is possible, else one that is made of it.
+
+    A name with one of `parts` is no other one's either; those in `taken` are the launcher's own.
+    """
     found: list[str] = []
-    taken: set[str] = set()
+    given: set[str] = set()
     for index, name in enumerate(names):
         name = name if is_identifier(name) else f"argument{index}"
-        if name in RESERVED or _OTHERS.fullmatch(name):
+        if name in RESERVED or name in taken or _OTHERS.fullmatch(name):
             name = f"arg_{name}"
-        while not taken.isdisjoint(_with_parts(name)):
+        while not given.isdisjoint(_with_parts(name, parts)):
             name += "_"
-        taken.update(_with_parts(name))
+        given.update(_with_parts(name, parts))
         found.append(name)
     return found
 
 
-def _with_parts(name: str) -> list[str]:
-    return [name, *(f"{name}_{part}" for part in PARTS)]
+def _with_parts(name: str, parts: Sequence[str]) -> list[str]:
+    return [name, *(f"{name}_{part}" for part in parts)]

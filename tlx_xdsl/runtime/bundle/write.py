@@ -11,7 +11,7 @@ from typing import Any
 
 from tlx_xdsl.backend import BackendResult
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.arguments import Signature
+from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.build import check_descriptors, compile_source
 from tlx_xdsl.runtime.bundle.c_launcher import CLauncher
@@ -147,7 +147,7 @@ def _manifest(
         entry=metadata.name,
         target=target_named(specialization.target).name,
         arguments=_arguments(source, specialization, result),
-        constants=_constants(source, specialization),
+        constants=constants_of(source, specialization.signature, specialization.constexprs),
         num_warps=metadata.num_warps,
         num_ctas=metadata.num_ctas,
         cluster=list(metadata.cluster or specialization.cluster),
@@ -187,12 +187,14 @@ def _arguments(source: KernelSource, specialization: Specialization, result: Bac
     return found
 
 
-def _constants(source: KernelSource, specialization: Specialization) -> dict[str, Any]:
-    """The values of all other parameters, defaults included."""
+def constants_of(
+    source: KernelSource, signature: Mapping[str, Signature], constexprs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values of all parameters that are no runtime arguments, defaults included, as JSON has them."""
     found: dict[str, Any] = {}
     for parameter in source.parameters:
-        if parameter.name in specialization.constexprs:
-            found[parameter.name] = plain_json(specialization.constexprs[parameter.name])
-        elif parameter.name not in specialization.signature and parameter.default is not PythonParameter.empty:
+        if parameter.name in constexprs:
+            found[parameter.name] = plain_json(constexprs[parameter.name])
+        elif parameter.name not in signature and parameter.default is not PythonParameter.empty:
             found[parameter.name] = plain_json(parameter.default)
     return found

@@ -1,8 +1,8 @@
-"""`@tlx_xdsl.jit`: kernels on Triton's runtime.
+"""`@tlx_xdsl.jit`: kernels that are launched on the CPU, and through Triton's runtime on GPUs.
 
 Triton's `JITFunction` specialises, caches, calls hooks and launches; the files here make ours one of its kernels. They
-import the compile driver (`compilation`, `kernel`) and `launch/`. Triton is imported where a kernel is made, not with
-this package.
+import the compile driver (`compilation`, `kernel`), `launch/` and `cpu/`. Triton is imported where a kernel is made,
+not with this package.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import contextlib
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any, overload
 
+from tlx_xdsl.runtime.cpu.kernel import CpuKernel
+from tlx_xdsl.runtime.cpu.options import Target
 from tlx_xdsl.runtime.kernel import Kernel
 
 
@@ -44,17 +46,22 @@ def jit(
     do_not_specialize_on_alignment: Iterable[int | str] | None = None,
     debug: bool | None = None,
     noinline: bool | None = None,
+    target: Target | None = None,
+    checks: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Mark `fn` as a kernel, or as a function that kernels call; calls of a `noinline` one stay calls.
 
-    With Triton installed, the kernel is a `triton.runtime.jit.JITFunction` as well: `kernel[grid](...)` launches it,
-    Triton's autotuners and heuristics take it, and the options are those of `triton.jit`. Without, or where the text
-    of the function is not in a file, it is a plain `Kernel`, which says so when it is launched.
+    `kernel[grid](...)` runs it as machine code of the CPU on numpy arrays and tensors of torch that are there. With
+    Triton installed, the kernel is a `triton.runtime.jit.JITFunction` as well, which launches it on tensors of a GPU:
+    Triton's autotuners and heuristics take it, and the options are those of `triton.jit`.
 
-    Raises TypeError for what is no function, and for an unknown option.
+    `target` says what runs it whatever its arguments are: `cpu`, `gpu` or `interpreter`, where the first needs no
+    Triton; `checks=True` has every access on the CPU checked to lie in its array. A launch may say both anew.
+
+    Raises TypeError for what is no function, and for an unknown option, and ValueError for an unknown target.
     """
     unknown = next((name for name in options if name not in _OPTIONS), None)
     if unknown is not None:
@@ -72,12 +79,19 @@ _OPTIONS = (
     "do_not_specialize_on_alignment",
     "debug",
     "noinline",
+    "target",
+    "checks",
 )
+
+_OF_CPU = ("do_not_specialize", "debug", "noinline", "target", "checks")
+"""Those that mean something without Triton."""
 
 
 def _kernel(fn: Callable[..., Any], options: Mapping[str, Any]) -> Kernel:
-    plain = Kernel(fn, noinline=bool(options.get("noinline")))
-    if _Reading.active or not plain.is_launchable():
+    if _Reading.active:
+        return Kernel(fn, noinline=bool(options.get("noinline")))
+    plain = CpuKernel(fn, **{name: options[name] for name in _OF_CPU if name in options})
+    if plain.target == "cpu" or not plain.is_launchable():
         return plain
     from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
 

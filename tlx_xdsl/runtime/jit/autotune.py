@@ -1,4 +1,4 @@
-"""Autotuning: configurations with clusters, and an account of those that could never launch."""
+"""Autotuning with Triton: configurations with clusters, an account of those that could never launch, and the CPU."""
 
 # Triton's runtime has no types: what comes from it is of unknown type to a checker.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -15,8 +15,10 @@ import triton
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
+from tlx_xdsl.runtime.cpu.autotune import CpuAutotuner
 from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
+from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, HINTS, REGISTER_HINTS, cluster_option
 
 LOG = logging.getLogger("tlx_xdsl.autotune")
 
@@ -63,14 +65,16 @@ class Config(triton.Config):
 
 
 class TLXAutotuner(Autotuner):
-    """Triton's autotuner, which reports what it left out.
+    """Triton's autotuner, which reports what it left out, and finds the best configuration for the CPU, too.
 
     pruned: the configurations that could never launch, with the reason for each.
+    on_cpu: the search by times of the CPU, for launches on arrays that are there.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.pruned: dict[triton.Config, str] = {}
+        self.on_cpu = CpuAutotuner(*args, **kwargs)
 
     @property
     def kernel(self) -> Any:
@@ -93,6 +97,11 @@ class TLXAutotuner(Autotuner):
 
         What that leaves out because it could never launch is logged as a warning of `tlx_xdsl.autotune`.
         """
+        kernel = self.kernel
+        if isinstance(kernel, TritonKernel) and kernel.runs_here(args, kwargs):
+            result = self.on_cpu.run(*args, **kwargs)
+            self.best_config = self.on_cpu.best_config
+            return result
         before = set(self.pruned)
         result = super().run(*args, **kwargs)
         new = {config: reason for config, reason in self.pruned.items() if config not in before}

@@ -19,10 +19,10 @@ from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler.compiler import AsmDict
 
 from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
-from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION
 from tlx_xdsl.runtime.launch.cuda_driver import FunctionAttribute, default_driver
 from tlx_xdsl.runtime.launch.launcher import PORTABLE_CLUSTER_SIZE, Launcher, launch_facts
 from tlx_xdsl.runtime.launch.parameters import ArgumentSpec
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.compilation import Specialization

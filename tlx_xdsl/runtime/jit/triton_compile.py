@@ -33,9 +33,9 @@ from triton.compiler import ASTSource, make_backend
 from triton.runtime.cache import CacheManager, FileCacheManager, get_cache_manager, get_dump_manager
 
 from tlx_xdsl.errors import CompilationError, SourceLocation
+from tlx_xdsl.runtime.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
 from tlx_xdsl.runtime.jit.compiled_kernel import TLXCompiledKernel, specialization_of_source, symbol_of
-from tlx_xdsl.runtime.jit.fingerprint import compiler_changed, compiler_fingerprint, values_fingerprint
-from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 
 if TYPE_CHECKING:
     from tlx_xdsl.backend import BackendResult

@@ -1,5 +1,7 @@
 """`@tlx_xdsl.jit` with Triton: a kernel that Triton's own runtime launches and our compiler compiles.
 
+What is launched on arrays in the CPU's memory does not go that way, but runs as machine code (`runtime/cpu`).
+
 Triton's `JITFunction` specialises on arguments, keeps compiled kernels, calls hooks and launches; autotuners,
 heuristics and `do_bench` know it. Two places are ours: what a kernel's cache key covers, and what compiles it.
 """
@@ -24,21 +26,26 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor as StockTensorDescriptor
 
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.language.core import constexpr
+from tlx_xdsl.runtime.cpu.arguments import are_in_cpu_memory
+from tlx_xdsl.runtime.cpu.kernel import CpuKernel
+from tlx_xdsl.runtime.cpu.options import Target
+from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
 from tlx_xdsl.runtime.jit.bound import BoundLaunch
-from tlx_xdsl.runtime.jit.fingerprint import kernel_fingerprint
-from tlx_xdsl.runtime.jit.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 from tlx_xdsl.runtime.jit.triton_compile import compile_cached
-from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError
+from tlx_xdsl.runtime.jit.triton_errors import DoesNotFitError, with_interpreter_face
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.runtime.launch_options import CLUSTER_OPTION, META_OPTIONS, cluster_option
 
 
-class TritonKernel(Kernel, JITFunction[Any]):
+class TritonKernel(CpuKernel, JITFunction[Any]):
     """A kernel of ours as a `triton.runtime.jit.JITFunction`.
 
     `kernel[grid](*args, **constexprs_and_options)` launches; `warmup` compiles; `bind` prepares a fast launch. Launch
-    options are Triton's (`num_warps`, `num_stages`, `num_ctas`, `maxnreg`, ...) and `ctas_per_cga`.
+    options are Triton's (`num_warps`, `num_stages`, `num_ctas`, `maxnreg`, ...), `ctas_per_cga`, and `target` and
+    `checks` of `CpuKernel`.
     """
 
     def __init__(
@@ -52,8 +59,18 @@ class TritonKernel(Kernel, JITFunction[Any]):
         do_not_specialize_on_alignment: Iterable[int | str] | None = None,
         debug: bool | None = None,
         noinline: bool | None = None,
+        target: Target | None = None,
+        checks: bool = False,
     ):
-        Kernel.__init__(self, fn, noinline=bool(noinline))
+        CpuKernel.__init__(
+            self,
+            fn,
+            noinline=bool(noinline),
+            do_not_specialize=do_not_specialize,
+            debug=debug,
+            target=target,
+            checks=checks,
+        )
         self.refusal: DoesNotFitError | None = None
         """Why the last configuration that could never launch could not."""
         JITFunction.__init__(
@@ -149,11 +166,29 @@ class TritonKernel(Kernel, JITFunction[Any]):
     def _unsafe_update_src(self, new_src: str) -> None:
         raise NotImplementedError(f"the kernel '{self.__name__}' is compiled as it stands in its file")
 
+    def runs_here(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether a launch with these arguments is one on the CPU."""
+        target = self.target_of(kwargs) if self.target or "target" in kwargs else None
+        if target is not None:
+            return target != "gpu"
+        # A tensor of a GPU is mostly the first, and has it settled in a tenth of a microsecond.
+        for value in args:
+            if getattr(value, "is_cuda", False):
+                return False
+        return are_in_cpu_memory((*args, *kwargs.values()))
+
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         """Launch on `grid`, or only compile; see Triton's `JITFunction`.
 
         Raises RuntimeError where Triton finds no GPU, and as compiling does.
         """
+        if self.runs_here(args, kwargs):
+            return self.run_here(grid, args, kwargs, warmup=warmup)
+        return self.run_there(*args, grid=grid, warmup=warmup, **kwargs)
+
+    def run_there(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        """Launch on a GPU through Triton's runtime, or only compile for it: see `run`."""
+        _drop_target(self, kwargs)
         try:
             # To look for what is ours among the arguments takes a microsecond: only once Triton has refused them. A
             # hook would be called twice then.
@@ -172,16 +207,33 @@ class TritonKernel(Kernel, JITFunction[Any]):
             if not _is_for_want_of_a_gpu(error):
                 raise
             raise RuntimeError(
-                f"the kernel '{self.__name__}' can't be launched: Triton finds no GPU. Its method interpret runs it on "
-                "the CPU; warmup compiles it within tlx_xdsl.runtime.assume_target('sm_90a')"
+                f"the kernel '{self.__name__}' can't be launched: Triton finds no GPU. With arrays in the CPU's memory "
+                "it runs there, and its method interpret runs it with all checks; warmup compiles it within "
+                "tlx_xdsl.runtime.assume_target('sm_90a')"
             ) from None
+
+    def run_here(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, warmup: bool = False) -> Any:
+        """Launch on the CPU, or only compile for it.
+
+        Raises what `kernel[grid](...)` of a `CpuKernel` does, as errors that Triton's users catch, too.
+        """
+        for hook in self.pre_run_hooks:
+            hook(*args, **kwargs)
+        try:
+            if warmup:
+                return self.on_cpu.compile(args, kwargs)
+            return self._launch_on(grid, *args, **kwargs)
+        except CompilationError as error:
+            raise with_interpreter_face(error) from error
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The kernel on a grid of CTAs: one to three numbers, or a function of the arguments by name."""
 
         def launch(*args: Any, **kwargs: Any) -> Any:
+            if self.runs_here(args, kwargs):
+                return self.run_here(grid, args, kwargs)
             # The first attempt of `run`, without its frame.
-            if not self.pre_run_hooks:
+            if not self.pre_run_hooks and "target" not in kwargs:
                 try:
                     return _launch(self, *args, grid=grid, warmup=False, **kwargs)
                 except TypeError:
@@ -190,13 +242,13 @@ class TritonKernel(Kernel, JITFunction[Any]):
                 except RuntimeError as error:
                     if not _is_for_want_of_a_gpu(error):
                         raise
-            return self.run(*args, grid=grid, warmup=False, **kwargs)
+            return self.run_there(*args, grid=grid, warmup=False, **kwargs)
 
         return launch
 
     def bind(
         self, grid: int | Sequence[int] | Callable[[Mapping[str, Any]], Any], *args: Any, **kwargs: Any
-    ) -> BoundLaunch:
+    ) -> Callable[[], Any]:
         """Compile, read the arguments, and return a launch that repeats with almost no host work.
 
         Takes what `kernel[grid](...)` takes. Tensors are read by address, descriptors by their tensor map, numbers by
@@ -205,9 +257,12 @@ class TritonKernel(Kernel, JITFunction[Any]):
 
         Raises as `kernel[grid](...)` does, CudaDriverError where there is no GPU.
         """
+        if self.runs_here(args, kwargs):
+            return CpuKernel.bind(self, cast(Any, grid), *args, **kwargs)
+        _drop_target(self, kwargs)
         stream = None if "stream" in self.arg_names else kwargs.pop("stream", None)
         given = dict(kwargs)
-        compiled: Any = self.run(*args, grid=None, warmup=True, **kwargs)
+        compiled: Any = self.run_there(*args, grid=None, warmup=True, **kwargs)
         if compiled is None:
             raise RuntimeError(
                 f"there is nothing to launch: a jit_cache_hook kept '{self.__name__}' from being compiled"
@@ -228,6 +283,12 @@ class TritonKernel(Kernel, JITFunction[Any]):
 
 
 _launch = JITFunction.run
+
+
+def _drop_target(kernel: TritonKernel, kwargs: dict[str, Any]) -> None:
+    """Take out an option that is ours."""
+    if "target" in kwargs and "target" not in kernel.arg_names:
+        del kwargs["target"]
 
 
 def _current_device() -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tlx_xdsl.errors import CompilationError
-from tlx_xdsl.frontend.arguments import Fixed, Signature
+from tlx_xdsl.frontend.signature import Fixed, Signature
 from tlx_xdsl.frontend.source import KernelSource
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.interpret import source_of_kernel

@@ -38,6 +38,7 @@ from xdsl.traits import IsTerminator, is_side_effect_free
 
 from tlx_xdsl.dialects import tt
 from tlx_xdsl.dialects.base import as_tensor, is_pointer, scalar_type
+from tlx_xdsl.dialects.ttg.registers import BarrierOp
 
 # The handlers register when they are imported.
 from tlx_xdsl.transforms.linalg import tensors as tensors
@@ -74,6 +75,11 @@ def lower(op: Operation, options: Options) -> None:
     types = (*op.operand_types, *op.result_types)
     tensors = [tensor for type_ in types if (tensor := as_tensor(type_)) is not None]
     dialect = op.name.partition(".")[0]
+    if isinstance(op, BarrierOp):
+        # A program is one thread from here on, and sees its accesses in their order.
+        op.detach()
+        op.erase()
+        return
     if isinstance(op, tt.ElementwiseInlineAsmOp):
         raise refused(op, "its PTX runs on NVIDIA's GPUs only")
     if tensors and dialect in _OF_GPUS:

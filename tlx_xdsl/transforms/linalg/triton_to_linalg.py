@@ -67,12 +67,14 @@ def structuring_passes() -> tuple[Pass, ...]:
     return ExpandDescriptorsPass(), SplitPointersPass(), ScalarizeCarriedPass(), CarryStructurePass()
 
 
-def linalg_pipeline(*, num_programs: bool = False, check_addresses: bool = False) -> tuple[ModulePass, ...]:
-    """The passes from plain Triton to linalg, in order."""
+def linalg_pipeline(
+    *, num_programs: bool = False, check_addresses: bool = False, truncates_tf32: bool = True
+) -> tuple[ModulePass, ...]:
+    """The passes from plain Triton to linalg, in order; without `truncates_tf32` TF32 products are those of f32."""
     return (
         *structuring_passes(),
         LowerAccessesPass(check_addresses),
-        LowerTensorsPass(),
+        LowerTensorsPass(truncates_tf32),
         LowerFunctionsPass(num_programs),
         CanonicalizePass(),
     )

@@ -32,7 +32,7 @@ GlobalValues = dict[tuple[str, int], tuple[Any, Mapping[str, Any]]]
 The holder is a function's globals, a module or a class.
 """
 
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[1]
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _COVERED = ("tlx_xdsl", "triton")
 """Packages whose versions are in the key anyway."""

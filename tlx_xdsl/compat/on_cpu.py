@@ -1,0 +1,65 @@
+"""Scripts on the CPU: launches run as machine code, on tensors in the CPU's memory."""
+
+# Triton's runtime has no types: what comes from it is of unknown type to a checker.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tlx_xdsl.compat.without_gpu import NoGpu
+from tlx_xdsl.runtime.cpu.measure import do_bench
+from tlx_xdsl.runtime.cpu.program import Program
+from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
+
+
+class NativeKernel(TritonKernel):
+    """A kernel that runs as machine code of the CPU when it is launched; a warm-up compiles for the GPU.
+
+    Scripts ask what a warm-up returns for registers and shared memory, to size their grids.
+    """
+
+    def run_here(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, warmup: bool = False) -> Any:
+        """Launch on the CPU."""
+        compiled = functools.partial(self.run_there, *args, grid=grid, warmup=True, **kwargs)
+        return compiled() if warmup else NativeLaunch(super().run_here(grid, args, kwargs), compiled)
+
+
+class NativeLaunch:
+    """The result of a launch on the CPU: what has run, and what the kernel compiles to for the GPU.
+
+    Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
+    first of it is asked for.
+    """
+
+    def __init__(self, program: Program, compiled: Callable[[], Any]):
+        self.program = program
+        self._compile = compiled
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The kernel compiled for the GPU."""
+        return self._compile()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.compiled, name)
+
+
+def natively(fn: Any = None, **options: Any) -> Any:
+    """A decorator with the arguments of `triton.jit` that makes kernels for the CPU."""
+    if fn is None:
+        return functools.partial(natively, **options)
+    return NativeKernel(fn, target="cpu", **options)
+
+
+class Cpu(NoGpu):
+    """A stand-in for Triton's driver: it answers for a GPU that is not there, and measures the CPU."""
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """Return how an autotuner measures."""
+        return do_bench
