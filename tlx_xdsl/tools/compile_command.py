@@ -18,10 +18,11 @@ from tlx_xdsl.runtime.bundle.manifest import MANIFEST
 from tlx_xdsl.runtime.bundle.write import LaunchFlags, check_launchable, check_name, write_compiled
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text, frontend_text
 from tlx_xdsl.runtime.kernel import Kernel
-from tlx_xdsl.runtime.linalg import linalg_text
 from tlx_xdsl.text.printer import locations_first
 from tlx_xdsl.text.profiles import MLIR_PROFILES
+from tlx_xdsl.tools import compile_cpu, compile_linalg
 from tlx_xdsl.tools.kernel_options import (
+    CPU,
     KERNEL,
     LINALG,
     add_conversion_argument,
@@ -30,6 +31,7 @@ from tlx_xdsl.tools.kernel_options import (
     triton_version,
     write_file,
 )
+from tlx_xdsl.tools.report import section, times_section
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "json")
 """The stages that can be written, in their order; `json` is what a launcher must know."""
@@ -44,6 +46,7 @@ examples:
   tlx compile examples/hopper_gemm_ws.py:matmul --target sm_90a -o build/
   tlx compile examples/hopper_gemm_ws.py:matmul --emit ttgir -o -
   tlx compile kernel.py:softmax --target linalg -o -
+  tlx compile kernel.py:softmax --target cpu -o build/
 """
 
 
@@ -56,9 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emit",
         metavar="STAGES",
-        help=f"what to write, of {','.join(STAGES)} (all but llir; none with --bundle alone)",
+        help=f"what to write, of {','.join(STAGES)} (all but llir; none with --bundle alone); with --target {CPU} of "
+        f"{','.join(compile_cpu.STAGES)} (all)",
     )
     _add_bundle_arguments(parser)
+    compile_cpu.add_arguments(parser)
     parser.add_argument(
         "--mlir-version",
         choices=[profile.name for profile in MLIR_PROFILES],
@@ -102,8 +107,12 @@ def run(args: argparse.Namespace) -> None:
 
     Raises CompilationError for a fault in the kernel or in what the command line says about it.
     """
+    if args.target == CPU:
+        compile_cpu.run(args)
+        return
+    compile_cpu.refuse_arguments(args)
     if args.target == LINALG:
-        _write_linalg(args)
+        compile_linalg.run(args)
     else:
         _write_stages(args)
 
@@ -166,34 +175,6 @@ def _write_stages(args: argparse.Namespace) -> None:
         paths += write_bundle(text, result)
     if not args.quiet:
         print(format_report(kernel.source.name, specialization.target, times, result, paths))
-
-
-def _write_linalg(args: argparse.Namespace) -> None:
-    """Write, or print, a kernel of the plain language in linalg."""
-    for option in ("emit", "bundle", "triton_version"):
-        if getattr(args, option) is not None:
-            raise CompilationError(f"--{option.replace('_', '-')}: with --target {LINALG} there is text for MLIR alone")
-    # What a kernel may say is that of the GPU which its file names, or of the usual one.
-    args.target = None
-    kernel, _, specialization = load(args)
-    output = None if args.output == "-" else Path(args.output or "build")
-    numbers = count()
-
-    def on_stage(stage: str, text: str) -> None:
-        if output is not None:
-            path = output / f"{kernel.source.name}.{next(numbers):02d}-{stage}.mlir"
-            write_file(path, locations_first(text))
-            print(path)
-
-    on_each = on_stage if args.print_after_all and output is not None else None
-    text = linalg_text(kernel.source, specialization, mlir_version=args.mlir_version, on_stage=on_each)
-    if output is None:
-        print(locations_first(text), end="")
-        return
-    path = output / f"{kernel.source.name}.{LINALG}.mlir"
-    write_file(path, locations_first(text))
-    if not args.quiet:
-        print(path)
 
 
 def _print_text(
@@ -332,12 +313,9 @@ def format_report(
 ) -> str:
     """The report as text: times, instruction counts, resources and paths."""
     lines = [f"{name} for {target}" + (f", Triton {result.triton_version}" if result is not None else "")]
-    lines.append("  time per stage, ms")
-    lines.extend(f"    {stage:<32}{milliseconds:9.1f}" for stage, milliseconds in times_ms.items())
-    lines.append(f"    {'total':<32}{sum(times_ms.values()):9.1f}")
+    lines += times_section(times_ms)
     if result is not None and result.ptx:
-        lines.append("  instructions in the PTX")
-        lines.extend(f"    {what:<32}{count:9d}" for what, count in ptx_counts(result.ptx).items())
+        lines += section("instructions in the PTX", list(ptx_counts(result.ptx).items()))
     if result is not None and result.cubin:
         lines.extend(_resources(result))
     lines.append("  written")
@@ -361,4 +339,4 @@ def _resources(result: BackendResult) -> list[str]:
     )
     always = ("registers", "spill", "shared memory, bytes per block", "warps")
     rows = tuple(row for row in rows if row[1] or row[0].startswith(always))
-    return ["  resources, by ptxas", *(f"    {what:<32}{amount:9d}" for what, amount in rows)]
+    return section("resources, by ptxas", rows)

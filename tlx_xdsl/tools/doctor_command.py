@@ -7,12 +7,10 @@ import contextlib
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +19,8 @@ from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
+from tlx_xdsl.tools import doctor_cpu
+from tlx_xdsl.tools.findings import Finding, cache_finding
 from tlx_xdsl.version import __version__
 
 PTXAS = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}
@@ -34,15 +34,6 @@ MANY = 10_000
 """Folders of the cache that are looked into."""
 _OLDEST, _NEWEST = PROFILES[0].version, PROFILES[-1].version
 INSTALL = f"pip install 'triton>={version_name(_OLDEST)},<{version_name((_NEWEST[0], _NEWEST[1] + 1))}'"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report; `remedy` is None when there is nothing to do."""
-
-    subject: str
-    found: str
-    remedy: str | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +62,7 @@ def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
     yield Finding("tlx_xdsl", f"{__version__}, in {Path(__file__).parents[1]}")
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
     yield Finding("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in ("xdsl", "numpy", "ml-dtypes")))
+    yield from doctor_cpu.findings()
     version = installed_triton_version()
     yield triton(version)
     assemblers = [ptxas(name) for name in PTXAS] if version is not None else []
@@ -118,20 +110,12 @@ def cache() -> Finding:
     """The folder of Triton's compiled kernels: its version is part of the names, so several versions may share it."""
     chosen = os.environ.get(CACHE)
     folder = Path(chosen) if chosen else Path(os.environ.get("TRITON_HOME") or Path.home(), ".triton", "cache")
-    named = f" ({CACHE})" if chosen else ""
-    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    if not existing.is_dir():
-        return Finding("cache", f"{folder}{named}", f"{existing} is no folder: set {CACHE} to another one")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        remedy = f"{existing} can't be written: set {CACHE} to a folder of yours, else every start compiles anew"
-        return Finding("cache", f"{folder}{named}", remedy)
-    if existing is not folder:
-        return Finding("cache", f"{folder}{named}, not made yet")
+    return cache_finding("cache", folder, CACHE, LITTLE, _amount)
+
+
+def _amount(folder: Path) -> str:
     size, count, is_all = _contents(folder)
-    amount = f"{'' if is_all else 'more than '}{size / 2**20:.0f} MiB in {count} kernels"
-    free = shutil.disk_usage(folder).free
-    remedy = f"the disk has {free / 2**20:.0f} MiB left: empty the folder, or set {CACHE}" if free < LITTLE else None
-    return Finding("cache", f"{folder}{named}, {amount}", remedy)
+    return f"{'' if is_all else 'more than '}{size / 2**20:.0f} MiB in {count} kernels"
 
 
 def _contents(folder: Path) -> tuple[int, int, bool]:
@@ -154,7 +138,9 @@ def gpu(driver: CudaDriver, releases: Mapping[str, str] = MappingProxyType({})) 
     try:
         version = driver.version()
     except CudaDriverError as error:
-        yield Finding("CUDA driver", str(error), "kernels compile and run in the interpreter (tlx run) without")
+        yield Finding(
+            "CUDA driver", str(error), "kernels compile, and run on the CPU or in the interpreter (tlx run), without"
+        )
         return
     yield Finding("CUDA driver", f"CUDA {version // 1000}.{version % 1000 // 10}")
     if not driver.available():

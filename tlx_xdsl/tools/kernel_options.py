@@ -27,6 +27,8 @@ KERNEL: dict[str, Any] = {"metavar": "FILE.py:KERNEL", "help": "the kernel, a fu
 
 LINALG = "linalg"
 """The target of `tlx compile` and `tlx explain` that is no GPU, but upstream MLIR."""
+CPU = "cpu"
+"""Their target that is machine code for CPUs."""
 
 
 def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +36,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="SM",
-        help="GPU to compile for, such as sm_90a (the default) or sm_100a; for compile and explain also linalg",
+        help="GPU to compile for, such as sm_90a (the default) or sm_100a; for compile and explain also cpu and linalg",
     )
     parser.add_argument(
         "--signature",

@@ -12,7 +12,8 @@ TEXT = """\
 <!-- Made by `python -m tests.unit.targets.page` of tlx_xdsl/targets.py; a test compares them. -->
 
 A kernel is compiled for one GPU architecture: `tlx compile kernel.py:fn --target sm_80`, or `target="sm_80"` in Python.
-`run`, `explain` and `map` take `--target`, too. The default is sm_90a.
+`run`, `explain` and `map` take `--target`, too. The default is sm_90a. `compile` and `explain` also take
+two targets that are no GPUs, for kernels of the plain language: [`cpu`](#cpus) and [`linalg`](linalg.md).
 
 | target | GPUs | shared memory of a CTA | tensor memory | tl.dot becomes |
 |---|---|---|---|---|
@@ -49,7 +50,23 @@ Not looked at is the PTX of inline assembly: what a target lacks there, ptxas re
 
 Buffers that do not fit the target's memory are an error of their own, which names the largest of them.
 
-## Kernels for every target
+## CPUs
+
+| name | CPUs | vectors |
+|---|---|---|
+| `native` | this machine's, whichever it is | its widest |
+| `x86-64` | all | 128 bits |
+| `x86-64-v2` | with SSE4.2: Intel from 2008, AMD from 2011 on | 128 bits |
+| `x86-64-v3` | with AVX2, FMA and F16C: Intel from 2013, AMD from 2015 on, but for the smallest | 256 bits |
+| `x86-64-v4` | with AVX-512 F, BW, CD, DQ and VL: Intel's servers from 2017 on, AMD from Zen 4 on | 512 bits |
+| `generic` | every 64-bit Arm | 128 bits |
+
+`tlx compile kernel.py:fn --target cpu --cpu x86-64-v3` picks one; without `--cpu` it is `native`, whose code may fail
+on an older CPU with an illegal instruction. Names that begin with `x86-64` are those of the x86-64 psABI, and each is
+for machines with x86-64 alone, as `generic` is for Arm. `tl` is the whole language there; every `tlx` operation on
+buffers, barriers and tasks is refused at its line, and so is PTX.
+
+## Kernels for every GPU
 
 Kernels of `tlx.local_alloc`, `tlx.async_load`, `tlx.local_load`, `tlx.local_store`, mbarriers, named barriers, tasks
 without `registers` and `tl.dot` compile for all targets. `examples/ampere_gemm_pipelined.py` is one. Its `tl.dot`
