@@ -31,7 +31,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: docs docs-serve size bench bench-gpu table build clean distclean
+.PHONY: docs docs-serve size bench bench-cpu bench-gpu table build clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -110,6 +110,10 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/storage_alias.py
 	$(BIN)/python benchmarks/program_address.py
 	$(BIN)/python benchmarks/interpreter.py
+	$(BIN)/python benchmarks/cpu.py
+
+bench-cpu: setup ## Measure kernels on this CPU against their rivals; writes the figures of docs/cpu.md (with torch and torch-mlir where installed)
+	$(BIN)/python benchmarks/cpu.py --write $(BENCH_ARGS)
 
 bench-gpu: setup ## Measure launches, and our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
 	$(BIN)/python benchmarks/gpu_launch.py

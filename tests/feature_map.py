@@ -99,6 +99,7 @@ def features() -> dict[str, list[Feature]]:
         "Operations of the dialects": list(_operation_groups()),
         "Passes": list(_passes()),
         "Tools": list(_commands()),
+        "Targets": list(_targets()),
     }
 
 
@@ -152,6 +153,10 @@ def _commands() -> Iterator[Feature]:
     for name, (module, title) in COMMANDS.items():
         yield Feature(f"tlx {name}", title, (module, name))
     yield Feature("tlx-opt", "run passes on a file", ("tlx_opt",))
+
+
+def _targets() -> Iterator[Feature]:
+    yield Feature("target.cpu", "machine code, launches, the cache of object code", ("cpu", "on_cpu"))
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -27,15 +27,20 @@ class _Child:
     answers: Path = field(default_factory=lambda: Path(tempfile.mkstemp(suffix=".jsonl")[1]))
 
 
-def run_isolated(function: Callable[[T], Any], inputs: Sequence[T], jobs: int) -> list[Any]:
-    """Return what `function` gives for each input, as JSON holds it; `{"died": how}` where its process ended."""
+def run_isolated(
+    function: Callable[[T], Any], inputs: Sequence[T], jobs: int, *, batch: int = BATCH, seconds: int = SECONDS
+) -> list[Any]:
+    """Return what `function` gives for each input, as JSON holds it; `{"died": how}` where its process ended.
+
+    A process takes `batch` inputs, and has `seconds` for each.
+    """
     answers: list[Any] = [None] * len(inputs)
-    todo = [list(range(start, min(start + BATCH, len(inputs)))) for start in range(0, len(inputs), BATCH)]
+    todo = [list(range(start, min(start + batch, len(inputs)))) for start in range(0, len(inputs), batch)]
     running: dict[int, _Child] = {}
     while todo or running:
         while todo and len(running) < jobs:
             child = _Child(todo.pop(0))
-            child.pid = _start(child, function, inputs)
+            child.pid = _start(child, function, inputs, seconds)
             running[child.pid] = child
         pid, status = os.wait()
         child = running.pop(pid)
@@ -50,12 +55,12 @@ def run_isolated(function: Callable[[T], Any], inputs: Sequence[T], jobs: int) -
     return answers
 
 
-def _start(child: _Child, function: Callable[[T], Any], inputs: Sequence[T]) -> int:
+def _start(child: _Child, function: Callable[[T], Any], inputs: Sequence[T], seconds: int) -> int:
     pid = os.fork()
     if pid:
         return pid
     with child.answers.open("w") as stream:
         for number in child.numbers:
-            signal.alarm(SECONDS)
+            signal.alarm(seconds)
             print(json.dumps(function(inputs[number])), file=stream, flush=True)
     os._exit(0)

@@ -66,7 +66,7 @@ def _stock(folder: Path, name: str) -> Iterable[str]:
     causes = stock_report.only_stock(stock, ours, {})
     if causes:
         yield "What only stock passes:\n"
-        yield "\n".join(f"- {len(cases)}: {_one_line(cause)}" for cause, cases in _by_size(causes)) + "\n"
+        yield "\n".join(f"- {len(cases)}: {one_line(cause)}" for cause, cases in _by_size(causes)) + "\n"
 
 
 def _meta(folder: Path, name: str) -> Iterable[str]:
@@ -82,7 +82,7 @@ def _meta(folder: Path, name: str) -> Iterable[str]:
     yield _head(folder, "Meta's TLX tests: ", name)
     rows = [(file, *(str(found[each]) for each in ("passed", "skipped"))) for file, found in counts.items()]
     failed = {file: str(sum(found[each] for each in FAILURES)) for file, found in counts.items()}
-    yield _table(("file", "passed", "skipped", "failed"), [(*row, failed[row[0]]) for row in rows])
+    yield table(("file", "passed", "skipped", "failed"), [(*row, failed[row[0]]) for row in rows])
     yield "Failures:\n"
     yield "\n".join(f"- {count}: {reason}" for reason, count in reasons.most_common()) + "\n"
 
@@ -91,11 +91,11 @@ def _tutorials(folder: Path, name: str) -> Iterable[str]:
     yield _head(folder, "Tutorials: ", name)
     rows: list[tuple[str, ...]] = []
     for path in sorted(folder.glob(f"{name}.tutorials.*.json")):
-        rows += [(case, each["outcome"], _one_line(each["reason"])) for case, each in _read(path).items()]
-    yield _table(("tutorial", "outcome", "reason"), sorted(rows))
+        rows += [(case, each["outcome"], one_line(each["reason"])) for case, each in _read(path).items()]
+    yield table(("tutorial", "outcome", "reason"), sorted(rows))
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """The message alone: no class of Python's, no file of the suite."""
     return re.sub(r"(?:[\w.]+: )?\S+\.py:\d+:\d+: error: ", "", " ".join(text.split())).replace("|", "\\|")[:200]
 
@@ -104,7 +104,8 @@ def _by_size(causes: Mapping[str, list[str]]) -> list[tuple[str, list[str]]]:
     return sorted(causes.items(), key=lambda item: -len(item[1]))
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
     lines = [" | ".join(head), "|".join("---" for _ in head), *(" | ".join(row) for row in rows)]
     return "\n".join(f"| {line} |" for line in lines) + "\n"
 

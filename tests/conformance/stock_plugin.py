@@ -34,8 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if _ORDERS["implementation"] == "ours":
         import tlx_xdsl.compat
 
-        if _ORDERS["mode"] == "interpret":
-            tlx_xdsl.compat.install(mode="interpret", target=_ORDERS["target"])
+        modes: dict[str, tlx_xdsl.compat.Mode] = {"interpret": "interpret", "native": "cpu"}
+        if _ORDERS["mode"] in modes:
+            tlx_xdsl.compat.install(mode=modes[_ORDERS["mode"]], target=_ORDERS["target"])
         else:
             tlx_xdsl.compat.install()
             _compile_all_kernels_by_us()
@@ -93,9 +94,9 @@ class _Recorder:
         wanted = set(_ORDERS["cases"])
         items[:] = [item for item in items if item.nodeid in wanted]
         if _ORDERS["implementation"] == "ours":
-            for module in {item.module.__name__ for item in items if isinstance(item, pytest.Function)}:
-                if hasattr(sys.modules[module], "patch_kernel"):
-                    sys.modules[module].patch_kernel = _patch_kernel(sys.modules[module].__dict__)
+            # Tests also call functions of other files of tests, which use theirs.
+            for module in [each for each in sys.modules.values() if "patch_kernel" in vars(each)]:
+                module.patch_kernel = _patch_kernel(vars(module))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -70,7 +70,7 @@ class Setting:
     implementation: str
     """`stock` or `ours`."""
     mode: str
-    """`interpret` (on the CPU) or `jit` (on a GPU)."""
+    """`interpret` or `native` (both on the CPU), or `jit` (on a GPU)."""
     target: str
     timeout: float
     """Seconds for a case."""
@@ -102,14 +102,15 @@ def child_environment(setting: Setting, orders: Path) -> dict[str, str]:
     environment = os.environ | {"STOCK_TESTS_ORDERS": str(orders), "TRITON_CACHE_DIR": str(orders.parent / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join([str(_REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
-    if setting.mode == "interpret":
+    if setting.mode != "jit":
+        # It also says what the tests themselves look at: no assembly of a GPU. Native kernels run as they do anyhow.
         environment["TRITON_INTERPRET"] = "1"
     return environment
 
 
 def device_of(setting: Setting) -> str:
     """Return where the tests put their tensors."""
-    return "cpu" if setting.mode == "interpret" else "cuda"
+    return "cuda" if setting.mode == "jit" else "cpu"
 
 
 def collect(suite: Suite, setting: Setting, files: Iterable[str], folder: Path) -> list[str]:
@@ -247,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.stock_python", description=__doc__)
     parser.add_argument("root", type=Path, metavar="SUITE_ROOT")
     parser.add_argument("--implementation", choices=("stock", "ours"), required=True)
-    parser.add_argument("--mode", choices=("interpret", "jit"), default="interpret")
+    parser.add_argument("--mode", choices=("interpret", "native", "jit"), default="interpret")
     parser.add_argument("--target", default="sm_90a", help="the GPU of our interpreter (sm_90a)")
     parser.add_argument("--file", action="append", metavar="FILE", help="below python/test/unit; all of the list")
     which = parser.add_mutually_exclusive_group()

@@ -30,7 +30,7 @@ from xdsl.ir.affine import (
 from tlx_xdsl.backend.cpu.builder import Builder
 from tlx_xdsl.backend.cpu.function import FunctionEmitter
 from tlx_xdsl.backend.cpu.minmax import minmax
-from tlx_xdsl.backend.cpu.numbers import Number, add, multiply
+from tlx_xdsl.backend.cpu.numbers import Number, add, as_value, multiply
 from tlx_xdsl.backend.cpu.registry import emits, refused
 from tlx_xdsl.backend.cpu.scalars import rounded, widened
 from tlx_xdsl.backend.cpu.values import FLOATS, I64, PTR, Value

@@ -1,4 +1,4 @@
-"""Runs a module as machine code of this machine, on arrays with pages around them that nobody may touch."""
+"""Runs a module as machine code of this machine, on arrays with pages around them that may not be touched."""
 
 from __future__ import annotations
 
