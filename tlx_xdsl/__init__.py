@@ -12,10 +12,10 @@ from tlx_xdsl.version import __version__
 
 if TYPE_CHECKING:
     from tlx_xdsl.language.core import constexpr_function
+    from tlx_xdsl.runtime.cpu.pool import cpu_threads, set_cpu_threads
     from tlx_xdsl.runtime.interpret import Interpretation, interpret, interpret_text
     from tlx_xdsl.runtime.jit import jit
     from tlx_xdsl.runtime.jit.tuning import Config, autotune, heuristics
-    from tlx_xdsl.runtime.cpu.pool import cpu_threads, set_cpu_threads
     from tlx_xdsl.runtime.kernel import Kernel
     from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
     from tlx_xdsl.runtime.show.pages import show

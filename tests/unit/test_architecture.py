@@ -54,7 +54,7 @@ ALONE = {"language", "backend"}
 """Packages that import nothing of ours but the lowest layer: users' kernels and the worker start with them."""
 
 EXTRA = {("frontend", "language"), ("compat", "runtime"), ("torch", "runtime"), ("backend.cpu", "backend")}
-"""Imports between packages of the same layer that are intended; a package in another one loads that one's `__init__`."""
+"""Imports between packages of the same layer that are intended; an inner package loads the outer one's `__init__`."""
 
 ALIASES = {
     PACKAGE / "analysis" / "program_address" / "__init__.py",
@@ -77,7 +77,6 @@ WITHOUT_XDSL = {"errors", "lifeline", "targets", "version", "layouts", "numerics
 
 ENTRY_WITHOUT_XDSL = WITHOUT_XDSL | {"runtime", "__init__"}
 """Packages whose `__init__` can be imported without loading xDSL."""
-
 
 
 def folder_of(package: str) -> Path:

@@ -1,13 +1,15 @@
 """The fuzzers at a small volume; `python -m tests.fuzz.mlir 20000` and its neighbours run them at any."""
 
-# covers: tlx compile, tlx run, triton-to-linalg
+# covers: tlx compile, tlx run, target.cpu, triton-to-linalg
 
 import pytest
 
-from tests.fuzz import kernels, mlir, pointers, programs, trees
+from tests.fuzz import kernels, mlir, native, pointers, programs, trees
 from tests.fuzz.pool import BAD, Ending, ending, endings, volume
 
-TRIALS = [(mlir, 40, 2000), (kernels, 12, 500), (pointers, 20, 1000), (programs, 3, 200), (trees, 1, 100)]
+TRIALS = [
+    (mlir, 40, 2000), (kernels, 12, 500), (native, 5, 500), (pointers, 20, 1000), (programs, 3, 200), (trees, 1, 100),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("fuzzer", "small", "full"), TRIALS, ids=[each.__name__ for each, _, _ in TRIALS])

@@ -9,8 +9,8 @@ import textwrap
 import pytest
 
 from tlx_xdsl.frontend.foreign import source_of
-from tlx_xdsl.runtime.jit import without_launching
 from tlx_xdsl.runtime.fingerprint import kernel_fingerprint
+from tlx_xdsl.runtime.jit import without_launching
 
 HEAD = """
 import enum

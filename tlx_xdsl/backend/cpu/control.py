@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import SymbolTable
 
 from tlx_xdsl.backend.cpu.builder import Builder
-from tlx_xdsl.backend.cpu.function import FunctionEmitter
+from tlx_xdsl.backend.cpu.function import FunctionEmitter, Target
 from tlx_xdsl.backend.cpu.registry import emits, refused
 from tlx_xdsl.backend.cpu.values import I8, I32, I64, PTR, Value, constant, register_type
 from tlx_xdsl.backend.cpu.views import View, address, dense
@@ -139,6 +139,24 @@ def switch(fn: FunctionEmitter, op: scf.IndexSwitchOp) -> None:
         _switch(fn.b, fn.values[op.arg], labels[0], list(zip(cases, labels[1:], strict=True)))
 
     _choose(fn, op, jump, [op.default_region, *op.case_regions])
+
+
+@emits(scf.ExecuteRegionOp)
+def execute_region(fn: FunctionEmitter, op: scf.ExecuteRegionOp) -> None:
+    """The blocks of a region; the last one hands the results on.
+
+    Raises CompilationError where another one does.
+    """
+    first, *others = op.region.blocks
+    for block in op.region.blocks:
+        if block is not op.region.last_block and isinstance(block.last_op, scf.YieldOp):
+            raise refused(op, "its results come from several blocks")
+    fn.blocks |= {block: Target(fn.b.name()) for block in others}
+    operands = fn.block(first)
+    for block in others:
+        begin_block(fn, block)
+        operands = fn.block(block)
+    _define_all(fn, op.results, _all_parts(fn, operands))
 
 
 def _choose(

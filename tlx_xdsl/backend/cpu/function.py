@@ -72,6 +72,8 @@ class FunctionEmitter:
     """The blocks of the function, but for the first one."""
     returns: Sequence[Value] = ()
     """Where the caller wants the results."""
+    streams: bool = True
+    """Whether all nests up to now only read and write elements: their limit is memory, not arithmetic."""
     extra_bytes: int = 0
     """Memory that instructions need beside the buffers, after them in the arena."""
 

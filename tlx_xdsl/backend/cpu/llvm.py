@@ -104,7 +104,9 @@ _numbers = count()
 
 @cache
 def _linker() -> Any:
-    return llvm().create_lljit_compiler(_machine(host(), 0))
+    # JITLink puts the sections of an object side by side. RuntimeDyld asks for each by itself, and ends the process
+    # where two lie more than 2 GiB apart, which happens where torch has mapped much.
+    return llvm().create_lljit_compiler(_machine(host(), 0), use_jit_link=sys.platform != "win32")
 
 
 def _address_of(name: str) -> int | None:

@@ -47,6 +47,7 @@ def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
         a, b = converted
     if b.strides[1] != 1:
         return False
+    fn.streams = False
     _Product(fn, a, b, c).write()
     return True
 

@@ -190,7 +190,7 @@ def check_box(fn: FunctionEmitter, op: Operation, view: View) -> None:
     for size in view.sizes:
         if not isinstance(size, int):
             fine = b.binary("or", fine, b.compare("icmp sle", size, b.index(0)))
-    fn.fail_unless(fine, op, f"'{op.name}' accesses memory outside of the array")
+    fn.fail_unless(fine, op, "access outside of its array")
 
 
 # Single elements -----------------------------------------------------------------------------------------------------

@@ -31,6 +31,13 @@ from tlx_xdsl.dialects.memref import is_memref
 ARENA_BYTES = "arena.bytes"
 """Attribute of a function: the bytes that its buffers need."""
 
+_PLAIN = 'nounwind "no-trapping-math"="true"'
+_ATTRIBUTES = f"""\
+attributes #0 = {{ {_PLAIN} }}
+attributes #1 = {{ {_PLAIN} "prefer-vector-width"="256" "min-legal-vector-width"="0" }}"""
+"""The second group is of functions that wait for memory: a CPU of x86 stores two halves of 512 bits as fast as one
+whole, and has no slow start with them."""
+
 
 class Launch:
     """Where the members of a launch lie, in bytes; the struct has 48."""
@@ -76,9 +83,7 @@ def llvm_module(module: ModuleOp, features: Features, *, checks: bool) -> LLVMMo
     given = kernel.body.blocks[0].args
     given = given[: len(given) - program_arguments(kernel)]
     return LLVMModule(
-        "\n".join(
-            [*data, *declarations.values(), *texts, 'attributes #0 = { nounwind "no-trapping-math"="true" }', ""]
-        ),
+        "\n".join([*data, *declarations.values(), *texts, _ATTRIBUTES, ""]),
         name,
         f"{name}_run",
         tuple(
@@ -151,7 +156,10 @@ def _function(
     called = [op.callee.string_value() for op in function.walk() if isinstance(op, func.CallOp)]
     below = max([fn.extra_bytes, *(sizes[name] for name in called if name in sizes)])
     signature = ", ".join(["ptr noalias align 64 %scratch", *parameters])
-    return b.text(f'define internal i32 @"{function.sym_name.data}.body"({signature}) #0'), arena + below
+    # Instructions of 512 bits by name have no other form.
+    streams = fn.streams and not any("@llvm.x86.avx512." in line for line in b.lines)
+    group = "#1" if streams else "#0"
+    return b.text(f'define internal i32 @"{function.sym_name.data}.body"({signature}) {group}'), arena + below
 
 
 def _runner(kernel: func.FuncOp, externals: Externals, *, checks: bool) -> str:

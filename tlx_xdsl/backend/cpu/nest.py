@@ -93,6 +93,8 @@ def write_nest(fn: FunctionEmitter, nest: Nest) -> None:
         return
     if not nest.has_indices:
         nest = _coalesced(nest)
+    if any(nest.reduced):
+        fn.streams = False
     dim = _vector_dimension(nest)
     writer = _Writer(fn, nest, dim, 1 if dim is None else _lanes(nest, dim))
     parallel = [each for each in range(len(nest.sizes)) if not nest.reduced[each] and each != dim]

@@ -30,7 +30,7 @@ from tlx_xdsl.dialects.memref import is_memref
 
 _IN_LANES = frozenset({"linalg.index", "linalg.yield", "cf.assert"})
 """Operations other than those on scalars that may stand in the body of a vectorized nest."""
-_CHEAP = 4
+_CHEAP = 12
 """Operations of a body up to which a reduction waits for the addition before, rather than for its operands."""
 _MASKS_LOADS = "memref.load"
 
