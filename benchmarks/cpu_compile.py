@@ -90,7 +90,7 @@ def stages(kernel: Oracle) -> dict[str, float]:
         for each in bufferize_pipeline():
             each.apply(context, module)
         done("bufferize")
-        text = llvm_module(module, host().features, checks=False).text
+        text, _ = llvm_module(module, host(), checks=False)
         done("LLVM IR")
         compiled = optimized(text)
         done("LLVM passes")

@@ -13,9 +13,8 @@ import numpy as np
 
 from tests.fuzz import numpy_language
 from tests.fuzz.pool import Ending, report
-from tests.fuzz.programs import SPELLED, Program, _module, arguments, program, show
+from tests.fuzz.programs import SPELLED, Program, _module, arguments, compared, show
 from tests.unit.backend.cpu.native import Guarded, compiled
-from tlx_xdsl import CompilationError
 from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.linalg import plain_module
@@ -49,11 +48,7 @@ def differences(made: Program, number: int) -> str:
 
 def trial(number: int) -> Ending:
     """Compare the program of a number."""
-    try:
-        found = differences(program(number), number)
-    except CompilationError as error:
-        return Ending("internal" if "internal error" in str(error) else "wrong", f"refused: {error}")
-    return Ending("wrong", found) if found else Ending("ok")
+    return compared(differences, number)
 
 
 if __name__ == "__main__":

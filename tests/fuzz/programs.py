@@ -385,13 +385,18 @@ def differences(made: Program, number: int) -> str:
     return "\n".join(said)
 
 
-def trial(number: int) -> Ending:
-    """Compare the program of a number."""
+def compared(differ: Callable[[Program, int], str], number: int) -> Ending:
+    """Compare the program of a number by `differ`, which says what differs."""
     try:
-        found = differences(program(number), number)
+        found = differ(program(number), number)
     except CompilationError as error:
         return Ending("internal" if "internal error" in str(error) else "wrong", f"refused: {error}")
     return Ending("wrong", found) if found else Ending("ok")
+
+
+def trial(number: int) -> Ending:
+    """Compare the program of a number."""
+    return compared(differences, number)
 
 
 def show(number: int) -> str:

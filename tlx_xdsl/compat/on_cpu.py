@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tlx_xdsl.compat.without_gpu import NoGpu
+from tlx_xdsl.compat.without_gpu import Launched, NoGpu
 from tlx_xdsl.runtime.cpu.measure import do_bench
 from tlx_xdsl.runtime.cpu.program import Program
 from tlx_xdsl.runtime.jit.triton_kernel import TritonKernel
@@ -28,26 +28,12 @@ class NativeKernel(TritonKernel):
         return compiled() if warmup else NativeLaunch(super().run_here(grid, args, kwargs), compiled)
 
 
-class NativeLaunch:
-    """The result of a launch on the CPU: what has run, and what the kernel compiles to for the GPU.
-
-    Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
-    first of it is asked for.
-    """
+class NativeLaunch(Launched):
+    """The result of a launch as machine code: what has run, and what the kernel compiles to for the GPU."""
 
     def __init__(self, program: Program, compiled: Callable[[], Any]):
+        super().__init__(compiled)
         self.program = program
-        self._compile = compiled
-
-    @functools.cached_property
-    def compiled(self) -> Any:
-        """The kernel compiled for the GPU."""
-        return self._compile()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.compiled, name)
 
 
 def natively(fn: Any = None, **options: Any) -> Any:

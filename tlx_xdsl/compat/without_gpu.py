@@ -70,26 +70,32 @@ class InterpretedKernel(TritonKernel):
         return compiled() if warmup else InterpretedLaunch(_interpret(self, grid, *args, **kwargs), compiled)
 
 
-class InterpretedLaunch:
-    """The result of a launch in the interpreter: how the run went, and what the kernel compiles to.
+class Launched:
+    """The result of a launch on the CPU, which scripts take for what a launch on a GPU returns.
 
-    Scripts look at the latter (`asm`, `metadata`, ...), as at what a launch on a GPU returns. It is compiled when the
-    first of it is asked for.
+    They look at what the kernel compiles to (`asm`, `metadata`, ...). It is compiled when the first of it is asked for.
     """
 
-    def __init__(self, interpretation: Interpretation, compiled: Callable[[], Any]):
-        self.interpretation = interpretation
+    def __init__(self, compiled: Callable[[], Any]):
         self._compile = compiled
 
     @functools.cached_property
     def compiled(self) -> Any:
-        """The compiled kernel."""
+        """The kernel compiled for the GPU."""
         return self._compile()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.compiled, name)
+
+
+class InterpretedLaunch(Launched):
+    """The result of a launch in the interpreter: how the run went, and what the kernel compiles to."""
+
+    def __init__(self, interpretation: Interpretation, compiled: Callable[[], Any]):
+        super().__init__(compiled)
+        self.interpretation = interpretation
 
 
 def interpreted(target: str) -> Callable[..., Any]:

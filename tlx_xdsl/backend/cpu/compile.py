@@ -32,10 +32,5 @@ def compile_module(module: ModuleOp, *, checks: bool = False, opt_level: int = 2
 
 def lowered(module: ModuleOp, *, checks: bool = False, opt_level: int = 2) -> tuple[Compiled, Metadata]:
     """The same before the object file is written, for those who want the assembly."""
-    target = host()
-    translated = llvm_module(module, target.features, checks=checks)
-    metadata = Metadata(
-        translated.name, translated.symbol, translated.arguments, translated.scratch_bytes, translated.sites,
-        translated.symbols, checks, target.triple, target.cpu,
-    )  # fmt: skip
-    return optimized(translated.text, opt_level), metadata
+    text, metadata = llvm_module(module, host(), checks=checks)
+    return optimized(text, opt_level), metadata

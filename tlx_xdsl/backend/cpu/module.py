@@ -11,8 +11,6 @@ int32_t kernel_run(const void *arguments, struct launch *launch, void *scratch);
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
@@ -22,7 +20,8 @@ from tlx_xdsl.backend.cpu.control import begin_block, define, types_of
 from tlx_xdsl.backend.cpu.features import Features
 from tlx_xdsl.backend.cpu.forwarding import forwarding
 from tlx_xdsl.backend.cpu.function import FunctionEmitter, Sites, Target
-from tlx_xdsl.backend.cpu.metadata import Argument, Site
+from tlx_xdsl.backend.cpu.host import Host
+from tlx_xdsl.backend.cpu.metadata import Argument, Metadata
 from tlx_xdsl.backend.cpu.registry import load_handlers, refused
 from tlx_xdsl.backend.cpu.values import I8, I32, I64, PTR, Value, constant
 from tlx_xdsl.dialects.func import program_arguments
@@ -45,20 +44,7 @@ class Launch:
     NEXT, TOTAL, CHUNK, GRID, SITE, PROGRAM = 0, 8, 16, 24, 36, 40
 
 
-@dataclass(frozen=True)
-class LLVMModule:
-    """The text of a module, and what a launch has to know of it."""
-
-    text: str
-    name: str
-    symbol: str
-    arguments: tuple[Argument, ...]
-    scratch_bytes: int
-    sites: tuple[Site, ...]
-    symbols: tuple[str, ...]
-
-
-def llvm_module(module: ModuleOp, features: Features, *, checks: bool) -> LLVMModule:
+def llvm_module(module: ModuleOp, target: Host, *, checks: bool) -> tuple[str, Metadata]:
     """Translate a module without tensors, one of whose functions is a kernel.
 
     Raises CompilationError, at the user's line, for what has no counterpart on a CPU.
@@ -72,7 +58,7 @@ def llvm_module(module: ModuleOp, features: Features, *, checks: bool) -> LLVMMo
     texts: list[str] = []
     sizes: dict[str, int] = {}
     for function in _callees_first(functions):
-        text, size = _function(function, externals, sites, features, sizes, checks=checks)
+        text, size = _function(function, externals, sites, target.features, sizes, checks=checks)
         texts.append(text)
         sizes[function.sym_name.data] = size
     name = kernel.sym_name.data
@@ -82,17 +68,13 @@ def llvm_module(module: ModuleOp, features: Features, *, checks: bool) -> LLVMMo
     data = [f"@{name} = private unnamed_addr constant {text}, align 64" for name, text in externals.data.items()]
     given = kernel.body.blocks[0].args
     given = given[: len(given) - program_arguments(kernel)]
-    return LLVMModule(
-        "\n".join([*data, *declarations.values(), *texts, _ATTRIBUTES, ""]),
-        name,
-        f"{name}_run",
-        tuple(
-            Argument(argument.name_hint or f"arg{number}", _spelled(argument.type))
-            for number, argument in enumerate(given)
-        ),
-        sizes[name],
-        tuple(sites.found),
-        tuple(sorted(name for name in declarations if not name.startswith("llvm."))),
+    arguments = tuple(
+        Argument(argument.name_hint or f"arg{number}", _spelled(argument.type)) for number, argument in enumerate(given)
+    )
+    symbols = tuple(sorted(name for name in declarations if not name.startswith("llvm.")))
+    text = "\n".join([*data, *declarations.values(), *texts, _ATTRIBUTES, ""])
+    return text, Metadata(
+        name, f"{name}_run", arguments, sizes[name], tuple(sites.found), symbols, checks, target.triple, target.cpu
     )
 
 

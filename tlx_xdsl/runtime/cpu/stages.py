@@ -6,12 +6,12 @@ architecture, and functions that print have names of the kernel's own, so that s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.compilation import Clock
 from tlx_xdsl.runtime.cpu.build import CpuSpecialization, bufferized_module
 from tlx_xdsl.runtime.cpu.printing import prints
 
@@ -53,13 +53,12 @@ def compile_stages(
     where llvmlite is missing.
     """
     from tlx_xdsl.backend.cpu.llvm import optimized
-    from tlx_xdsl.backend.cpu.metadata import Metadata
     from tlx_xdsl.backend.cpu.module import llvm_module
 
     module, times = bufferized_stages(source, wanted, on_stage)
-    clock = _Clock(times)
-    translated = llvm_module(module, target.features, checks=wanted.checks)
-    text, symbols = with_own_prints(translated.text, translated.name, translated.symbols)
+    clock = Clock(times)
+    text, metadata = llvm_module(module, target, checks=wanted.checks)
+    text, symbols = with_own_prints(text, metadata.name, metadata.symbols)
     clock.lap("to LLVM IR")
     compiled = optimized(text, wanted.opt_level, target)
     clock.lap("LLVM's passes")
@@ -69,11 +68,7 @@ def compile_stages(
     clock.lap("machine code")
     # To make code changes a module: the assembly is made of a fresh one, so that it is that of the object.
     assembly = optimized(text, wanted.opt_level, target).assembly()
-    metadata = Metadata(
-        translated.name, translated.symbol, translated.arguments, translated.scratch_bytes, translated.sites,
-        symbols, wanted.checks, target.triple, target.cpu,
-    )  # fmt: skip
-    return CpuStages(text, after_passes, assembly, code, metadata, target, times)
+    return CpuStages(text, after_passes, assembly, code, replace(metadata, symbols=symbols), target, times)
 
 
 def bufferized_stages(
@@ -85,7 +80,7 @@ def bufferized_stages(
     """
     from tlx_xdsl.text.printer import print_module
 
-    clock = _Clock({})
+    clock = Clock()
 
     def staged(stage: str, module: ModuleOp) -> None:
         clock.lap(stage)
@@ -94,25 +89,6 @@ def bufferized_stages(
             clock.skip()
 
     return bufferized_module(source, wanted, staged), clock.times
-
-
-class _Clock:
-    """Adds up milliseconds by name."""
-
-    def __init__(self, times: dict[str, float]):
-        self.times = times
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """Book the time since the last call under `name`."""
-        now = time.perf_counter()
-        # A pass may run twice.
-        self.times[name] = self.times.get(name, 0.0) + (now - self._last) * 1e3
-        self._last = now
-
-    def skip(self) -> None:
-        """Book the time since the last call nowhere."""
-        self._last = time.perf_counter()
 
 
 def with_own_prints(text: str, name: str, symbols: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

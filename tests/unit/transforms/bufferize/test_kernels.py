@@ -6,20 +6,16 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import TensorType
 
-from tests.gallery.language import library as kernels
 from tests.oracle import ours
 from tests.unit import volume
 from tests.unit.interpreter.library.cases import calls
 from tests.unit.interpreter.oracle import checking, running
 from tests.unit.interpreter.oracle.test_oracle_by_value import CHECKS
 from tests.unit.transforms.linalg.side_by_side import compare, lowered, run
+from tests.unit.transforms.linalg.test_library_kernels import library_module
 from tests.unit.transforms.linalg.test_oracle_kernels import REFUSED
 from tlx_xdsl.dialects.registry import make_context
-from tlx_xdsl.frontend.foreign import source_of
 from tlx_xdsl.interpreter.memref import MemRef
-from tlx_xdsl.runtime.compilation import Specialization
-from tlx_xdsl.runtime.host_values import is_constant, signature_of
-from tlx_xdsl.runtime.linalg import plain_module
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.bufferize.pipeline import bufferize_pipeline
@@ -69,15 +65,8 @@ def test_a_kernel_gives_the_same_bits(check):
 
 @pytest.mark.parametrize("name", list(calls())[min(1, STEP - 1) :: 2 * STEP])
 def test_a_library_function_gives_the_same_bits(name):
-    call = calls()[name]
-    source = source_of(getattr(kernels, call.kernel))
-    constants = {each.name for each in source.parameters if each.is_constexpr}
-    constexprs = {key: value for key, value in call.arguments.items() if key in constants or is_constant(value)}
-    given = {key: value for key, value in call.arguments.items() if key not in constexprs}
-    signature = {key: signature_of(key, value) for key, value in given.items()}
-    module = plain_module(source, Specialization(signature, constexprs))
+    module, names, values = library_module(name)
     with collected_diagnostics():
         tensors = lowered(module)
-    names, values = list(given), list(given.values())
     before, after = (run(each, (1, 1, 1), values, names) for each in (tensors, on_memory(tensors)))
     compare(before, after, names)
