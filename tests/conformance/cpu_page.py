@@ -50,7 +50,7 @@ expects; the bias of `liger/poly_norm` is a number; `liger/softmax_blocks` gets 
 NOTES = """\
 - `liger/softmax_blocks` calls a type, `tl.float32(0.0)`, which stock Triton refuses, too: Liger-Kernel never gets to
   these kernels, since its blocks are as long as the rows.
-- `fla/fused_chunk_based` loads behind a mask without saying what else: on the CPU and on GPUs that is 0, and in our
+- `fla/fused_chunk_based` loads with a mask without saying what else: on the CPU and on GPUs that is 0, and in our
   interpreter NaN.
 - Triton's interpreter takes no `tl.debug_barrier`, functions of libdevice or `float` parameters with `.to()`, rounds to
   bf16 in its own way, and refuses names in a tuner's `key` that are no parameters.
@@ -139,7 +139,7 @@ def kernels_of(case: Entry, modes: Mapping[str, Records]) -> tuple[tuple[str, st
 
 
 def _module(case: Entry) -> str:
-    """What tells kernels of one name apart; entries that name none share theirs."""
+    """What distinguishes kernels of one name; entries that name none share theirs."""
     return case.file if case.kernels else ""
 
 
