@@ -137,10 +137,13 @@ def _install(mode: str, suite: str, linalg: dict[str, str]) -> None:
 
         install(TARGET)
     if mode == "stock":
+        from triton.backends.compiler import GPUTarget
         from triton.runtime import driver
 
         from tlx_xdsl.compat.without_gpu import NoGpu
 
+        # A method of the fork's, which its copies of the tutorials ask.
+        GPUTarget.is_cuda_backend = lambda _: True  # pyright: ignore[reportAttributeAccessIssue]
         driver.set_active(NoGpu(TARGET))  # pyright: ignore[reportArgumentType]
     elif mode == "interpret":
         _try_linalg(linalg)

@@ -52,8 +52,9 @@ NOTES = """\
   these kernels, since its blocks are as long as the rows.
 - `fla/fused_chunk_based` loads with a mask without saying what else: on the CPU and on GPUs that is 0, and in our
   interpreter NaN.
-- Triton's interpreter takes no `tl.debug_barrier`, functions of libdevice or `float` parameters with `.to()`, rounds to
-  bf16 in its own way, and refuses names in a tuner's `key` that are no parameters.
+- Triton's interpreter lacks functions of libdevice, methods of `float` parameters (`.to`) and masks that are Python's
+  booleans, and rounds to bf16 in its own way. flash-linear-attention cannot be imported with Triton 3.9 itself, which
+  refuses names in a tuner's `key` that are no parameters.
 """
 
 HEAD = f"""\
