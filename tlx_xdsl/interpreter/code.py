@@ -89,6 +89,8 @@ class Body:
             value: Any
             try:
                 value = step.run(*arguments) if step.kind == Kind.PURE else step.run(task, *arguments)
+            except CompilationError:
+                raise
             except Exception as error:
                 raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
@@ -114,6 +116,8 @@ class Body:
                 else:
                     task.op = step.op
                     value = cast(Any, (yield from step.run(task, *arguments)))
+            except CompilationError:
+                raise
             except Exception as error:
                 raise fault_of(step.op, arguments, error) from error
             if len(step.results) == 1:
@@ -125,9 +129,7 @@ class Body:
 
 
 def fault_of(op: Operation, arguments: Sequence[Any], error: Exception) -> CompilationError:
-    """The error that reports an exception while an operation ran."""
-    if isinstance(error, CompilationError):
-        return error
+    """The error that reports an exception while an operation ran, which was none of ours."""
     for value in arguments:
         if isinstance(value, InFlight):
             return value.misused(op)

@@ -21,6 +21,7 @@ from tlx_xdsl.dialects import arith, tt
 from tlx_xdsl.dialects.linalg import IndexOp
 from tlx_xdsl.dialects.memref import LoadOp
 from tlx_xdsl.dialects.scf import WhileOp
+from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.code import FunctionPlan, fault_of
 from tlx_xdsl.interpreter.faults import fault_at
 from tlx_xdsl.interpreter.machine import Task
@@ -112,6 +113,8 @@ class _LaneBody:
             arguments = [frame[slot] for slot in operands]
             try:
                 out = run(task, mask, arguments)
+            except CompilationError:
+                raise
             except Exception as error:
                 raise fault_of(op, arguments, error) from error
             for slot, value in zip(results, out, strict=True):

@@ -76,6 +76,7 @@ def test_errors_are_those_of_triton_too(jit: Callable[..., Any], kernel: Any, ki
     assert isinstance(error, InterpreterError)
     assert error.error_message == error.message
     assert type(error.__cause__) is not type(error)
+    assert error.__cause__.__cause__ is not error.__cause__
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
