@@ -9,7 +9,7 @@ the two do not overlap, or are one box.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -60,17 +60,15 @@ class Forwarding:
 
     skipped: set[Operation] = field(default_factory=set[Operation])
     """Fills and copies."""
-    reads: dict[tuple[Operation, SSAValue], Forwarded] = field(
-        default_factory=dict[tuple[Operation, SSAValue], Forwarded]
-    )
-    """By a nest and one of its inputs."""
+    reads: dict[Read, Forwarded] = field(default_factory=dict[Read, Forwarded])
 
 
 def forwarding(function: Operation) -> Forwarding:
     """Find the loads that need no copy. Each block is walked once for each load in it that may be one."""
     found = Forwarding()
-    for op in function.walk():
-        if isinstance(op, memref.CopyOp) and (load := _load_of(op)) is not None and _find_readers(load):
+    order = {op: number for number, op in enumerate(function.walk())}
+    for op in order:
+        if isinstance(op, memref.CopyOp) and (load := _load_of(op)) is not None and _find_readers(load, order):
             found.skipped.add(op)
             if load.fill is not None:
                 found.skipped.add(load.fill)
@@ -96,7 +94,7 @@ def _load_of(copy: memref.CopyOp) -> Forwarded | None:
     if buffer is None or buffer_of(copy.source) is not None or not _is_corner(copy.target, buffer):
         return None
     fills = [use.operation for use in buffer.uses if isinstance(use.operation, linalg.FillOp)]
-    if len(fills) > 1 or any(fill.parent is not copy.parent or not fill.is_before_in_block(copy) for fill in fills):
+    if len(fills) > 1 or any(fill.parent is not copy.parent for fill in fills):
         return None
     if fills and is_memref(fills[0].inputs[0].type):
         return None
@@ -117,12 +115,21 @@ def _is_corner(view: SSAValue, buffer: SSAValue) -> bool:
     )
 
 
-def _find_readers(load: Forwarded) -> bool:
+def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
     """Find what reads a load; False if something reads it that cannot do without the copy."""
     buffer = buffer_of(load.box)
     assert buffer is not None
     users = {use.operation: view for view in _views(buffer) for use in view.uses if use.operation.name not in _VIEWS}
     waiting = set(users) - {load.copy} - ({load.fill} if load.fill is not None else set())
+    block = load.copy.parent
+    assert block is not None
+    if load.fill is not None and order[load.fill] > order[load.copy]:
+        return False
+    for user in waiting:
+        # What another operation has written before the copy, or writes in a turn before, is no part of the load.
+        place = block.find_ancestor_op_in_block(user)
+        if place is None or order[place] < order[load.copy]:
+            return False
     op: Operation | None = load.copy
     while waiting and (op := op.next_op) is not None:
         if op in waiting:
@@ -133,7 +140,7 @@ def _find_readers(load: Forwarded) -> bool:
             load.readers[op] = view
             if any(buffer_of(output) is buffer for output in op.outputs):
                 # From here on the buffer holds what this nest has written: those after it read that.
-                return _overwrites(op, buffer) and all(other.parent is not None for other in waiting)
+                return _overwrites(op, buffer)
         if waiting and _may_write(op):
             return False
     return not waiting
@@ -159,9 +166,6 @@ def _may_read(load: Forwarded, op: linalg.GenericOp | linalg.ReduceOp, view: SSA
     whole_box = _same_box(view, load.box)
     if not whole_box and view is not buffer:
         return False
-    if load.fill is None and not whole_box and view is buffer and load.box is not buffer:
-        # What lies outside of the box is not defined: any number does, but there is none to read.
-        return True
     writes_out = any(buffer_of(output) is None for output in op.outputs)
     return not writes_out or (whole_box and all(each == results for each in _output_results(op)))
 

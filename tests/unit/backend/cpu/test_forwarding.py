@@ -9,7 +9,7 @@ import pytest
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
-from tests.unit.backend.cpu.native import Guarded, bufferized, compiled
+from tests.unit.backend.cpu.native import Guarded, bufferized, compiled, compiled_buffers
 from tlx_xdsl.backend.cpu.forwarding import buffer_of, forwarding
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.frontend.foreign import source_of
@@ -153,3 +153,46 @@ def test_what_is_exchanged_is_read_first():
     x, y = run(swap, RANDOM[:64], RANDOM[64:128], 64)
     assert (x == RANDOM[64:128]).all()
     assert (y == RANDOM[:64]).all()
+
+
+@tlx_xdsl.jit
+def turned(x, y, n, B: tl.constexpr):
+    i = tl.arange(0, 8)
+    at = i[:, None] * 8 + i[None, :]
+    tl.store(y + at, tl.trans(tl.load(x + at, mask=i[:, None] < n)) + 1.0)
+
+
+def test_what_is_transposed_in_place_is_read_first():
+    memory = RANDOM[:64].copy()
+    expected = memory.reshape(8, 8).T + 1
+    assert native(turned).run((1, 1, 1), [memory, memory, 8]) is None
+    assert (memory.reshape(8, 8) == expected).all()
+
+
+def test_a_buffer_that_two_copies_write_is_no_forwarded_load():
+    kernel = compiled_buffers("""func.func @k(%a: memref<*xf32>, %x: i32, %y: i32, %z: i32)
+    attributes {tt.program_ids = 3 : i32, arena.bytes = 128 : i64} {
+  %b = memref.alloc() {arena.offset = 0 : i64} : memref<32xf32>
+  %high = memref.reinterpret_cast %a to offset: [32], sizes: [16], strides: [1]
+      : memref<*xf32> to memref<16xf32, strided<[1], offset: 32>>
+  %upper = memref.subview %b[16] [16] [1] : memref<32xf32> to memref<16xf32, strided<[1], offset: 16>>
+  memref.copy %high, %upper : memref<16xf32, strided<[1], offset: 32>> to memref<16xf32, strided<[1], offset: 16>>
+  %low = memref.reinterpret_cast %a to offset: [0], sizes: [16], strides: [1]
+      : memref<*xf32> to memref<16xf32, strided<[1]>>
+  %lower = memref.subview %b[0] [16] [1] : memref<32xf32> to memref<16xf32, strided<[1]>>
+  memref.copy %low, %lower : memref<16xf32, strided<[1]>> to memref<16xf32, strided<[1]>>
+  %one = arith.constant 1.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%b : memref<32xf32>) outs(%b : memref<32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %one : f32
+    linalg.yield %sum : f32
+  }
+  %to = memref.reinterpret_cast %a to offset: [64], sizes: [32], strides: [1]
+      : memref<*xf32> to memref<32xf32, strided<[1], offset: 64>>
+  memref.copy %b, %to : memref<32xf32> to memref<32xf32, strided<[1], offset: 64>>
+  func.return
+}""")
+    a = np.arange(96, dtype=np.float32)
+    assert kernel.run((1, 1, 1), [a]) is None
+    assert a[64:].tolist() == [*range(1, 17), *range(33, 49)]
