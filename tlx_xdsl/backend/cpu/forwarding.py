@@ -125,13 +125,19 @@ def _find_readers(load: Forwarded, order: Mapping[Operation, int]) -> bool:
     assert block is not None
     if load.fill is not None and order[load.fill] > order[load.copy]:
         return False
+    around: set[Operation] = set()
+    """What has users inside of it, which read the buffer in their own way."""
     for user in waiting:
         # What another operation has written before the copy, or writes in a turn before, is no part of the load.
         place = block.find_ancestor_op_in_block(user)
         if place is None or order[place] < order[load.copy]:
             return False
+        if place is not user:
+            around.add(place)
     op: Operation | None = load.copy
     while waiting and (op := op.next_op) is not None:
+        if op in around:
+            return False
         if op in waiting:
             waiting.discard(op)
             view = users[op]

@@ -196,3 +196,41 @@ def test_a_buffer_that_two_copies_write_is_no_forwarded_load():
     a = np.arange(96, dtype=np.float32)
     assert kernel.run((1, 1, 1), [a]) is None
     assert a[64:].tolist() == [*range(1, 17), *range(33, 49)]
+
+
+def test_what_a_body_gathers_from_is_copied():
+    kernel = compiled_buffers("""func.func @k(%a: memref<*xf32>, %x: i32, %y: i32, %z: i32)
+    attributes {tt.program_ids = 3 : i32, arena.bytes = 128 : i64} {
+  %b = memref.alloc() {arena.offset = 0 : i64} : memref<16xf32>
+  %g = memref.alloc() {arena.offset = 64 : i64} : memref<16xf32>
+  %from = memref.reinterpret_cast %a to offset: [0], sizes: [16], strides: [1]
+      : memref<*xf32> to memref<16xf32, strided<[1]>>
+  memref.copy %from, %b : memref<16xf32, strided<[1]>> to memref<16xf32>
+  %last = arith.constant 15 : index
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      outs(%g : memref<16xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = arith.subi %last, %i : index
+    %there = memref.load %b[%j] : memref<16xf32>
+    linalg.yield %there : f32
+  }
+  %one = arith.constant 1.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%b : memref<16xf32>) outs(%b : memref<16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %sum = arith.addf %in, %one : f32
+    linalg.yield %sum : f32
+  }
+  %to = memref.reinterpret_cast %a to offset: [16], sizes: [16], strides: [1]
+      : memref<*xf32> to memref<16xf32, strided<[1], offset: 16>>
+  memref.copy %g, %to : memref<16xf32> to memref<16xf32, strided<[1], offset: 16>>
+  %then = memref.reinterpret_cast %a to offset: [32], sizes: [16], strides: [1]
+      : memref<*xf32> to memref<16xf32, strided<[1], offset: 32>>
+  memref.copy %b, %then : memref<16xf32> to memref<16xf32, strided<[1], offset: 32>>
+  func.return
+}""")
+    a = np.arange(48, dtype=np.float32)
+    assert kernel.run((1, 1, 1), [a]) is None
+    assert a[16:32].tolist() == [*reversed(range(16))]
+    assert a[32:].tolist() == [*range(1, 17)]
