@@ -14,22 +14,15 @@ _MANGLED = {F32: "f32", F64: "f64", PTR: "p0"}
 
 
 class Externals:
-    """The functions and the constant data that the functions of one module share."""
+    """The functions that those of one module call."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}
         """By name; intrinsics of LLVM among them."""
-        self.data: dict[str, str] = {}
-        """The initialiser of each global constant by its name."""
 
     def declare(self, name: str, result: str, operands: Sequence[str]) -> None:
         """A function that is defined elsewhere."""
         self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(operands)})")
-
-    def table(self, name: str, initializer: str) -> Value:
-        """The address of a constant: `initializer` is its type and value, such as `[2 x i32] [i32 1, i32 2]`."""
-        self.data.setdefault(name, initializer)
-        return Value(f"@{name}", PTR)
 
 
 class Builder:
@@ -253,16 +246,6 @@ class Builder:
         self.branch(head)
         self.begin(done)
         following[:] = values
-
-    @contextmanager
-    def when(self, condition: Value) -> Generator[None]:
-        """Write what happens only if a scalar condition holds."""
-        yes, done = self.name(), self.name()
-        self.branch_if(condition, yes, done)
-        self.begin(yes)
-        yield
-        self.branch(done)
-        self.begin(done)
 
     def index(self, number: int) -> Value:
         """A number as an i64."""

@@ -13,8 +13,9 @@ from tlx_xdsl.backend.cpu.forwarding import Forwarding
 from tlx_xdsl.backend.cpu.metadata import Site
 from tlx_xdsl.backend.cpu.registry import HANDLERS, SCALARS, refused
 from tlx_xdsl.backend.cpu.values import I8, I32, PTR, Value, constant
-from tlx_xdsl.backend.cpu.views import ARENA_ALIGNMENT, View
+from tlx_xdsl.backend.cpu.views import View
 from tlx_xdsl.text.diagnostics import source_location
+from tlx_xdsl.transforms.bufferize.arena import aligned
 
 
 class Sites:
@@ -119,7 +120,7 @@ class FunctionEmitter:
 
     def temporary(self, bytes_: int) -> Value:
         """Memory for one operation, which the next one may have again."""
-        self.extra_bytes = max(self.extra_bytes, -(-bytes_ // ARENA_ALIGNMENT) * ARENA_ALIGNMENT)
+        self.extra_bytes = max(self.extra_bytes, aligned(bytes_))
         return self.b.gep(I8, self.scratch, self.b.index(self.arena_bytes))
 
     def buffer(self, offset: int) -> Value:

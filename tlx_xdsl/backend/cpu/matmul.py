@@ -16,8 +16,9 @@ from tlx_xdsl.backend.cpu.nest import Access, Nest, write_nest
 from tlx_xdsl.backend.cpu.numbers import Number, add, multiply
 from tlx_xdsl.backend.cpu.scalars import rounded, widened
 from tlx_xdsl.backend.cpu.values import F32, F64, FLOATS, I8, I32, I64, Value
-from tlx_xdsl.backend.cpu.views import ARENA_ALIGNMENT, View, address, dense, load, store
+from tlx_xdsl.backend.cpu.views import View, address, dense, load, store
 from tlx_xdsl.dialects.base import is_float
+from tlx_xdsl.transforms.bufferize.arena import aligned
 
 REGISTERS_FOR_OTHERS = 6
 """Registers that hold no accumulator: the vectors of B, an element of A, and what the compiler needs."""
@@ -33,7 +34,7 @@ def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
     at = 0
     for each in (a, b):
         if each.in_register != c.in_register:
-            at += _aligned(_count(each) * c.bytes)
+            at += aligned(_count(each) * c.bytes)
     if at:
         memory, used = fn.temporary(at), 0
         converted: list[View] = []
@@ -43,17 +44,13 @@ def write_product(fn: FunctionEmitter, a: View, b: View, c: View) -> bool:
                 continue
             place = fn.b.gep(I8, memory, fn.b.index(used)) if used else memory
             converted.append(_converted(fn, each, place, element))
-            used += _aligned(_count(each) * c.bytes)
+            used += aligned(_count(each) * c.bytes)
         a, b = converted
     if b.strides[1] != 1:
         return False
     fn.streams = False
     _Product(fn, a, b, c).write()
     return True
-
-
-def _aligned(bytes_: int) -> int:
-    return -(-bytes_ // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
 def _count(view: View) -> int:

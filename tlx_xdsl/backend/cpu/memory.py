@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import cast
 
 from xdsl.dialects import affine, memref as upstream
@@ -38,9 +37,7 @@ from tlx_xdsl.backend.cpu.views import View, address, byte_range, dense, from_me
 from tlx_xdsl.dialects import memref
 from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.memref import box_type, element_of, is_memref, kept_dimensions, ranked, sizes_of
-
-OFFSET = "arena.offset"
-"""Attribute of an allocation: bytes from the beginning of the arena."""
+from tlx_xdsl.transforms.bufferize.plan_arena import OFFSET
 
 
 def number_of(fn: FunctionEmitter, value: SSAValue) -> Number:
@@ -274,19 +271,12 @@ _INSTRUCTIONS = {
 """Kinds that LLVM has an instruction for (LLVM Language Reference, "atomicrmw")."""
 
 
-def _by_opcode(opcode: str, b: Builder, x: Value, y: Value) -> Value:
-    return b.binary(opcode, x, y)
-
-
-def _extremum(name: str, b: Builder, x: Value, y: Value) -> Value:
-    return minmax(b, name, x, y)
-
-
-_FLOATING: dict[str, Callable[..., Value]] = {
-    "addf": partial(_by_opcode, "fadd"),
-    "mulf": partial(_by_opcode, "fmul"),
-    **{name: partial(_extremum, name) for name in ("maximumf", "minimumf", "maxnumf", "minnumf")},
+_FLOATING: dict[str, tuple[Callable[[Builder, str, Value, Value], Value], str]] = {
+    "addf": (Builder.binary, "fadd"),
+    "mulf": (Builder.binary, "fmul"),
+    **{name: (minmax, name) for name in ("maximumf", "minimumf", "maxnumf", "minnumf")},
 }
+"""Kinds on floats, which are combined between a load and an exchange."""
 
 
 @emits(memref.AtomicRMWOp)
@@ -306,8 +296,9 @@ def read_modify_write(fn: FunctionEmitter, op: memref.AtomicRMWOp) -> None:
     def combined(old: Value) -> Value:
         if kind == "muli":
             return fn.b.binary("mul", old, value)
-        wide = [widened(fn, each, view.element) for each in (old, value)]
-        return rounded(fn, _FLOATING[kind](fn.b, *wide), view.element)
+        first, second = (widened(fn, each, view.element) for each in (old, value))
+        write, name = _FLOATING[kind]
+        return rounded(fn, write(fn.b, name, first, second), view.element)
 
     fn.values[op.result] = _exchanged(fn, view, place, combined)
 

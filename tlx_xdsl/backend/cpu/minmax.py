@@ -15,8 +15,6 @@ _INTRINSICS = {
     "minsi": "llvm.smin",
     "minui": "llvm.umin",
 }
-MINMAX = frozenset(_INTRINSICS)
-"""The operations of `arith` that `minmax` computes, without `arith.`."""
 
 
 def minmax(b: Builder, name: str, x: Value, y: Value) -> Value:

@@ -26,9 +26,7 @@ from tlx_xdsl.backend.cpu.registry import load_handlers, refused
 from tlx_xdsl.backend.cpu.values import I8, I32, I64, PTR, Value, constant
 from tlx_xdsl.dialects.func import program_arguments
 from tlx_xdsl.dialects.memref import is_memref
-
-ARENA_BYTES = "arena.bytes"
-"""Attribute of a function: the bytes that its buffers need."""
+from tlx_xdsl.transforms.bufferize.plan_arena import BYTES
 
 _PLAIN = 'nounwind "no-trapping-math"="true"'
 _ATTRIBUTES = f"""\
@@ -65,14 +63,13 @@ def llvm_module(module: ModuleOp, target: Host, *, checks: bool) -> tuple[str, M
     texts.append(_runner(kernel, externals, checks=checks))
     defined = {f"{each.sym_name.data}.body" for each in functions}
     declarations = {name: text for name, text in externals.declarations.items() if name not in defined}
-    data = [f"@{name} = private unnamed_addr constant {text}, align 64" for name, text in externals.data.items()]
     given = kernel.body.blocks[0].args
     given = given[: len(given) - program_arguments(kernel)]
     arguments = tuple(
         Argument(argument.name_hint or f"arg{number}", _spelled(argument.type)) for number, argument in enumerate(given)
     )
     symbols = tuple(sorted(name for name in declarations if not name.startswith("llvm.")))
-    text = "\n".join([*data, *declarations.values(), *texts, _ATTRIBUTES, ""])
+    text = "\n".join([*declarations.values(), *texts, _ATTRIBUTES, ""])
     return text, Metadata(
         name, f"{name}_run", arguments, sizes[name], tuple(sites.found), symbols, checks, target.triple, target.cpu
     )
@@ -115,7 +112,7 @@ def _function(
     checks: bool,
 ) -> tuple[str, int]:
     """The text of a function, and the bytes of scratch memory that it needs with all that it calls."""
-    held = function.attributes.get(ARENA_BYTES)
+    held = function.attributes.get(BYTES)
     arena = held.value.data if isinstance(held, IntegerAttr) else 0
     b = Builder(externals)
     fn = FunctionEmitter(b, features, sites, checks, Value("%scratch", PTR), arena, forwarding(function))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute
 
-from tlx_xdsl.backend.cpu.builder import Builder
+from tlx_xdsl.backend.cpu.builder import Builder, mangle
 from tlx_xdsl.backend.cpu.numbers import Number, add, as_value, multiply, total
 from tlx_xdsl.backend.cpu.values import (
     I1,
@@ -20,9 +20,6 @@ from tlx_xdsl.backend.cpu.values import (
     memory_type,
     register_type,
 )
-
-ARENA_ALIGNMENT = 64
-"""Bytes; a line of the caches and the widest vectors."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +115,12 @@ def store(
         if mask is None:
             b.store(value, where, view.bytes)
         else:
-            name = f"llvm.masked.store.v{lanes}{_short(value.element)}.p0"
+            name = f"llvm.masked.store.{mangle(value)}.p0"
             b.externals.declare(name, "void", [value.type, PTR, "i32 immarg", mask.type])
             b.lines.append(f"  call void @{name}({value.typed}, {where.typed}, i32 {view.bytes}, {mask.typed})")
         return
     pointers = b.gep(view.in_memory, view.base, _spread(b, place, stride, lanes))
-    name = f"llvm.masked.scatter.v{lanes}{_short(value.element)}.v{lanes}p0"
+    name = f"llvm.masked.scatter.{mangle(value)}.v{lanes}p0"
     mask = mask or constant(1, I1, lanes)
     b.externals.declare(name, "void", [value.type, pointers.type, "i32 immarg", mask.type])
     b.lines.append(f"  call void @{name}({value.typed}, {pointers.typed}, i32 {view.bytes}, {mask.typed})")
@@ -135,7 +132,7 @@ def gather(b: Builder, view: View, places: Value, mask: Value | None) -> Value:
     pointers = b.gep(view.in_memory, view.base, places)
     mask = mask or constant(1, I1, lanes)
     other = constant(0, view.in_memory, lanes)
-    name = f"llvm.masked.gather.v{lanes}{_short(view.in_memory)}.v{lanes}p0"
+    name = f"llvm.masked.gather.{mangle(other)}.v{lanes}p0"
     b.externals.declare(name, other.type, [pointers.type, "i32 immarg", mask.type, other.type])
     return b.emit(
         f"call {other.type} @{name}({pointers.typed}, i32 {view.bytes}, {mask.typed}, {other.typed})",
@@ -145,7 +142,7 @@ def gather(b: Builder, view: View, places: Value, mask: Value | None) -> Value:
 
 def _masked_load(b: Builder, view: View, where: Value, lanes: int, mask: Value) -> Value:
     other = constant(0, view.in_memory, lanes)
-    name = f"llvm.masked.load.v{lanes}{_short(view.in_memory)}.p0"
+    name = f"llvm.masked.load.{mangle(other)}.p0"
     b.externals.declare(name, other.type, [PTR, "i32 immarg", mask.type, other.type])
     return b.emit(
         f"call {other.type} @{name}({where.typed}, i32 {view.bytes}, {mask.typed}, {other.typed})",
@@ -158,10 +155,6 @@ def _spread(b: Builder, place: Number, stride: Number, lanes: int) -> Value:
     if stride != 1:
         steps = b.binary("mul", steps, as_value(stride))
     return b.binary("add", as_value(place), steps)
-
-
-def _short(element: str) -> str:
-    return {"float": "f32", "double": "f64"}.get(element, element)
 
 
 def byte_range(b: Builder, view: View) -> tuple[Value, Value]:

@@ -3,35 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from tlx_xdsl.errors import SourceLocation
 from tlx_xdsl.interpreter.faults import Fault
 from tlx_xdsl.text.diagnostics import source_line
 
-
-class Site(Protocol):
-    """A place in a kernel that may fail."""
-
-    @property
-    def file(self) -> str:
-        """The kernel's file; empty where it is not known."""
-        ...
-
-    @property
-    def line(self) -> int:
-        """Counted from 1."""
-        ...
-
-    @property
-    def column(self) -> int:
-        """Counted from 1."""
-        ...
-
-    @property
-    def message(self) -> str:
-        """What is wrong when it fails."""
-        ...
+if TYPE_CHECKING:
+    from tlx_xdsl.backend.cpu.metadata import Site
 
 
 def fault_of(sites: Sequence[Site], number: int, program: int, grid: tuple[int, int, int]) -> Fault:

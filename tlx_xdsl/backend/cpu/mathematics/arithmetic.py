@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from tlx_xdsl.backend.cpu.builder import Builder, bits_type, mangle
@@ -75,6 +76,27 @@ def any_lane(b: Builder, mask: Value) -> Value:
     found = b.call(f"llvm.vector.reduce.or.{mangle(mask)}", Value("", I1), mask)
     assert found is not None
     return found
+
+
+def where_far(
+    b: Builder, x: Value, limit: float, near: Sequence[Value], far: Callable[[], Sequence[Value]]
+) -> list[Value]:
+    """`near`, but what `far` writes in lanes where a finite `x` is beyond `limit`; it runs if there is such a lane."""
+    size = absolute(b, x)
+    is_far = b.binary(
+        "and", b.compare("fcmp ogt", size, number(limit, x)), b.compare("fcmp olt", size, number(math.inf, x))
+    )
+    before, slow, done = b.label, b.name(), b.name()
+    b.branch_if(any_lane(b, is_far), slow, done)
+    b.begin(slow)
+    found = [b.select(is_far, other, value) for value, other in zip(near, far(), strict=True)]
+    end = b.label
+    b.branch(done)
+    b.begin(done)
+    return [
+        b.phi(value.element, x.lanes, [(value, before), (other, end)])[0]
+        for value, other in zip(near, found, strict=True)
+    ]
 
 
 def absolute(b: Builder, x: Value) -> Value:

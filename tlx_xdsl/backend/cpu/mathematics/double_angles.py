@@ -12,8 +12,6 @@ from tlx_xdsl.backend.cpu.builder import Builder
 from tlx_xdsl.backend.cpu.features import Features
 from tlx_xdsl.backend.cpu.mathematics.arithmetic import (
     Function,
-    absolute,
-    any_lane,
     bits,
     from_bits,
     integer,
@@ -22,6 +20,7 @@ from tlx_xdsl.backend.cpu.mathematics.arithmetic import (
     polynomial,
     to_whole,
     two_sum,
+    where_far,
     with_sign,
 )
 from tlx_xdsl.backend.cpu.values import I1, Value
@@ -107,20 +106,7 @@ def _of_any(name: str, near: Callable[[Builder, _Angle], Value]) -> Function:
     def run(b: Builder, _features: Features, x: Value) -> Value:
         result = near(b, _angle(b, x))
         # Of infinity and NaN, the result is NaN already.
-        size = absolute(b, x)
-        far = b.binary(
-            "and",
-            b.compare("fcmp ogt", size, number(_NEAR, x)),
-            b.compare("fcmp olt", size, number(math.inf, x)),
-        )
-        before, slow, done = b.label, b.name(), b.name()
-        b.branch_if(any_lane(b, far), slow, done)
-        b.begin(slow)
-        called = b.select(far, b.scalar_call(name, x), result)
-        end = b.label
-        b.branch(done)
-        b.begin(done)
-        return b.phi(x.element, x.lanes, [(result, before), (called, end)])[0]
+        return where_far(b, x, _NEAR, [result], lambda: [b.scalar_call(name, x)])[0]
 
     return run
 

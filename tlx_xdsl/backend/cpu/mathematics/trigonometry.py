@@ -11,7 +11,6 @@ from tlx_xdsl.backend.cpu.builder import Builder
 from tlx_xdsl.backend.cpu.features import Features
 from tlx_xdsl.backend.cpu.mathematics.arithmetic import (
     absolute,
-    any_lane,
     bits,
     from_bits,
     in_double,
@@ -21,9 +20,10 @@ from tlx_xdsl.backend.cpu.mathematics.arithmetic import (
     polynomial,
     to_whole,
     two_sum,
+    where_far,
     with_sign,
 )
-from tlx_xdsl.backend.cpu.values import I1, I64, Value
+from tlx_xdsl.backend.cpu.values import I1, Value
 
 _QUARTER = (1.5707963109016418, 1.5893254712295857e-08, 6.123233995736766e-17)
 """Half of pi; products of the first two parts with whole numbers below 2**28 are exact."""
@@ -46,22 +46,7 @@ def _angle(b: Builder, x: Value) -> tuple[Value, Value]:
     rest = x
     for part in _QUARTER:
         rest = multiply_add(b, count, number(-part, x), rest)
-    size = absolute(b, x)
-    far = b.binary(
-        "and",
-        b.compare("fcmp ogt", size, number(_NEAR, x)),
-        b.compare("fcmp olt", size, number(math.inf, x)),
-    )
-    before, slow, done = b.label, b.name(), b.name()
-    b.branch_if(any_lane(b, far), slow, done)
-    b.begin(slow)
-    far_rest, far_whole = _far_angle(b, x)
-    far_rest, far_whole = b.select(far, far_rest, rest), b.select(far, far_whole, whole)
-    end = b.label
-    b.branch(done)
-    b.begin(done)
-    rest, _ = b.phi(rest.element, rest.lanes, [(rest, before), (far_rest, end)])
-    whole, _ = b.phi(I64, whole.lanes, [(whole, before), (far_whole, end)])
+    rest, whole = where_far(b, x, _NEAR, [rest, whole], lambda: _far_angle(b, x))
     return rest, whole
 
 
