@@ -13,7 +13,10 @@ def _lazily(module: str, name: str) -> Callable[[], Dialect]:
     return lambda: getattr(import_module(module), name)
 
 
-OURS = {name: _lazily(f"tlx_xdsl.dialects.{name}", name.upper()) for name in ("tt", "ttg", "ttng", "tlx")}
+OURS = {
+    name: _lazily(f"tlx_xdsl.dialects.{name}", name.upper())
+    for name in ("tt", "ttg", "ttng", "tlx", "ttcore", "ttkernel", "ttl")
+}
 """Dialects that this package defines."""
 
 ALL = {

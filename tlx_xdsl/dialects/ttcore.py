@@ -1,0 +1,185 @@
+"""The `ttcore` dialect as far as TTL needs it: tiles, the grid of cores, and memory spaces.
+
+The tile of Tenstorrent's Tensix core is 32x32 elements; in memory it is four faces of 16x16 elements, the upper left,
+the upper right, the lower left and the lower right one, each row-major (TT-Metalium, "Tiles").
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntAttr, IntegerType
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from tlx_xdsl.dialects.base.operation import dialect_of
+
+TILE_ROWS = TILE_COLUMNS = 32
+"""Elements."""
+
+L1_BYTES = 1_499_136
+"""Memory of a core that circular buffers can have: what TT-Metalium names in its error about too large ones."""
+
+CIRCULAR_BUFFERS = 32
+"""Circular buffers that a core can have."""
+
+SEMAPHORES = 16
+"""Semaphores that a core can have."""
+
+DATAMOVEMENT_THREADS = 2
+"""Threads of a core that move data, beside the one that computes."""
+
+
+def element_bytes(type_: Attribute) -> int:
+    """Bytes of an element of a tile or of a row.
+
+    Raises VerifyException for a type that no data format has.
+    """
+    match type_:
+        case Float32Type():
+            return 4
+        case BFloat16Type() | Float16Type():
+            return 2
+        case IntegerType(width=IntAttr(data=width)) if width in (8, 16, 32):
+            return width // 8
+        case _:
+            raise VerifyException(f"no data format has elements of {type_}; expected f32, bf16, f16, i32, i16 or i8")
+
+
+@irdl_attr_definition
+class TileType(ParametrizedAttribute, TypeAttribute):
+    """A tile of elements: `!ttcore.tile<32x32, f32>`."""
+
+    name = "ttcore.tile"
+
+    shape_rows: IntAttr = param_def()
+    shape_columns: IntAttr = param_def()
+    data_type: Attribute = param_def()
+    """f32, bf16, f16 or an integer."""
+
+    @staticmethod
+    def get(data_type: Attribute) -> TileType:
+        """The tile of 32x32 elements."""
+        return TileType(IntAttr(TILE_ROWS), IntAttr(TILE_COLUMNS), data_type)
+
+    @property
+    def rows(self) -> int:
+        """Elements of a column."""
+        return self.shape_rows.data
+
+    @property
+    def columns(self) -> int:
+        """Elements of a row."""
+        return self.shape_columns.data
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the tile in memory."""
+        return self.rows * self.columns * element_bytes(self.data_type)
+
+    def verify(self) -> None:
+        """The hardware's full tile, of elements that a data format has."""
+        if (self.rows, self.columns) != (TILE_ROWS, TILE_COLUMNS):
+            raise VerifyException(f"expected a tile of 32x32 elements, found {self.rows}x{self.columns}")
+        element_bytes(self.data_type)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<32x32, f32>`."""
+        with parser.in_angle_brackets():
+            rows, columns = parse_dimensions(parser, 2)
+            parser.parse_punctuation(",")
+            return IntAttr(rows), IntAttr(columns), parser.parse_type()
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<32x32, f32>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.rows}x{self.columns}, ")
+            printer.print_attribute(self.data_type)
+
+
+def parse_dimensions(parser: AttrParser, count: int) -> list[int]:
+    """Read numbers with an `x` between two of them: `32x32`."""
+    found = [parser.parse_shape_dimension()]
+    while len(found) < count:
+        parser.parse_shape_delimiter()
+        found.append(parser.parse_shape_dimension())
+    return found
+
+
+@irdl_attr_definition
+class GridAttr(ParametrizedAttribute):
+    """The cores that run a kernel: `#ttcore.grid<4x2>` is four columns (x) and two rows (y) of them."""
+
+    name = "ttcore.grid"
+
+    size_x: IntAttr = param_def()
+    size_y: IntAttr = param_def()
+
+    @staticmethod
+    def get(x: int, y: int) -> GridAttr:
+        """The grid with x columns and y rows."""
+        return GridAttr(IntAttr(x), IntAttr(y))
+
+    @property
+    def x(self) -> int:
+        """Columns of cores."""
+        return self.size_x.data
+
+    @property
+    def y(self) -> int:
+        """Rows of cores."""
+        return self.size_y.data
+
+    @property
+    def cores(self) -> int:
+        """All cores."""
+        return self.x * self.y
+
+    def verify(self) -> None:
+        """There is a core."""
+        if self.x < 1 or self.y < 1:
+            raise VerifyException(f"a grid has at least one core, found {self.x}x{self.y}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> tuple[Attribute, ...]:
+        """Read `<4x2>`."""
+        with parser.in_angle_brackets():
+            x, y = parse_dimensions(parser, 2)
+        return IntAttr(x), IntAttr(y)
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Write `<4x2>`."""
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.x}x{self.y}")
+
+
+class MemorySpace(StrEnum):
+    """Where a buffer is."""
+
+    DRAM = "dram"
+    """The device's memory, in banks."""
+    L1 = "l1"
+    """The memory of a core."""
+
+
+@irdl_attr_definition
+class MemorySpaceAttr(EnumAttribute[MemorySpace], SpacedOpaqueSyntaxAttribute):
+    """`#ttcore<memory_space l1>`, which is also read as `#ttcore.memory_space<l1>`."""
+
+    name = "ttcore.memory_space"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> MemorySpace:
+        """Read the word, in angle brackets or after a space."""
+        if parser.parse_optional_punctuation("<"):
+            word = parser.parse_str_enum(MemorySpace)
+            parser.parse_punctuation(">")
+            return word
+        return parser.parse_str_enum(MemorySpace)
+
+
+TTCORE = dialect_of("ttcore", globals())
