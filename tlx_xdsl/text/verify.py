@@ -11,9 +11,10 @@ from xdsl.irdl.dominance import DominanceInfo
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
+from tlx_xdsl.dialects.base.faults import FaultAt
 from tlx_xdsl.dialects.base.operation import verify_launch_counts
-from tlx_xdsl.errors import InputError
-from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.errors import CompilationError, InputError
+from tlx_xdsl.text.diagnostics import error_at, source_location
 
 
 def verify_module(module: ModuleOp) -> None:
@@ -33,16 +34,22 @@ def _verify_op(op: Operation, defined: set[SSAValue]) -> None:
         op.verify(verify_nested_ops=False)
         verify_launch_counts(op)
     except (DiagnosticException, VerifyException, InputError) as error:
-        raise error_at(op, f"'{op.name}' {_message(error)}") from error
+        raise _located(op, error) from error
     for region in op.regions:
         _verify_region(op, region, defined)
     defined.update(op.results)
 
 
-def _message(error: Exception) -> str:
-    """Return what the verifier said, on one line and without the dump of the operation that xDSL wraps around it."""
+def _located(op: Operation, error: Exception) -> CompilationError:
+    """The error for what the verifier of `op` said, without the dump of the operation that xDSL wraps around it."""
     said = error if isinstance(error, VerifyException) else error.__cause__ or error
-    return " ".join(line.strip() for line in str(said).strip().splitlines())
+    message = " ".join(line.strip() for line in str(said).strip().splitlines())
+    notes: tuple[str, ...] = ()
+    if isinstance(said, FaultAt):
+        op = said.op
+        place = None if said.other is None else source_location(said.other.location)
+        notes = () if place is None else (f"{said.about_other} at {place}",)
+    return error_at(op, f"'{op.name}' {message}", notes)
 
 
 def _verify_region(op: Operation, region: Region, defined: set[SSAValue]) -> None:

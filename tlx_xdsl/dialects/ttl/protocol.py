@@ -9,46 +9,52 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
 
-from tlx_xdsl.dialects.ttl.buffers import AcquireOp, CreateCBOp, steps
+from tlx_xdsl.dialects.base.faults import FaultAt
+from tlx_xdsl.dialects.ttl.buffers import CBOp, CreateCBOp, steps
 
-
-class ProtocolFault(VerifyException):
-    """A fault with the operation where it shows."""
-
-    def __init__(self, op: Operation, message: str) -> None:
-        super().__init__(message)
-        self.op = op
+_Held = dict[tuple[SSAValue, bool], int]
+"""Blocks that a thread holds as the producer (True) or the consumer of a buffer."""
 
 
 def verify_thread(thread: Operation) -> None:
     """Check that each push follows a reserve, and each pop a wait, of at least as many blocks of the same buffer.
 
-    A branch is counted as if it were taken, a loop's body as if it ran once.
+    A loop's body counts as if it ran once; after a branch, the most that one side holds is held.
 
-    Raises ProtocolFault.
+    Raises FaultAt, a VerifyException.
     """
-    held: dict[tuple[SSAValue, bool], int] = {}
-    for op in steps(thread):
-        key = op.cb, op.PRODUCES
-        before = held.get(key, 0)
-        if isinstance(op, AcquireOp):
-            held[key] = before + op.num_blocks
-        else:
-            if before < op.num_blocks:
-                needed = "cb_reserve" if op.PRODUCES else "cb_wait"
-                verb = "push" if op.PRODUCES else "pop"
-                raise ProtocolFault(
-                    op, f"circular buffer protocol violation: {verb} without a matching ttl.{needed} before it"
-                )
-            held[key] = before - op.num_blocks
+    _verify_region(thread.regions[0], {})
+
+
+def _verify_region(region: Region, held: _Held) -> _Held:
+    for block in region.blocks:
+        for op in block.ops:
+            if isinstance(op, CBOp):
+                _verify_step(op, held)
+            elif op.regions:
+                after = [_verify_region(each, dict(held)) for each in op.regions]
+                keys = {key for each in after for key in each}
+                held.update({key: max(each.get(key, 0) for each in after) for key in keys})
+    return held
+
+
+def _verify_step(op: CBOp, held: _Held) -> None:
+    key = op.cb, op.PRODUCES
+    before = held.get(key, 0)
+    if op.ACQUIRES:
+        held[key] = before + op.num_blocks
+        return
+    if before < op.num_blocks:
+        verb, needed = ("push", "cb_reserve") if op.PRODUCES else ("pop", "cb_wait")
+        raise FaultAt(op, f"circular buffer protocol violation: {verb} without a matching ttl.{needed} before it")
+    held[key] = before - op.num_blocks
 
 
 def verify_kernel(kernel: Operation, threads: Sequence[Operation]) -> None:
     """Check that each circular buffer has one thread that produces and one that consumes, at most.
 
-    Raises ProtocolFault.
+    Raises FaultAt, a VerifyException.
     """
     owners: dict[tuple[SSAValue, bool], Operation] = {}
     for thread in threads:
@@ -56,7 +62,9 @@ def verify_kernel(kernel: Operation, threads: Sequence[Operation]) -> None:
             owner = owners.setdefault((op.cb, op.PRODUCES), thread)
             if owner is not thread:
                 role = "producer" if op.PRODUCES else "consumer"
-                raise ProtocolFault(op, f"a circular buffer has one {role}, found a second thread that is its {role}")
+                first = next(each for each in steps(owner) if each.cb is op.cb and each.PRODUCES is op.PRODUCES)
+                message = f"a circular buffer has one {role}, found a second thread that is its {role}"
+                raise FaultAt(op, message, first, f"the first {role} is")
 
 
 def is_internal(cb: SSAValue) -> bool:
