@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from tlx_xdsl.dialects.base.faults import FaultAt
 from tlx_xdsl.dialects.ttl.buffers import CBOp, CreateCBOp, steps
