@@ -35,7 +35,7 @@ def load_kernel(spec: str) -> tuple[Kernel, KernelDefaults]:
     path, separator, name = spec.rpartition(":")
     if not separator or not path.endswith(".py") or not name.isidentifier():
         raise CompilationError(f"expected FILE.py:KERNEL, found '{spec}'{_choice(spec)}")
-    module = _run(path)
+    module = run_file(path)
     kernels = _kernels(module)
     if name not in kernels:
         have = f"its kernels are {', '.join(kernels)}" if kernels else "it has no kernel decorated with tlx_xdsl.jit"
@@ -61,7 +61,7 @@ def load_ir(path: str) -> ModuleOp:
 
 def _choice(path: str) -> str:
     """Return what the kernels of a file are, where the file alone is named."""
-    kernels = _kernels(_run(path)) if path.endswith(".py") and Path(path).is_file() else {}
+    kernels = _kernels(run_file(path)) if path.endswith(".py") and Path(path).is_file() else {}
     return f", whose kernels are {', '.join(kernels)}" if kernels else ""
 
 
@@ -77,7 +77,11 @@ def _kernel(value: object) -> Kernel | None:
     return None if source is None or source.is_library else Kernel(source.fn, noinline=source.noinline)
 
 
-def _run(path: str) -> ModuleType:
+def run_file(path: str) -> ModuleType:
+    """The module of a Python file, which is run.
+
+    Raises CompilationError, at its line, for a file that can't be run.
+    """
     if not Path(path).is_file():
         raise CompilationError("no such file", SourceLocation(path, 0))
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)

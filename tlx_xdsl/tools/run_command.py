@@ -19,7 +19,6 @@ from tlx_xdsl.interpreter.launch import MAX_TURNS
 from tlx_xdsl.interpreter.plan import kernel_of
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.language.core import constexpr
-from tlx_xdsl.numerics.arrays import is_float
 from tlx_xdsl.runtime.defaults import KernelDefaults
 from tlx_xdsl.runtime.host_values import flattened, is_descriptor
 from tlx_xdsl.runtime.interpret import (
@@ -31,7 +30,8 @@ from tlx_xdsl.runtime.interpret import (
 )
 from tlx_xdsl.runtime.interpret_options import TENSOR_CORE_ORDERS, UNWRITTEN, Options
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature, hint_of_type
-from tlx_xdsl.tools.expressions import evaluate, grid_sizes
+from tlx_xdsl.tools.array_checks import check_array, summary, wide
+from tlx_xdsl.tools.expressions import grid_sizes
 from tlx_xdsl.tools.kernel_options import launch_options
 from tlx_xdsl.tools.loading import MLIR_SUFFIXES, assignments, constexpr_value, load_ir, load_kernel
 from tlx_xdsl.transforms.nvidia.cluster_barriers import cluster_dims
@@ -206,7 +206,7 @@ class _Run:
         self._before = {name: array.copy() for name, array in self._arrays.items()}
         numbers: dict[str, Any] = {}
         numbers |= {name: value for name, value in values.items() if isinstance(value, bool | int | float | np.generic)}
-        self._names: dict[str, Any] = numbers | {name: _wide(array) for name, array in self._before.items()}
+        self._names: dict[str, Any] = numbers | {name: wide(array) for name, array in self._before.items()}
         self.grid = self._grid(args.grid)
         self._saved = self._known(args.save, "--save")
         for path in self._saved.values():
@@ -246,53 +246,10 @@ class _Run:
         for name, path in self._saved.items():
             np.save(path, self._arrays[name])
         for name, expression in self._expected.items():
-            self._check(name, expression)
-
-    def _check(self, name: str, expression: str) -> None:
-        found = self._arrays[name]
-        expected = np.asarray(evaluate("--check", expression, self._names))
-        if expected.shape not in ((), found.shape):
-            raise CompilationError(
-                f"--check {name}: the expression has the shape {list(expected.shape)}, the array {list(found.shape)}"
-            )
-        tolerance = _tolerance(found.dtype) if self._args.tolerance is None else self._args.tolerance
-        wide, expected = _wide(found), np.broadcast_to(expected, found.shape)
-        same = (wide == expected) | (np.isnan(wide) & np.isnan(expected)) if is_float(found.dtype) else wide == expected
-        scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0) or 1.0
-        error = np.where(same, 0.0, np.abs(wide - expected) / scale)
-        wrong = ~(error <= tolerance)
-        if wrong.any():
-            at = tuple(int(i) for i in np.argwhere(wrong)[0])
-            raise CompilationError(
-                f"--check {name}: {int(wrong.sum())} of {wrong.size} elements differ from {expression} by more than "
-                f"{tolerance:g} of the largest value: element {list(at)} is {wide[at]:g}, expected {expected[at]:g}"
-            )
-        print(f"{name} = {expression}: largest error {np.max(error, initial=0.0):.1e} of the largest value")
-
-
-def summary(array: NDArray[Any]) -> str:
-    """One line about an array: type, shape, range and mean of the finite numbers, and how many others there are."""
-    text = f"{array.dtype}{list(array.shape)}"
-    wide = _wide(array)
-    finite = wide[np.isfinite(wide)]
-    if finite.size:
-        text += f", {finite.min():g} to {finite.max():g}, mean {finite.mean():g}"
-    infinite = int(np.isinf(wide).sum())
-    return f"{text}, {int(np.isnan(wide).sum())} NaN" + (f", {infinite} infinite" if infinite else "")
+            check_array(name, self._arrays[name], expression, self._names, self._args.tolerance)
 
 
 def _has_array(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(_has_array(item) for item in cast(tuple[Any, ...], value))
     return isinstance(value, np.ndarray) or is_descriptor(value)
-
-
-def _wide(array: NDArray[Any]) -> NDArray[Any]:
-    """The values in a type that numpy computes with, without a loss."""
-    return array.astype(np.float64 if is_float(array.dtype) else np.int64)
-
-
-def _tolerance(dtype: np.dtype[Any]) -> float:
-    if not is_float(dtype):
-        return 0.0
-    return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)

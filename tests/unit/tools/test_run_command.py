@@ -10,7 +10,7 @@ import pytest
 
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.tools.argument_values import Hint, argument_value, hint_of_signature
-from tlx_xdsl.tools.run_command import summary
+from tlx_xdsl.tools.array_checks import summary
 from tlx_xdsl.tools.tlx import main
 
 GEMM = f"{Path(__file__).parents[3] / 'examples' / 'hopper_gemm_ws.py'}:matmul"

@@ -1,0 +1,66 @@
+"""Arrays after a run: what they hold in a line, and whether that is what it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import CompilationError
+from tlx_xdsl.numerics.arrays import is_float
+from tlx_xdsl.tools.expressions import evaluate
+
+
+def check_array(
+    name: str, found: NDArray[Any], expression: str, names: Mapping[str, Any], tolerance: float | None = None
+) -> None:
+    """Compare an array with an expression over `names`, and print the largest error.
+
+    `tolerance` is relative to the largest value; by default it follows from the type.
+
+    Raises CompilationError for an array that does not hold what it should, and for a wrong expression.
+    """
+    expected = np.asarray(evaluate("--check", expression, dict(names)))
+    if expected.shape not in ((), found.shape):
+        raise CompilationError(
+            f"--check {name}: the expression has the shape {list(expected.shape)}, the array {list(found.shape)}"
+        )
+    limit = _tolerance(found.dtype) if tolerance is None else tolerance
+    values, expected = wide(found), np.broadcast_to(expected, found.shape)
+    same = values == expected
+    if is_float(found.dtype):
+        same |= np.isnan(values) & np.isnan(expected)
+    scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=0.0) or 1.0
+    error = np.where(same, 0.0, np.abs(values - expected) / scale)
+    wrong = ~(error <= limit)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise CompilationError(
+            f"--check {name}: {int(wrong.sum())} of {wrong.size} elements differ from {expression} by more than "
+            f"{limit:g} of the largest value: element {list(at)} is {values[at]:g}, expected {expected[at]:g}"
+        )
+    print(f"{name} = {expression}: largest error {np.max(error, initial=0.0):.1e} of the largest value")
+
+
+def summary(array: NDArray[Any]) -> str:
+    """One line about an array: type, shape, range and mean of the finite numbers, and how many others there are."""
+    text = f"{array.dtype}{list(array.shape)}"
+    values = wide(array)
+    finite = values[np.isfinite(values)]
+    if finite.size:
+        text += f", {finite.min():g} to {finite.max():g}, mean {finite.mean():g}"
+    infinite = int(np.isinf(values).sum())
+    return f"{text}, {int(np.isnan(values).sum())} NaN" + (f", {infinite} infinite" if infinite else "")
+
+
+def wide(array: NDArray[Any]) -> NDArray[Any]:
+    """The values in a type that numpy computes with, without a loss."""
+    return array.astype(np.float64 if is_float(array.dtype) else np.int64)
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    if not is_float(dtype):
+        return 0.0
+    return {1: 0.1, 2: 1e-2, 4: 1e-4}.get(dtype.itemsize, 1e-10)
