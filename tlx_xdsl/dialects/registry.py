@@ -25,6 +25,7 @@ ALL = {
     "arith": _lazily("tlx_xdsl.dialects.arith", "Arith"),
     "bufferization": _lazily("tlx_xdsl.dialects.bufferization", "Bufferization"),
     "cf": _lazily("xdsl.dialects.cf", "Cf"),
+    "emitc": _lazily("tlx_xdsl.dialects.emitc", "EMITC"),
     "func": _lazily("xdsl.dialects.func", "Func"),
     "gpu": _lazily("tlx_xdsl.dialects.gpu", "GPU"),
     "linalg": _lazily("tlx_xdsl.dialects.linalg", "Linalg"),

@@ -70,8 +70,6 @@ class TTLOp(IRDLOperation):
     """Base of the operations: properties are in the attribute dictionary."""
 
     THREADS: ClassVar[Threads] = Threads.ANY
-    COPIED_INTO_THREADS: ClassVar[bool] = False
-    """Whether each thread gets its own copy of the operation, instead of its result as an argument."""
     NON_NEGATIVE: ClassVar[bool] = False
     """Whether the integers that it gives are 0 or more."""
 
@@ -115,7 +113,11 @@ def parse_integers(parser: Parser) -> list[int]:
 
 def parse_defined(parser: Parser) -> SSAValue:
     """Read a value that was defined before, whose type the text need not repeat."""
-    return parser.parse_operand()  # pyright: ignore[reportDeprecated]
+    operand = parser.parse_unresolved_operand()
+    values = parser.ssa_values.get(operand.operand_name, ())
+    if operand.index >= len(values):
+        parser.raise_error("expected a value that is defined before it is used", operand.span)
+    return values[operand.index]
 
 
 def parse_indices(parser: Parser) -> list[SSAValue]:

@@ -26,6 +26,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base import is_float
 from tlx_xdsl.dialects.ttl import tiles
 from tlx_xdsl.dialects.ttl.base import ANY_BLOCK, RunsOnThread, Threads, TTLOp, block_shape, tile_of
 
@@ -44,6 +45,10 @@ class BlockComputeOp(TTLOp):
     def verify_(self) -> None:
         """Blocks are of tiles with two dimensions, and of one data type."""
         expected = tile_of(self.result.type)
+        if not is_float(expected.data_type):
+            raise VerifyException(
+                f"expected tiles of f32, bf16 or f16, found {expected.data_type}: tiles of integers can be copied only"
+            )
         for type_ in (*self.operand_types, self.result.type):
             if tile_of(type_) != expected:
                 raise VerifyException(

@@ -35,7 +35,6 @@ class CreatePipeOp(TTLOp):
     """
 
     name = "ttl.create_pipe"
-    COPIED_INTO_THREADS: ClassVar = True
 
     corners = prop_def(ArrayAttr[IntAttr])
     """The coordinates of the source, the first and the last destination."""
