@@ -1,0 +1,1 @@
+"""The passes of TTL: from the frontend's kernel to C++ for TT-Metalium (docs/ttl.md)."""

@@ -1,0 +1,1 @@
+"""From operations of `ttkernel`, `scf` and `arith` to `emitc`."""
