@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -22,6 +21,7 @@ from tlx_xdsl.dialects.base.capability import needs_of
 from tlx_xdsl.errors import OverBudgetError
 from tlx_xdsl.frontend.builder import Builder, IRDLOpT, Operand, Result, operation
 from tlx_xdsl.frontend.semantic import SemanticError, cast, to_tensor
+from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.frontend.types import ir_type
 from tlx_xdsl.frontend.values import NONE, BufferedTensor, Constexpr, Tensor, TensorDescriptor, TupleValue, Value, parts
 from tlx_xdsl.frontend.visitor import Argument, CallSite, Visitor
@@ -340,18 +340,6 @@ def _surplus(signature: inspect.Signature, positional: Sequence[Argument]) -> as
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     room = sum(parameter.kind in kinds for parameter in signature.parameters.values())
     return positional[room][0] if room < len(positional) else None
-
-
-_SIMILAR = 0.65
-"""Least similarity of names, of 1: `nn` is similar to `n`, and `missing` is not to `min`."""
-
-
-def did_you_mean(name: str, known: Iterable[str], form: str = ", {}") -> str:
-    """The question whether `name` should be a similar one of `known`, put into `form`; nothing when none is similar."""
-    # In a word any two letters are found: `at` is not what `math` was meant to be.
-    candidates = [each for each in known if len(each) > 2 or len(name) <= 3]
-    close = difflib.get_close_matches(name, candidates, n=1, cutoff=_SIMILAR)
-    return form.format(f"did you mean '{close[0]}'?") if close else ""
 
 
 def bind(site: CallSite, name: str, signature: inspect.Signature) -> Call:

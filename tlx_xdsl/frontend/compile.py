@@ -22,9 +22,9 @@ from tlx_xdsl.errors import CompilationError, internal_error
 from tlx_xdsl.frontend import expressions as expressions, lower as lower, statements as statements
 from tlx_xdsl.frontend.arguments import Arguments, Signature
 from tlx_xdsl.frontend.builder import Builder
-from tlx_xdsl.frontend.calls import did_you_mean
 from tlx_xdsl.frontend.functions import compile_body
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.frontend.suggestions import did_you_mean
 from tlx_xdsl.frontend.visitor import Unit, Visitor
 
 

@@ -1,0 +1,166 @@
+"""Arguments of kernels: tensors in the device's memory, their element types and layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tlx_xdsl.errors import InputError, InputTypeError
+
+__all__ = [
+    "Layout",
+    "TensorSpec",
+    "bfloat16",
+    "dtype",
+    "float16",
+    "float32",
+    "int8",
+    "int16",
+    "int32",
+    "interleaved",
+    "sharded",
+    "tensor",
+    "tiled",
+]
+
+TILE = 32
+"""Rows and columns of a tile, in elements."""
+
+
+@dataclass(frozen=True)
+class dtype:
+    """The type of an element."""
+
+    name: str
+    """MLIR's spelling, such as `f32`."""
+    bytes: int
+
+    def __str__(self) -> str:
+        """Return MLIR's spelling."""
+        return self.name
+
+
+float32 = dtype("f32", 4)
+float16 = dtype("f16", 2)
+bfloat16 = dtype("bf16", 2)
+int32 = dtype("i32", 4)
+int16 = dtype("i16", 2)
+int8 = dtype("i8", 1)
+
+_SPELLINGS = {
+    "float32": float32, "f32": float32, "float": float32,
+    "float16": float16, "f16": float16, "half": float16,
+    "bfloat16": bfloat16, "bf16": bfloat16,
+    "int32": int32, "i32": int32,
+    "int16": int16, "i16": int16,
+    "int8": int8, "i8": int8,
+}  # fmt: skip
+
+
+def as_dtype(given: Any) -> dtype:
+    """The element type that `given` says: one of ours, or that of NumPy, PyTorch or ttnn, or its name.
+
+    Raises InputTypeError for what a tile can't hold.
+    """
+    if isinstance(given, dtype):
+        return given
+    spelled = given if isinstance(given, str) else getattr(given, "__name__", str(given))
+    name = spelled.rsplit(".", 1)[-1].lower()
+    if (found := _SPELLINGS.get(name)) is None:
+        expected = "float32, bfloat16, float16, int32, int16 or int8"
+        raise InputTypeError(f"elements of a tensor are {expected}, found {spelled}")
+    return found
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor is cut into pages, the units in which it lies in memory."""
+
+    kind: str
+    """`tiled`, `interleaved` or `sharded`."""
+    grid: tuple[int, int] | None = None
+    """Of a sharded tensor: shards along the rows and the columns of the tensor."""
+    tiles_per_shard: tuple[int, int] | None = None
+    """Of a sharded tensor: rows and columns of a shard, in tiles."""
+
+    def __str__(self) -> str:
+        """Return what users write."""
+        if self.kind != "sharded":
+            return f"ttl.{self.kind}"
+        return f"ttl.sharded(grid={self.grid}, tiles_per_shard={self.tiles_per_shard})"
+
+
+tiled = Layout("tiled")
+"""Pages are tiles of 32x32 elements, dealt out over the memory's banks. Tile `(r, c)` is page `r * columns + c`."""
+
+interleaved = Layout("interleaved")
+"""Pages are rows of single elements, dealt out over the memory's banks."""
+
+
+def sharded(grid: Sequence[int], tiles_per_shard: Sequence[int]) -> Layout:
+    """The layout of a tensor in `grid` shards (along its rows, its columns) of `tiles_per_shard` tiles (rows, columns).
+
+    Shards are numbered row by row.
+
+    Raises InputError for what is not two positive integers each.
+    """
+    return Layout("sharded", _pair("grid", grid), _pair("tiles_per_shard", tiles_per_shard))
+
+
+def _pair(name: str, given: Any) -> tuple[int, int]:
+    match given:
+        case (int() as first, int() as second) if first >= 1 and second >= 1:
+            return first, second
+        case _:
+            raise InputError(f"'{name}' of ttl.sharded is two positive integers (rows, columns), found {given!r}")
+
+
+@dataclass(frozen=True, init=False)
+class TensorSpec:
+    """What the compiler knows of a tensor that a kernel is called with."""
+
+    shape: tuple[int, int]
+    """Rows and columns, in elements. What is missing of the last tiles is padded with zeros."""
+    dtype: dtype
+    layout: Layout
+    memory_space: str
+    """`DRAM`, or `L1`: spread over the cores' own memories."""
+
+    def __init__(
+        self, shape: Sequence[int], dtype: Any = float32, layout: Layout = tiled, memory_space: str = "DRAM"
+    ) -> None:
+        """Describe a tensor of `shape` (rows, columns) in elements.
+
+        Raises InputError for another rank, an empty tensor, an unknown memory space, and shards that do not make up the
+        tensor, and InputTypeError for elements that no tile holds.
+        """
+        given: tuple[Any, ...] = tuple(shape)
+        if len(given) != 2 or not all(isinstance(size, int) and size >= 1 for size in given):
+            raise InputError(f"the shape of a kernel's tensor is two positive integers (rows, columns), found {given}")
+        if memory_space not in ("DRAM", "L1"):
+            raise InputError(f"the memory space of a kernel's tensor is 'DRAM' or 'L1', found {memory_space!r}")
+        object.__setattr__(self, "shape", given)
+        object.__setattr__(self, "dtype", as_dtype(dtype))
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "memory_space", memory_space)
+        if layout.grid is not None and layout.tiles_per_shard is not None:
+            cut = tuple(n * size for n, size in zip(layout.grid, layout.tiles_per_shard, strict=True))
+            if cut != self.tiles:
+                raise InputError(
+                    f"{layout} has {cut[0]}x{cut[1]} tiles, but a tensor of {given[0]}x{given[1]} elements has "
+                    f"{self.tiles[0]}x{self.tiles[1]}"
+                )
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Rows and columns of the tensor, in tiles; the last ones may be partly padding."""
+        rows, columns = self.shape
+        return -(-rows // TILE), -(-columns // TILE)
+
+
+def tensor(
+    shape: Sequence[int], dtype: Any = float32, layout: Layout = tiled, memory_space: str = "DRAM"
+) -> TensorSpec:
+    """The `TensorSpec` of a tensor, under the name that annotations use: `a: ttl.tensor((64, 96), ttl.bfloat16)`."""
+    return TensorSpec(shape, dtype, layout, memory_space)
