@@ -1,0 +1,312 @@
+// The compute engine: tiles in L1 (four faces) become tiles in DST (f32, row-major here), and go back through the packer.
+#include <cmath>
+#include <cstring>
+
+#include "state.h"
+
+namespace machine {
+
+static Compute &engine(Site site) {
+  if (!current->is_compute) fail(site, "%s is a data movement thread, which has no compute engine", current->label().c_str());
+  current->compute.called = true;
+  return current->compute;
+}
+
+// Where element (row, column) of a tile lies in memory.
+static uint32_t place(uint32_t row, uint32_t column) {
+  return ((row / FACE) * 2 + column / FACE) * FACE * FACE + (row % FACE) * FACE + column % FACE;
+}
+
+static float from_bf16(uint16_t bits) {
+  uint32_t wide = uint32_t(bits) << 16;
+  float value;
+  memcpy(&value, &wide, 4);
+  return value;
+}
+
+static uint16_t to_bf16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  if (std::isnan(value)) return uint16_t(bits >> 16 | 0x40);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static void decode(Site site, Format format, const uint8_t *bytes, float *tile) {
+  for (uint32_t row = 0; row < TILE; row++)
+    for (uint32_t column = 0; column < TILE; column++) {
+      uint32_t at = place(row, column);
+      if (format == Format::f32)
+        memcpy(&tile[row * TILE + column], bytes + 4 * at, 4);
+      else if (format == Format::bf16)
+        tile[row * TILE + column] = from_bf16(reinterpret_cast<const uint16_t *>(bytes)[at]);
+      else
+        fail(site, "the machine computes with f32 and bf16 only");
+    }
+}
+
+static void encode(Site site, Format format, const float *tile, uint8_t *bytes) {
+  for (uint32_t row = 0; row < TILE; row++)
+    for (uint32_t column = 0; column < TILE; column++) {
+      uint32_t at = place(row, column);
+      if (format == Format::f32)
+        memcpy(bytes + 4 * at, &tile[row * TILE + column], 4);
+      else if (format == Format::bf16)
+        reinterpret_cast<uint16_t *>(bytes)[at] = to_bf16(tile[row * TILE + column]);
+      else
+        fail(site, "the machine computes with f32 and bf16 only");
+    }
+}
+
+static void check_format(Site site, Format has, Format wants, uint32_t cb, const char *part) {
+  if (has != wants) fail(site, "%s is configured for another data format than that of circular buffer %u", part, cb);
+}
+
+void startup(Site site, uint32_t a, uint32_t b, uint32_t out, bool once) {
+  bool before = current->compute.called;
+  Compute &c = engine(site);
+  if (once && before) fail(site, "the startup has to be the first call of a kernel to the compute engine, once");
+  c.started = true;
+  c.source_a = buffer(site, a).format;
+  c.source_b = buffer(site, b).format;
+  c.packer = buffer(site, out).format;
+}
+
+void reconfigure(Site site, int64_t a, int64_t b, int64_t out) {
+  Compute &c = engine(site);
+  if (a >= 0) c.source_a = buffer(site, uint32_t(a)).format;
+  if (b >= 0) c.source_b = buffer(site, uint32_t(b)).format;
+  if (out >= 0) c.packer = buffer(site, uint32_t(out)).format;
+}
+
+static std::string unit_name(const char *name, int variant) { return variant ? text("%s.%d", name, variant) : name; }
+
+void set_up_unit(Site site, const char *name, int variant, int64_t a, int64_t b) {
+  Compute &c = engine(site);
+  if (!c.started) fail(site, "the compute engine has not been started: the kernel's first call has to do it");
+  if (c.broadcasts) fail(site, "the unpacker still broadcasts: unary_bcast_uninit is missing before it");
+  check_format(site, c.source_a, buffer(site, uint32_t(a)).format, uint32_t(a), "the unpacker of operand A");
+  if (b >= 0) check_format(site, c.source_b, buffer(site, uint32_t(b)).format, uint32_t(b), "the unpacker of operand B");
+  c.unit = unit_name(name, variant);
+}
+
+void keep_broadcast(Site site, bool broadcasts) {
+  Compute &c = engine(site);
+  c.broadcasts = broadcasts;
+  if (!broadcasts) c.unit = "";
+}
+
+void set_up_vector_unit(Site site, const char *name) { engine(site).vector_unit = name; }
+
+void tile_regs(Site site, int step) {
+  Compute &c = engine(site);
+  const char *phases[] = {"free", "acquired", "committed", "being packed"};
+  if (int(c.phase) != step) fail(site, "the DST registers are %s: they have to be %s", phases[c.phase], phases[step]);
+  c.phase = Compute::Phase((step + 1) % 4);
+  if (step == 0) c.acquired_at = site;
+  if (step == 0 || step == 3)
+    for (bool &flag : c.defined) flag = false;
+}
+
+enum Access { reads, writes, adds };
+
+static float *dst(Site site, uint32_t index, Access access) {
+  Compute &c = current->compute;
+  if (c.phase != Compute::acquired) fail(site, "DST is used outside of tile_regs_acquire and tile_regs_commit");
+  if (index >= chip.capacity) fail(site, "DST has %u tiles in this mode, no tile %u", chip.capacity, index);
+  if (access == reads && !c.defined[index]) fail(site, "tile %u of DST is read, but nothing has been put there", index);
+  return c.dst[index];
+}
+
+static void check_unit(Site site, const char *name, int variant = 0) {
+  Compute &c = engine(site);
+  if (c.unit != unit_name(name, variant))
+    fail(site, "the matrix unit is set up for %s: an init is missing before it", c.unit.empty() ? "nothing" : c.unit.c_str());
+}
+
+static void check_vector_unit(Site site, const char *name) {
+  Compute &c = engine(site);
+  if (c.vector_unit != name)
+    fail(site, "the vector unit is set up for %s: an init is missing before it",
+         c.vector_unit.empty() ? "nothing" : c.vector_unit.c_str());
+}
+
+static void fetch(Site site, uint32_t cb, uint32_t tile, float *values) {
+  const uint8_t *bytes = tile_to_read(site, cb, tile);
+  decode(site, buffer(site, cb).format, bytes, values);
+}
+
+void copy_tile(Site site, uint32_t cb, uint32_t tile, uint32_t index) {
+  check_unit(site, "copy_tile");
+  float *to = dst(site, index, writes);
+  fetch(site, cb, tile, to);
+  current->compute.defined[index] = true;
+}
+
+void matrix_binary(Site site, const char *name, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index) {
+  check_unit(site, name);
+  float *to = dst(site, index, writes), x[ELEMENTS], y[ELEMENTS];
+  fetch(site, a, i, x);
+  fetch(site, b, j, y);
+  for (uint32_t k = 0; k < ELEMENTS; k++) to[k] = name[0] == 'a' ? x[k] + y[k] : name[0] == 's' ? x[k] - y[k] : x[k] * y[k];
+  current->compute.defined[index] = true;
+}
+
+void broadcast(Site site, BroadcastType type, uint32_t cb, uint32_t tile, uint32_t index) {
+  check_unit(site, "unary_bcast", int(type));
+  float *to = dst(site, index, writes), x[ELEMENTS];
+  fetch(site, cb, tile, x);
+  for (uint32_t row = 0; row < TILE; row++)
+    for (uint32_t column = 0; column < TILE; column++) {
+      uint32_t from_row = type == BroadcastType::ROW || type == BroadcastType::SCALAR ? 0 : row;
+      uint32_t from_column = type == BroadcastType::COL || type == BroadcastType::SCALAR ? 0 : column;
+      to[row * TILE + column] = x[from_row * TILE + from_column];
+    }
+  current->compute.defined[index] = true;
+}
+
+void transpose(Site site, const char *name, uint32_t cb, uint32_t tile, uint32_t index) {
+  check_unit(site, name);
+  float *to = dst(site, index, writes), x[ELEMENTS];
+  fetch(site, cb, tile, x);
+  for (uint32_t row = 0; row < TILE; row++)
+    for (uint32_t column = 0; column < TILE; column++) to[column * TILE + row] = x[row * TILE + column];
+  current->compute.defined[index] = true;
+}
+
+void matmul(Site site, uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t index) {
+  check_unit(site, "matmul_tiles");
+  float *to = dst(site, index, adds), x[ELEMENTS], y[ELEMENTS];
+  fetch(site, a, i, x);
+  fetch(site, b, j, y);
+  bool &defined = current->compute.defined[index];
+  if (!defined) memset(to, 0, ELEMENTS * sizeof(float));  // A released DST register is zero.
+  for (uint32_t row = 0; row < TILE; row++)
+    for (uint32_t k = 0; k < TILE; k++)
+      for (uint32_t column = 0; column < TILE; column++)
+        to[row * TILE + column] += x[row * TILE + k] * y[k * TILE + column];
+  defined = true;
+}
+
+void reduce(Site site, PoolType pool, ReduceDim dim, uint32_t cb, uint32_t scaler, uint32_t tile, uint32_t scaler_tile,
+            uint32_t index) {
+  check_unit(site, "reduce_tile", int(pool) * 4 + int(dim));
+  float *to = dst(site, index, adds), x[ELEMENTS], scale[ELEMENTS];
+  fetch(site, cb, tile, x);
+  fetch(site, scaler, scaler_tile, scale);
+  float factor = scale[0];
+  for (uint32_t column = 0; column < TILE; column++)
+    if (scale[column] != factor || scale[FACE * TILE + column] != factor)
+      fail(site, "the first row of each face of the scaler has to be one number: found %g and %g", double(factor),
+           double(scale[column] != factor ? scale[column] : scale[FACE * TILE + column]));
+  bool &defined = current->compute.defined[index];
+  // Outside of the result DST holds what the unit happened to leave there; the packer's mask makes it zero.
+  if (!defined)
+    for (uint32_t k = 0; k < ELEMENTS; k++) to[k] = NAN;
+  uint32_t rows = dim == REDUCE_ROW ? TILE : 1, columns = dim == REDUCE_COL ? TILE : 1;
+  for (uint32_t row = 0; row < rows; row++)
+    for (uint32_t column = 0; column < columns; column++) {
+      float &result = to[row * TILE + column];
+      if (!defined) result = pool == MAX ? -INFINITY : 0;
+      for (uint32_t r = rows == 1 ? 0 : row; r < (rows == 1 ? TILE : row + 1); r++)
+        for (uint32_t c = columns == 1 ? 0 : column; c < (columns == 1 ? TILE : column + 1); c++) {
+          float value = x[r * TILE + c] * factor * (dim == REDUCE_SCALAR && pool != MAX ? factor : 1);
+          if (pool != MAX)
+            result += value;
+          else if (std::isnan(value) || value > result)
+            result = value;
+        }
+    }
+  defined = true;
+}
+
+void set_reduce_mask(Site site, int dim) { engine(site).mask = dim; }
+
+void vector_binary(Site site, const char *name, uint32_t a, uint32_t b, uint32_t out) {
+  check_vector_unit(site, name);
+  float *x = dst(site, a, reads), *y = dst(site, b, reads), *to = dst(site, out, writes);
+  std::string op = name;
+  for (uint32_t k = 0; k < ELEMENTS; k++) {
+    float u = x[k], v = y[k];
+    to[k] = op == "add_binary"   ? u + v
+            : op == "sub_binary" ? u - v
+            : op == "mul_binary" ? u * v
+            : op == "div_binary" ? u / v
+            : std::isnan(u)      ? u
+            : std::isnan(v)      ? v
+            : op == "binary_max" ? std::max(u, v)
+                                 : std::min(u, v);
+  }
+  current->compute.defined[out] = true;
+}
+
+static double unary(const std::string &name, double x) {
+  if (name == "exp") return std::exp(x);
+  if (name == "log") return std::log(x);
+  if (name == "sqrt") return std::sqrt(x);
+  if (name == "rsqrt") return 1 / std::sqrt(x);
+  if (name == "recip") return 1 / x;
+  if (name == "relu") return std::isnan(x) || x > 0 ? x : 0;
+  if (name == "gelu") return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
+  if (name == "tanh") return std::tanh(x);
+  if (name == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (name == "negative") return -x;
+  if (name == "abs") return std::fabs(x);
+  return x * x;
+}
+
+// Functions are rounded once, from f64: an approximation of what the vector unit gives, not the same bits.
+void vector_unary(Site site, const char *name, uint32_t index) {
+  check_vector_unit(site, name);
+  float *x = dst(site, index, reads);
+  std::string op = name;
+  for (uint32_t k = 0; k < ELEMENTS; k++) x[k] = float(unary(op, double(x[k])));
+}
+
+void fill(Site site, uint32_t index, float value) {
+  check_vector_unit(site, "fill");
+  float *to = dst(site, index, writes);
+  for (uint32_t k = 0; k < ELEMENTS; k++) to[k] = value;
+  current->compute.defined[index] = true;
+}
+
+void copy_dst(Site site, uint32_t source, uint32_t target) {
+  check_vector_unit(site, "copy_dest_values");
+  memcpy(dst(site, target, writes), dst(site, source, reads), sizeof current->compute.dst[0]);
+  current->compute.defined[target] = true;
+}
+
+void pack_accumulate(Site site, uint32_t enabled) {
+  if (enabled > 1) fail(site, "expected 0 or 1, found %u", enabled);
+  engine(site).accumulate = enabled;
+}
+
+void pack(Site site, bool at_index, uint32_t index, uint32_t cb, uint32_t tile) {
+  Compute &c = engine(site);
+  if (c.phase != Compute::packing) fail(site, "a tile is packed outside of tile_regs_wait and tile_regs_release");
+  if (index >= chip.capacity) fail(site, "DST has %u tiles in this mode, no tile %u", chip.capacity, index);
+  if (!c.defined[index]) fail(site, "tile %u of DST is packed, but nothing has been put there", index);
+  Buffer &b = buffer(site, cb);
+  check_format(site, c.packer, b.format, cb, "the packer");
+  if (!at_index) {
+    if (tile && tile != b.packed)
+      fail(site, "tile %u is named, but pack_tile<false> packs to the next one, %u", tile, b.packed);
+    tile = b.packed++;
+  }
+  uint32_t address = tile_to_write(site, cb, tile);
+  float values[ELEMENTS], before[ELEMENTS];
+  for (uint32_t row = 0; row < TILE; row++)
+    for (uint32_t column = 0; column < TILE; column++) {
+      bool kept = c.mask < 0 || ((c.mask == REDUCE_COL || column == 0) && (c.mask == REDUCE_ROW || row == 0));
+      values[row * TILE + column] = kept ? c.dst[index][row * TILE + column] : 0;
+    }
+  uint8_t *bytes = &current->core->l1[address];
+  if (c.accumulate) {
+    require_written(site, *current->core, address, b.page_bytes, text("tile %u of circular buffer %u", tile, cb).c_str());
+    decode(site, b.format, bytes, before);
+    for (uint32_t k = 0; k < ELEMENTS; k++) values[k] += before[k];
+  }
+  encode(site, b.format, values, bytes);
+  mark_written(*current->core, address, b.page_bytes);
+}
+
+}  // namespace machine

@@ -1,0 +1,161 @@
+// The compute engine, as kernels see it: unpacker and matrix unit, vector unit, packer.
+#pragma once
+#include "metalium.h"
+
+// --- setting up: 0.81 has one startup, and inits that leave data formats alone; before, some inits did both
+
+template <SrcOrder order = SrcOrder::Regular>
+void compute_kernel_hw_startup(uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, order == SrcOrder::Reverse ? b : a, order == SrcOrder::Reverse ? a : b, out, true);
+}
+inline void compute_kernel_hw_startup(uint32_t a, uint32_t out, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, a, a, out, true);
+}
+template <SrcOrder order = SrcOrder::Regular>
+void reconfig_data_format(uint32_t a, uint32_t b, METALIUM_SITE) {
+  machine::reconfigure(METALIUM_HERE, order == SrcOrder::Reverse ? b : a, order == SrcOrder::Reverse ? a : b, -1);
+}
+inline void reconfig_data_format_srca(uint32_t a, METALIUM_SITE) { machine::reconfigure(METALIUM_HERE, a, -1, -1); }
+inline void pack_reconfig_data_format(uint32_t out, METALIUM_SITE) { machine::reconfigure(METALIUM_HERE, -1, -1, out); }
+
+inline void copy_init(uint32_t cb, METALIUM_SITE) { machine::set_up_unit(METALIUM_HERE, "copy_tile", 0, cb, -1); }
+inline void copy_tile_init(uint32_t cb, METALIUM_SITE) { machine::set_up_unit(METALIUM_HERE, "copy_tile", 0, cb, -1); }
+inline void init_sfpu(uint32_t cb, uint32_t out, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, cb, cb, out, false);
+  machine::set_up_unit(METALIUM_HERE, "copy_tile", 0, cb, -1);
+}
+inline void binary_op_init_common(uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, a, b, out, false);
+}
+#define METALIUM_MATRIX_BINARY(name)                                                                    \
+  inline void name##_init(uint32_t a, uint32_t b, METALIUM_SITE) {                                      \
+    machine::set_up_unit(METALIUM_HERE, #name "_tiles", 0, a, b);                                       \
+  }                                                                                                     \
+  inline void name##_tiles_init(uint32_t a, uint32_t b, METALIUM_SITE) {                                \
+    machine::set_up_unit(METALIUM_HERE, #name "_tiles", 0, a, b);                                       \
+  }                                                                                                     \
+  inline void name##_tiles(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, METALIUM_SITE) { \
+    machine::matrix_binary(METALIUM_HERE, #name "_tiles", a, b, i, j, dst);                             \
+  }
+METALIUM_MATRIX_BINARY(add)
+METALIUM_MATRIX_BINARY(sub)
+METALIUM_MATRIX_BINARY(mul)
+
+inline void matmul_init(uint32_t a, uint32_t b, uint32_t = 0, METALIUM_SITE) {
+  machine::set_up_unit(METALIUM_HERE, "matmul_tiles", 0, b, a);
+}
+inline void mm_init(uint32_t a, uint32_t b, uint32_t out, uint32_t = 0, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, b, a, out, false);
+  machine::set_up_unit(METALIUM_HERE, "matmul_tiles", 0, b, a);
+}
+inline void matmul_tiles(uint32_t a, uint32_t b, uint32_t i, uint32_t j, uint32_t dst, METALIUM_SITE) {
+  machine::matmul(METALIUM_HERE, a, b, i, j, dst);
+}
+template <BroadcastType type>
+void unary_bcast_init(uint32_t cb, METALIUM_SITE) {
+  machine::set_up_unit(METALIUM_HERE, "unary_bcast", int(type), cb, -1);
+  machine::keep_broadcast(METALIUM_HERE, true);
+}
+template <BroadcastType type>
+void unary_bcast_uninit(uint32_t, METALIUM_SITE) {
+  machine::keep_broadcast(METALIUM_HERE, false);
+}
+template <BroadcastType type>
+void unary_bcast_init(uint32_t cb, uint32_t out, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, cb, cb, out, false);
+  machine::set_up_unit(METALIUM_HERE, "unary_bcast", int(type), cb, -1);
+}
+template <BroadcastType type>
+void unary_bcast(uint32_t cb, uint32_t tile, uint32_t dst, METALIUM_SITE) {
+  machine::broadcast(METALIUM_HERE, type, cb, tile, dst);
+}
+inline void transpose_init(uint32_t cb, METALIUM_SITE) { machine::set_up_unit(METALIUM_HERE, "transpose_tile", 0, cb, -1); }
+inline void transpose_tile(uint32_t cb, uint32_t tile, uint32_t dst, METALIUM_SITE) {
+  machine::transpose(METALIUM_HERE, "transpose_tile", cb, tile, dst);
+}
+inline void transpose_wh_init(uint32_t cb, uint32_t out, METALIUM_SITE) {
+  machine::startup(METALIUM_HERE, cb, cb, out, false);
+  machine::set_up_unit(METALIUM_HERE, "transpose_wh_tile", 0, cb, -1);
+}
+inline void transpose_wh_tile(uint32_t cb, uint32_t tile, uint32_t dst, METALIUM_SITE) {
+  machine::transpose(METALIUM_HERE, "transpose_wh_tile", cb, tile, dst);
+}
+template <PoolType pool, ReduceDim dim>
+void reduce_init(uint32_t cb, uint32_t scaler, uint32_t, METALIUM_SITE) {
+  // Sums along rows are products with the scaler, whose operands are exchanged.
+  bool swapped = dim == REDUCE_ROW && pool != MAX;
+  machine::set_up_unit(METALIUM_HERE, "reduce_tile", int(pool) * 4 + int(dim), swapped ? scaler : cb, swapped ? cb : scaler);
+  machine::set_reduce_mask(METALIUM_HERE, int(dim));
+}
+template <PoolType pool, ReduceDim dim>
+void reduce_tile(uint32_t cb, uint32_t scaler, uint32_t tile, uint32_t scaler_tile, uint32_t dst, METALIUM_SITE) {
+  machine::reduce(METALIUM_HERE, pool, dim, cb, scaler, tile, scaler_tile, dst);
+}
+inline void reduce_uninit(uint32_t = 0, METALIUM_SITE) { machine::set_reduce_mask(METALIUM_HERE, -1); }
+
+inline void copy_tile(uint32_t cb, uint32_t tile, uint32_t dst, METALIUM_SITE) {
+  machine::copy_tile(METALIUM_HERE, cb, tile, dst);
+}
+
+// --- the vector unit works on the DST registers
+
+#define METALIUM_BINARY(name)                                                                            \
+  inline void name##_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, #name); }     \
+  inline void name##_tile(uint32_t a, uint32_t b, uint32_t out, METALIUM_SITE) {                         \
+    machine::vector_binary(METALIUM_HERE, #name, a, b, out);                                             \
+  }
+METALIUM_BINARY(add_binary)
+METALIUM_BINARY(sub_binary)
+METALIUM_BINARY(mul_binary)
+METALIUM_BINARY(div_binary)
+METALIUM_BINARY(binary_max)
+METALIUM_BINARY(binary_min)
+
+// With template arguments a function trades precision for time; the machine has the precise form only.
+#define METALIUM_UNARY(name)                                                                                   \
+  template <bool approximate = false>                                                                          \
+  void name##_tile_init(METALIUM_SITE) {                                                                       \
+    static_assert(!approximate, "the machine has no approximate form of " #name);                              \
+    machine::set_up_vector_unit(METALIUM_HERE, #name);                                                         \
+  }                                                                                                            \
+  template <bool approximate = false>                                                                          \
+  void name##_tile(uint32_t dst, METALIUM_SITE) {                                                              \
+    static_assert(!approximate, "the machine has no approximate form of " #name);                              \
+    machine::vector_unary(METALIUM_HERE, #name, dst);                                                          \
+  }
+METALIUM_UNARY(exp)
+METALIUM_UNARY(log)
+METALIUM_UNARY(sqrt)
+METALIUM_UNARY(rsqrt)
+METALIUM_UNARY(recip)
+METALIUM_UNARY(relu)
+METALIUM_UNARY(gelu)
+METALIUM_UNARY(tanh)
+METALIUM_UNARY(sigmoid)
+METALIUM_UNARY(negative)
+METALIUM_UNARY(abs)
+METALIUM_UNARY(square)
+
+inline void fill_tile_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "fill"); }
+inline void fill_tile(uint32_t dst, float value, METALIUM_SITE) { machine::fill(METALIUM_HERE, dst, value); }
+inline void copy_dest_values_init(METALIUM_SITE) { machine::set_up_vector_unit(METALIUM_HERE, "copy_dest_values"); }
+template <DataFormat>
+void copy_dest_values(uint32_t source, uint32_t target, METALIUM_SITE) {
+  machine::copy_dst(METALIUM_HERE, source, target);
+}
+// The form of 2025: the target comes first.
+inline void copy_dest_values(uint32_t target, uint32_t source, METALIUM_SITE) {
+  machine::copy_dst(METALIUM_HERE, source, target);
+}
+
+// --- DST registers and the packer
+
+inline void tile_regs_acquire(METALIUM_SITE) { machine::tile_regs(METALIUM_HERE, 0); }
+inline void tile_regs_commit(METALIUM_SITE) { machine::tile_regs(METALIUM_HERE, 1); }
+inline void tile_regs_wait(METALIUM_SITE) { machine::tile_regs(METALIUM_HERE, 2); }
+inline void tile_regs_release(METALIUM_SITE) { machine::tile_regs(METALIUM_HERE, 3); }
+template <bool out_of_order = false>
+void pack_tile(uint32_t dst, uint32_t cb, uint32_t tile = 0, METALIUM_SITE) {
+  machine::pack(METALIUM_HERE, out_of_order, dst, cb, tile);
+}
+inline void pack_reconfig_l1_acc(uint32_t enabled, METALIUM_SITE) { machine::pack_accumulate(METALIUM_HERE, enabled); }

@@ -1,0 +1,137 @@
+"""How two versions of TT-Metalium spell the kernel API: names, the headers that declare them, the kernel's function.
+
+`0.81` is that of ttnn 0.81; its headers come with the wheel, and a test compares. `2025-12` is that of the TTL design
+document's time: compute headers below `compute_kernel_api/`, kernels of compute threads as `MAIN` in a namespace, and
+inits of operations that configure the hardware, too, where 0.81 has one startup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tlx_xdsl.errors import InputError
+
+DATAFLOW = "api/dataflow/dataflow_api.h"
+"""The header of data movement threads."""
+
+_UNARY = ("exp", "sqrt", "rsqrt", "recip", "relu", "gelu", "negative")
+_IN_ONE_HEADER = ("log", "tanh", "sigmoid", "abs", "square")
+_BINARY = ("add_binary", "sub_binary", "mul_binary", "div_binary")
+_MATRIX = ("add", "sub", "mul")
+
+
+def _both(names: tuple[str, ...], header: str) -> dict[str, str]:
+    """A function of the vector unit and its init."""
+    return {f"{name}_tile{suffix}": header for name in names for suffix in ("", "_init")}
+
+
+_HEADERS = {
+    **_both(_BINARY, "eltwise_binary_sfpu.h"),
+    **_both(("binary_max", "binary_min"), "binary_max_min.h"),
+    **{name: header for unary in _UNARY for name, header in _both((unary,), f"eltwise_unary/{unary}.h").items()},
+    **_both(("fill",), "eltwise_unary/fill.h"),
+    **{f"{name}_tiles": "eltwise_binary.h" for name in _MATRIX},
+    "copy_tile": "tile_move_copy.h",
+    "copy_dest_values": "copy_dest_values.h",
+    "copy_dest_values_init": "copy_dest_values.h",
+    "matmul_tiles": "matmul.h",
+    **{f"unary_bcast{suffix}": "bcast.h" for suffix in ("", "_init", "_uninit")},
+    **{f"reduce_{suffix}": "reduce.h" for suffix in ("init", "tile", "uninit")},
+}
+"""Headers of both versions."""
+
+
+@dataclass(frozen=True)
+class CppProfile:
+    """The spelling of one version."""
+
+    name: str
+    compute_folder: str
+    """Where the headers of compute threads are."""
+    headers: Mapping[str, str] = field(repr=False)
+    """The header of each function of compute threads in that folder; of all others, `common.h`."""
+    callees: Mapping[str, str] = field(repr=False)
+    """The names of functions that are not those of the operations."""
+    has_startup: bool
+    """Whether `compute_kernel_hw_startup` begins a compute thread, and inits leave the hardware's configuration."""
+    has_kernel_main: bool
+    """Whether compute threads have `kernel_main`, as the others do."""
+
+    def callee(self, name: str) -> str:
+        """The function of an operation, whose name is given without the dialect."""
+        return self.callees.get(name, name)
+
+    def compute_header(self, callee: str) -> str:
+        """The header that declares a function of compute threads."""
+        header = self.headers.get(callee, "common.h")
+        return header.removeprefix("/") if header.startswith("/") else f"{self.compute_folder}/{header}"
+
+
+_VECTOR_NAMES = {
+    **{
+        f"{kind}_binary_tile{suffix}": f"binary_{kind}_tile{suffix}"
+        for kind in ("max", "min")
+        for suffix in ("", "_init")
+    },
+    **{f"neg_tile{suffix}": f"negative_tile{suffix}" for suffix in ("", "_init")},
+}
+
+PROFILES = {
+    "0.81": CppProfile(
+        name="0.81",
+        compute_folder="api/compute",
+        headers={
+            **_HEADERS,
+            **_both(_IN_ONE_HEADER, "compute_kernel_api.h"),
+            **{f"{name}_init": "eltwise_binary.h" for name in _MATRIX},
+            "copy_init": "tile_move_copy.h",
+            "matmul_init": "matmul.h",
+            "transpose_init": "transpose.h",
+            "transpose_tile": "transpose.h",
+        },
+        callees={
+            **_VECTOR_NAMES,
+            **{f"{name}_tiles_init": f"{name}_init" for name in _MATRIX},
+            "copy_tile_init": "copy_init",
+            "transpose_wh_tile": "transpose_tile",
+            # `noc_async_read_tile` is deprecated.
+            "noc_async_read_tile": "noc_async_read_page",
+            "noc_async_write_tile": "noc_async_write_page",
+        },
+        has_startup=True,
+        has_kernel_main=True,
+    ),
+    "2025-12": CppProfile(
+        name="2025-12",
+        compute_folder="compute_kernel_api",
+        headers={
+            **_HEADERS,
+            # Beside the folder.
+            **_both(_IN_ONE_HEADER, "/compute_kernel_api.h"),
+            **{f"{name}_tiles_init": "eltwise_binary.h" for name in _MATRIX},
+            "binary_op_init_common": "eltwise_binary.h",
+            "init_sfpu": "eltwise_unary/eltwise_unary.h",
+            "copy_tile_init": "tile_move_copy.h",
+            "mm_init": "matmul.h",
+            "transpose_wh_init": "transpose_wh.h",
+            "transpose_wh_tile": "transpose_wh.h",
+            "reconfig_data_format": "reconfig_data_format.h",
+            "reconfig_data_format_srca": "reconfig_data_format.h",
+            "pack_reconfig_data_format": "reconfig_data_format.h",
+        },
+        callees=_VECTOR_NAMES,
+        has_startup=False,
+        has_kernel_main=False,
+    ),
+}
+"""By name."""
+
+MAIN_PROFILE = "0.81"
+
+
+def cpp_profile(name: str) -> CppProfile:
+    """The profile of that name."""
+    if name not in PROFILES:
+        raise InputError(f"expected one of the profiles {', '.join(PROFILES)}, found {name!r}")
+    return PROFILES[name]
