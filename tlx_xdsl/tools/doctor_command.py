@@ -19,7 +19,7 @@ from tlx_xdsl.backend import installed_triton_version
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver, CudaDriverError, default_driver
 from tlx_xdsl.text.profiles import PROFILES, profile_for, version_name
-from tlx_xdsl.tools import doctor_cpu
+from tlx_xdsl.tools import doctor_cpu, doctor_ttl
 from tlx_xdsl.tools.findings import Finding, cache_finding
 from tlx_xdsl.version import __version__
 
@@ -63,6 +63,7 @@ def findings(driver: CudaDriver | None = None) -> Iterator[Finding]:
     yield Finding("Python", f"{platform.python_version()}, {sys.executable}")
     yield Finding("libraries", ", ".join(f"{name} {metadata.version(name)}" for name in ("xdsl", "numpy", "ml-dtypes")))
     yield from doctor_cpu.findings()
+    yield from doctor_ttl.findings()
     version = installed_triton_version()
     yield triton(version)
     assemblers = [ptxas(name) for name in PTXAS] if version is not None else []

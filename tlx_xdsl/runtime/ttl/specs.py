@@ -1,0 +1,50 @@
+"""What the compiler has to know of a kernel's tensors, from the arrays that it is called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tlx_xdsl.errors import InputTypeError
+from tlx_xdsl.language.ttl.kernel import Kernel
+from tlx_xdsl.language.ttl.tensors import TensorSpec, as_dtype, interleaved, tiled
+
+
+def parameters(kernel: Kernel) -> tuple[str, ...]:
+    """The names of a kernel's tensors."""
+    return tuple(inspect.signature(kernel.fn).parameters)
+
+
+def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
+    """The tensors that the kernel's own annotations describe, such as `a: ttl.tensor((64, 96), layout=ttl.tiled)`."""
+    try:
+        found = inspect.get_annotations(kernel.fn, eval_str=True)
+    except (NameError, SyntaxError, AttributeError):
+        # An annotation for another tool, such as a type checker.
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, TensorSpec)}
+
+
+def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[TensorSpec, ...]:
+    """The specs of a kernel's tensors for these arrays: their shapes and types, with the layouts of the annotations.
+
+    Without an annotation a tensor is tiled, or interleaved in a kernel with `tiled=False`.
+
+    Raises InputTypeError for too few or too many arrays, and for elements that no tile holds; InputError for a shape
+    that is not two positive integers.
+    """
+    names = parameters(kernel)
+    if len(arrays) != len(names):
+        raise InputTypeError(f"'{kernel.name}' takes {len(names)} tensors ({', '.join(names)}), found {len(arrays)}")
+    known = annotated(kernel)
+    default = tiled if kernel.tiled else interleaved
+    found: list[TensorSpec] = []
+    for name, array in zip(names, arrays, strict=True):
+        if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+            raise InputTypeError(f"'{name}' of '{kernel.name}' must be an array, found {type(array).__name__}")
+        spec = known.get(name)
+        layout, space = (default, "DRAM") if spec is None else (spec.layout, spec.memory_space)
+        shape = tuple(int(size) for size in array.shape)
+        found.append(TensorSpec(shape, as_dtype(array.dtype), layout, space))
+    return tuple(found)

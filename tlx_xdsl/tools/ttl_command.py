@@ -1,0 +1,201 @@
+"""`tlx ttl compile|run|check FILE.py:KERNEL`: kernels for Tenstorrent's cores, as C++ or run here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
+from tlx_xdsl.interpreter.scheduler import POLICIES, SEEDED
+from tlx_xdsl.language.ttl.kernel import Kernel
+from tlx_xdsl.runtime.ttl import MACHINES, Options, compile_kernel, run as run_kernel, specs_of
+from tlx_xdsl.runtime.ttl.specs import annotated, parameters
+from tlx_xdsl.text.cpp import MAIN_PROFILE, PROFILES
+from tlx_xdsl.text.printer import locations_first
+from tlx_xdsl.tools.argument_values import Hint, argument_value
+from tlx_xdsl.tools.array_checks import check_array, summary, wide
+from tlx_xdsl.tools.kernel_options import write_file
+from tlx_xdsl.tools.loading import assignments
+from tlx_xdsl.tools.ttl_loading import load_ttl_kernel
+
+_EPILOG = """\
+values of tensors:
+  randn[64,96]   randn:bf16[64,96]   also rand, zeros, ones, nan, arange:fp32, full(0.5), randint(0,10):fp32
+  a.npy   a.npy:bf16                 a file of numpy's
+What the kernel's annotations describe, as in a: ttl.tensor((64, 96)), may be left out: it is filled by randn.
+
+examples:
+  tlx ttl compile examples/ttl/add.py:add --arg a=randn[64,96] --arg b=randn[64,96] --arg out=nan[64,96] -o build
+  tlx ttl run examples/ttl/add.py:add --arg a=randn[64,96] --arg b=randn[64,96] --arg out=nan[64,96] --check out=a+b
+  tlx ttl check examples/ttl/add.py:add --arg a=randn[64,96] --arg b=randn[64,96] --arg out=nan[64,96]
+"""
+
+SCHEDULES = 8
+"""Schedules of each kind with a seed that `tlx ttl check` tries."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "action", choices=tuple(_ACTIONS), help="write the C++ of a kernel, run it here, or check it in many schedules"
+    )
+    parser.add_argument("kernel", metavar="FILE.py:KERNEL", help="the name may be left out where there is one kernel")
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of a tensor, see below")
+    parser.add_argument("--seed", type=int, default=0, help="of random numbers and of the schedule (0)")
+    parser.add_argument("--profile", choices=tuple(PROFILES), default=MAIN_PROFILE, help="TT-Metalium release (%(default)s)")
+    parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
+    parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")
+    parser.add_argument("--fpu", choices=("auto", "always", "never"), default="auto", help="matrix unit for + - *")
+    compiling = parser.add_argument_group("compile")
+    compiling.add_argument("-o", "--output", metavar="DIR", help="folder for the files (build); - prints the C++")
+    compiling.add_argument("--print-after-all", action="store_true", help="write the module after each pass, too")
+    compiling.add_argument("--no-lines", action="store_true", help="leave out #line directives")
+    running = parser.add_argument_group("run and check")
+    running.add_argument("--machine", choices=MACHINES, default=MACHINES[0], help="what runs it (%(default)s)")
+    running.add_argument("--schedule", choices=POLICIES, default=POLICIES[0], help="who goes on when several can")
+    running.add_argument("--check", **repeated, metavar="NAME=EXPR", help="what a tensor must hold after the run")
+    running.add_argument("--tolerance", type=float, help="largest error for --check, relative to the largest value")
+    running.add_argument("--save", **repeated, metavar="NAME=FILE.npy", help="write a tensor to a file at the end")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry the command out.
+
+    Raises CompilationError for a fault in the kernel, in what it does, and in what the command line says about it.
+    """
+    try:
+        kernel = load_ttl_kernel(args.kernel)
+        _ACTIONS[args.action](args, kernel, _arrays(args, kernel))
+    except (InputError, InputTypeError) as error:
+        raise CompilationError(str(error)) from error
+
+
+def _arrays(args: argparse.Namespace, kernel: Kernel) -> dict[str, NDArray[Any]]:
+    texts = assignments(args.arg, "--arg")
+    names, known = parameters(kernel), annotated(kernel)
+    for name in texts:
+        if name not in names:
+            raise CompilationError(f"--arg: '{kernel.name}' has no tensor '{name}', its tensors are {', '.join(names)}")
+    found: dict[str, NDArray[Any]] = {}
+    for name in names:
+        text = texts.get(name)
+        if text is None and name in known:
+            spec = known[name]
+            text = f"randn:{spec.dtype.name.replace('f32', 'fp32')}[{spec.shape[0]},{spec.shape[1]}]"
+        if text is None:
+            missing = " ".join(f"--arg {each}=randn[ROWS,COLUMNS]" for each in names if each not in texts)
+            raise CompilationError(f"'{kernel.name}' needs values: {missing}")
+        value = argument_value(name, text, Hint(np.dtype(np.float32)), args.seed)
+        if not isinstance(value, np.ndarray):
+            raise CompilationError(f"--arg {name}: expected an array such as randn[64,64], found '{text}'")
+        found[name] = value
+    return found
+
+
+def _options(args: argparse.Namespace) -> Options:
+    return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines)
+
+
+def _compile(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+    output = None if args.output == "-" else Path(args.output or "build")
+    paths: list[Path] = []
+    numbers = count()
+
+    def write(name: str, text: str) -> None:
+        assert output is not None
+        path = output / f"{kernel.name}.{name}"
+        write_file(path, text)
+        paths.append(path)
+
+    def on_stage(stage: str, text: str) -> None:
+        if output is None:
+            print(f"// -----// IR Dump After {stage} //----- //\n{locations_first(text)}", file=sys.stderr)
+        else:
+            write(f"{next(numbers):02d}-{stage}.mlir", locations_first(text))
+
+    begin = time.perf_counter()
+    shows = on_stage if args.print_after_all else None
+    compiled = compile_kernel(kernel, specs_of(kernel, list(arrays.values())), _options(args), on_stage=shows)
+    seconds = time.perf_counter() - begin
+    if output is None:
+        for name, text in compiled.sources.items():
+            print(f"// {name}\n{text}")
+        return
+    for name, text in compiled.sources.items():
+        write(name, text)
+    write("json", compiled.manifest_text)
+    for path in paths:
+        print(path)
+    buffers = compiled.manifest["cbs"]
+    held = max((each["address"] + each["bytes"] for each in buffers), default=0)
+    print(f"{len(buffers)} circular buffers, {held:,} bytes of L1; compiled in {seconds:.2f} s", file=sys.stderr)
+
+
+def _run(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+    expected, saved = (_known(args, arrays, option) for option in ("check", "save"))
+    before = {name: wide(array) for name, array in arrays.items()}
+    bytes_before = {name: array.tobytes() for name, array in arrays.items()}
+    begin = time.perf_counter()
+    values = list(arrays.values())
+    run_kernel(kernel, *values, machine=args.machine, options=_options(args), schedule=args.schedule, seed=args.seed)
+    seconds = time.perf_counter() - begin
+    changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
+    for name in changed:
+        print(f"{name}: {summary(arrays[name])}")
+    if not changed:
+        print("no tensor has changed")
+    print(f"run on the machine '{args.machine}' in {seconds:.2f} s: {args.schedule}, seed {args.seed}")
+    for name, path in saved.items():
+        np.save(path, arrays[name])
+    for name, expression in expected.items():
+        check_array(name, arrays[name], expression, before, args.tolerance)
+
+
+def _check(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+    """Run in many schedules, each of which must give the same."""
+    expected = _known(args, arrays, "check")
+    before = {name: wide(array) for name, array in arrays.items()}
+    schedules = [(POLICIES[0], 0), *((each, seed) for each in SEEDED for seed in range(SCHEDULES))]
+    first: list[bytes] | None = None
+    for schedule, seed in schedules:
+        values = [array.copy() for array in arrays.values()]
+        run_kernel(kernel, *values, machine=args.machine, options=_options(args), schedule=schedule, seed=seed)
+        result = [each.tobytes() for each in values]
+        if first is None:
+            first = result
+            for name, value in zip(arrays, values, strict=True):
+                if name in expected:
+                    check_array(name, value, expected[name], before, args.tolerance)
+        elif result != first:
+            name = next(name for name, a, b in zip(arrays, first, result, strict=True) if a != b)
+            raise CompilationError(
+                f"'{name}' depends on the order of threads: schedule {schedule}, seed {seed} gives another result than "
+                f"{schedules[0][0]}"
+            )
+    print(f"'{kernel.name}': no fault, and one result, in {len(schedules)} schedules")
+
+
+def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: str) -> dict[str, str]:
+    found = assignments(getattr(args, option), f"--{option}")
+    for name in found:
+        if name not in arrays:
+            raise CompilationError(f"--{option}: there is no tensor '{name}', the tensors are {', '.join(arrays)}")
+    return found
+
+
+_ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, NDArray[Any]]], None]] = {
+    "compile": _compile,
+    "run": _run,
+    "check": _check,
+}
