@@ -114,11 +114,12 @@ def _forms(stem: str) -> tuple[str, ...]:
 
 
 def _topics() -> Iterator[Feature]:
-    for prefix, folder in (("tl", PACKAGE / "language"), ("tlx", PACKAGE / "language" / "tlx")):
+    language = PACKAGE / "language"
+    for prefix, folder in (("tl", language), ("tlx", language / "tlx"), ("ttl", language / "ttl")):
         for path in sorted(folder.glob("[a-z]*.py")):
             if path.stem not in NO_TOPICS:
                 forms = _forms(path.stem)
-                words = forms if prefix == "tl" else (*(f"tlx_{form}" for form in forms), *forms)
+                words = forms if prefix == "tl" else (*(f"{prefix}_{form}" for form in forms), *forms)
                 key = f"{prefix}.{path.stem}"
                 yield Feature(key, _title(path), WORDS.get(key, words))
     libdevice = PACKAGE / "language" / "extra" / "libdevice.py"
@@ -126,10 +127,10 @@ def _topics() -> Iterator[Feature]:
 
 
 def _operation_groups() -> Iterator[Feature]:
-    for dialect in ("tt", "ttg", "ttng", "tlx"):
+    for dialect in ("tt", "ttg", "ttng", "tlx", "ttl", "ttkernel"):
         for path in sorted((PACKAGE / "dialects" / dialect).glob("[a-z]*.py")):
             has_operations = re.search(r"^class \w+Op\(", path.read_text(encoding="utf-8"), re.MULTILINE)
-            if has_operations and path.stem != "enums":
+            if has_operations and path.stem not in ("base", "enums"):
                 key = f"{dialect}.{path.stem}"
                 words = (f"{dialect}_ops", f"{dialect}_invalid", *WORDS.get(key, _forms(path.stem)))
                 yield Feature(key, _title(path), words)

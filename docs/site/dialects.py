@@ -26,6 +26,9 @@ _SUMMARY = {
     "ttg": "Triton for GPUs: layouts, shared memory, asynchronous copies, tasks.",
     "ttng": "NVIDIA's GPUs: mbarriers, TMA, wgmma, tcgen05, tensor memory.",
     "tlx": "What stock Triton has no operation for; the passes lower all of it.",
+    "ttl": "Kernels of Tenstorrent's cores: threads, blocks of tiles, circular buffers ([TTL](../ttl.md)).",
+    "ttkernel": "Calls of TT-Metalium's functions, which TTL kernels become.",
+    "ttcore": "Tiles, grids of cores and memory spaces of TTL.",
 }
 
 _HEAD = """\

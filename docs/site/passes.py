@@ -18,6 +18,7 @@ GROUPS = {
     "layout": "Layouts",
     "tritongpu": "To TTGIR",
     "nvidia": "NVIDIA",
+    "ttl": "TTL",
     "": "Everywhere",
 }
 """The packages below `tlx_xdsl.transforms`, in the order of the page, and what their passes are about."""

@@ -99,9 +99,15 @@ def ways(kernel: Kernel, made: Case, number: int, ready: CompiledKernel) -> Mapp
     """What runs the case, by the name of the machine."""
     schedule = "random" if number % 2 else "round-robin"
     specs = specs_of(kernel, [each.before for each in made.arrays.values()])
+    capacity = ready.manifest["options"]["dst_capacity"]
+    options = Options(schedule=made.options["schedule"])
     found: dict[str, Callable[[Any], None]] = {
-        "tensors": lambda arrays: run(kernel, *arrays, machine="tensors", schedule=schedule, seed=number),
-        "ttkernel": lambda arrays: run_ttkernel(ready.module, arrays, schedule=schedule, seed=number),
+        "tensors": lambda arrays: run(
+            kernel, *arrays, machine="tensors", options=options, schedule=schedule, seed=number
+        ),
+        "ttkernel": lambda arrays: run_ttkernel(
+            ready.module, arrays, schedule=schedule, seed=number, capacity=capacity
+        ),
     }
     if has_compiler():
         found["cpp"] = lambda arrays: run_cpp(ready, specs, arrays, seed=number % 5)
@@ -126,11 +132,11 @@ def differences(made: Case, number: int, folder: str) -> str:
 
 
 @functools.lru_cache(maxsize=2)
-def prepare(batch: int) -> None:
-    """Compile the C++ of a batch of programs in one call: runs find it in the cache."""
+def prepare(numbers: range) -> None:
+    """Compile the C++ of these programs in one call: runs find it in the cache."""
     programs: list[Program] = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(batch * TOGETHER, (batch + 1) * TOGETHER):
+        for number in numbers:
             made = case(number)
             try:
                 ready = compiled(kernel_of(made.text, folder, number), made)
@@ -172,7 +178,8 @@ def attempt(made: Case, number: int) -> Ending:
 def batched(number: int) -> Ending:
     """A trial of the command line, which goes through all numbers."""
     if has_compiler():
-        prepare(number // TOGETHER)
+        first = number - number % TOGETHER
+        prepare(range(first, first + TOGETHER))
     return trial(number)
 
 

@@ -94,6 +94,9 @@ class Maker:
         self.buffers: list[str] = []
         """Lines of the kernel's own body: circular buffers and pipes."""
         self.pipes = 0
+        self.annotations: dict[str, str] = {}
+        self.shards: dict[str, int] = {}
+        """Of tensors whose shards are blocks, the number of shards in a row."""
         self.threads = {"read": Thread(), "compute": Thread(), "write": Thread()}
         self.values: list[Value] = []
         self.fresh = 0
@@ -113,7 +116,7 @@ class Maker:
             like = self.random.choice(list(self.arrays))
             if self.maybe(0.5):
                 dtype = {"f32": "float32", "bf16": "bfloat16"}[self.dtype]
-                self.buffers.append(f"{name} = ttl.CircularBuffer({shape}, dtype=ttl.{dtype}, buffer_factor={factor})")
+                self.buffers.append(f"{name} = ttl.CircularBuffer(shape={shape}, dtype=ttl.{dtype}, buffer_factor={factor})")
                 return name
         if self.maybe(0.2):
             self.buffers.append(f"{name} = ttl.make_dataflow_buffer_like({like}, shape={shape}, block_count={factor})")
@@ -123,6 +126,10 @@ class Maker:
         return name
 
     def piece(self, tensor: str, index: tuple[str, str], shape: tuple[int, int]) -> str:
+        if tensor in self.shards and self.maybe(0.7):
+            row, column = index
+            columns = self.shards[tensor]
+            return f"{tensor}[{column if row == '0' else f'{row} * {columns} + {column}'}]"
         if shape == (1, 1) and self.maybe(0.5):
             return f"{tensor}[{index[0]}, {index[1]}]"
         slices = [self._slice(start, size) for start, size in zip(index, shape, strict=True)]
@@ -208,7 +215,18 @@ class Maker:
         rows, columns = (32 * each - (self.random.randint(1, 31) if self.maybe(0.25) else 0) for each in tiles)
         return rows, columns
 
-    def tensor(self, tiles: tuple[int, int], low: float = -4, high: float = 4) -> tuple[str, np.ndarray]:
+    def shard(self, name: str, tiles: Sequence[int], block: tuple[int, int]) -> None:
+        """Perhaps let each block of a tensor be a shard."""
+        if self.maybe(0.12):
+            grid = tuple(all_ // size for all_, size in zip(tiles, block, strict=True))
+            self.shards[name] = grid[1]
+            dtype = {"f32": "float32", "bf16": "bfloat16"}[self.dtype]
+            layout = f"ttl.sharded(grid={grid}, tiles_per_shard={block})"
+            self.annotations[name] = f"ttl.tensor({self.arrays[name].before.shape}, ttl.{dtype}, layout={layout})"
+
+    def tensor(
+        self, tiles: tuple[int, int], block: tuple[int, int], low: float = -4, high: float = 4
+    ) -> tuple[str, np.ndarray]:
         """A new input, and its numbers with the padding."""
         shape = self.elements(tiles)
         numbers = self.chance.integers(int(low), int(high), shape, endpoint=True).astype(np.float32)
@@ -219,6 +237,7 @@ class Maker:
         stored = numbers.astype(DTYPES[self.dtype])
         name = self.name("t")
         self.arrays[name] = Array(stored)
+        self.shard(name, tiles, block)
         padded = np.zeros((tiles[0] * 32, tiles[1] * 32), np.float32)
         padded[: shape[0], : shape[1]] = stored.astype(np.float32)
         return name, padded
@@ -247,7 +266,7 @@ class Maker:
         mode = self.random.choice(("ij", "ij", "ij", "ij", "i0", "0j", "00", "ji"))
         rows, columns = self.counts
         axes = {"i": rows, "j": columns, "0": 1}
-        tensor, padded = self.tensor((axes[mode[0]] * shape[0], axes[mode[1]] * shape[1]), *self.range_())
+        tensor, padded = self.tensor((axes[mode[0]] * shape[0], axes[mode[1]] * shape[1]), shape, *self.range_())
         blocks = self.blocks_at(padded, shape, lambda i, j: tuple({"i": i, "j": j, "0": 0}[axis] for axis in mode))
         least = 2 if "j" in mode else 1 if "i" in mode else 0
         level = self.random.choice([each for each in (2, 2, 1, 0) if each >= least])
@@ -446,7 +465,7 @@ class Maker:
         """A block of an input for each step of an inner loop: its name, its buffer and its numbers."""
         rows, columns = self.counts
         axes = {"i": rows, "j": columns, "k": count}
-        tensor, padded = self.tensor((axes[mode[0]] * shape[0], axes[mode[1]] * shape[1]), low, high)
+        tensor, padded = self.tensor((axes[mode[0]] * shape[0], axes[mode[1]] * shape[1]), shape, low, high)
         found = [
             self.blocks_at(padded, shape, lambda i, j, k=k: tuple({"i": i, "j": j, "k": k}[axis] for axis in mode))
             for k in range(count)
@@ -505,6 +524,8 @@ class Maker:
         cut = np.s_[: shape[0], : shape[1]]
         before = np.full(shape, np.nan, DTYPES[self.dtype])
         self.arrays[name] = Array(before, numbers[cut], slack[cut])
+        if not any(beyond):
+            self.shard(name, tiles, value.shape)
         cb = self.buffer(value.shape, name)
         self.threads["compute"].before[2] += self.acquired(f"{cb}.reserve()", view, [f"{view}.store({value.text})"])
         taken = self.name("w")
@@ -578,8 +599,11 @@ class Maker:
         options["capacity"] = self.random.choice((None, 4, 8, 16))
         options["schedule"] = self.maybe(0.5)
         options["fpu"] = self.random.choice(("auto", "auto", "always", "never"))
+        parameters = [
+            f"{name}: {self.annotations[name]}" if name in self.annotations else name for name in self.arrays
+        ]
         lines = ["import tlx_xdsl.language.ttl as ttl", "", "", f"@ttl.kernel({', '.join(arguments)})",
-                 f"def kernel({', '.join(self.arrays)}):"]  # fmt: skip
+                 f"def kernel({', '.join(parameters)}):"]  # fmt: skip
         lines += ["    " + line for line in self.buffers]
         for name, thread in self.threads.items():
             kind = "compute" if name == "compute" else "datamovement"

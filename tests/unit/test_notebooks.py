@@ -42,7 +42,7 @@ def walked():
 
 
 def test_all_notebooks_are_tested():
-    assert [path.stem for path in NOTEBOOKS] == ["find_a_race", "triton_to_linalg", "walk_a_kernel"]
+    assert [path.stem for path in NOTEBOOKS] == ["find_a_race", "triton_to_linalg", "ttl_steps", "walk_a_kernel"]
 
 
 def test_walking_a_kernel(walked):
@@ -107,3 +107,11 @@ def test_triton_to_linalg_gathers_rows_and_gives_the_numbers():
     assert [each["grade"] for each in found["facts"]] == ["structured", "half-structured", "structured"]
     assert list(found["stages"])[-2:] == ["linalg-lower-functions", "canonicalize"]
     assert found["error"] < 1e-6
+
+
+def test_ttl_steps():
+    _, defined = run("ttl_steps")
+    assert list(defined["stages"])[:2] == ["frontend", "ttl-canonicalize"]
+    assert "ttl.compute ins(" in defined["shown"]
+    assert [each["buffer"] for each in defined["buffers"]] == [0, 1, 2]
+    assert all(defined["results"][machine].startswith("largest error") for machine in ("tensors", "ttkernel"))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.interpreter.scheduler import POLICIES, SEEDED
 from tlx_xdsl.language.ttl.kernel import Kernel
-from tlx_xdsl.runtime.ttl import MACHINES, Options, compile_kernel, run as run_kernel, specs_of
+from tlx_xdsl.runtime.ttl import MACHINES, Options, Prepared, compile_kernel, specs_of
 from tlx_xdsl.runtime.ttl.specs import annotated, parameters
 from tlx_xdsl.text.cpp import MAIN_PROFILE, PROFILES
 from tlx_xdsl.text.printer import locations_first
@@ -30,6 +30,7 @@ _EPILOG = """\
 values of tensors:
   randn[64,96]   randn:bf16[64,96]   also rand, zeros, ones, nan, arange:fp32, full(0.5), randint(0,10):fp32
   a.npy   a.npy:bf16                 a file of numpy's
+  4   0.5                            a number, which is a part of the kernel that is compiled
 What the kernel's annotations describe, as in a: ttl.tensor((64, 96)), may be left out: it is filled by randn.
 
 examples:
@@ -53,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repeated: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--arg", **repeated, metavar="NAME=VALUE", help="value of a tensor, see below")
     parser.add_argument("--seed", type=int, default=0, help="of random numbers and of the schedule (0)")
-    parser.add_argument("--profile", choices=tuple(PROFILES), default=MAIN_PROFILE, help="TT-Metalium release (%(default)s)")
+    parser.add_argument(
+        "--profile", choices=tuple(PROFILES), default=MAIN_PROFILE, help="TT-Metalium release (%(default)s)"
+    )
     parser.add_argument("--no-schedule", action="store_true", help="leave transfers in the order of the source")
     parser.add_argument("--capacity", type=int, metavar="TILES", help="destination registers (those of the hardware)")
     parser.add_argument("--fpu", choices=("auto", "always", "never"), default="auto", help="matrix unit for + - *")
@@ -76,38 +79,50 @@ def run(args: argparse.Namespace) -> None:
     """
     try:
         kernel = load_ttl_kernel(args.kernel)
-        _ACTIONS[args.action](args, kernel, _arrays(args, kernel))
+        _ACTIONS[args.action](args, kernel, _arguments(args, kernel))
     except (InputError, InputTypeError) as error:
         raise CompilationError(str(error)) from error
 
 
-def _arrays(args: argparse.Namespace, kernel: Kernel) -> dict[str, NDArray[Any]]:
+def _arguments(args: argparse.Namespace, kernel: Kernel) -> dict[str, Any]:
+    """The arguments of the kernel by its parameters: arrays and numbers."""
     texts = assignments(args.arg, "--arg")
     names, known = parameters(kernel), annotated(kernel)
     for name in texts:
         if name not in names:
-            raise CompilationError(f"--arg: '{kernel.name}' has no tensor '{name}', its tensors are {', '.join(names)}")
-    found: dict[str, NDArray[Any]] = {}
-    for name in names:
-        text = texts.get(name)
-        if text is None and name in known:
-            spec = known[name]
-            text = f"randn:{spec.dtype.name.replace('f32', 'fp32')}[{spec.shape[0]},{spec.shape[1]}]"
-        if text is None:
-            missing = " ".join(f"--arg {each}=randn[ROWS,COLUMNS]" for each in names if each not in texts)
-            raise CompilationError(f"'{kernel.name}' needs values: {missing}")
-        value = argument_value(name, text, Hint(np.dtype(np.float32)), args.seed)
-        if not isinstance(value, np.ndarray):
-            raise CompilationError(f"--arg {name}: expected an array such as randn[64,64], found '{text}'")
-        found[name] = value
-    return found
+            have = ", ".join(names)
+            raise CompilationError(f"--arg: '{kernel.name}' has no parameter '{name}', its parameters are {have}")
+    described = {
+        name: f"randn:{spec.dtype.name.replace('f32', 'fp32')}[{spec.shape[0]},{spec.shape[1]}]"
+        for name, spec in known.items()
+    }
+    texts = described | texts
+    if missing := [f"--arg {name}=randn[ROWS,COLUMNS]" for name in names if name not in texts]:
+        raise CompilationError(f"'{kernel.name}' needs values: {' '.join(missing)}")
+    return {name: _argument(name, texts[name], args.seed) for name in names}
+
+
+def _argument(name: str, text: str, seed: int) -> Any:
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    value = argument_value(name, text, Hint(np.dtype(np.float32)), seed)
+    if not isinstance(value, np.ndarray):
+        raise CompilationError(f"--arg {name}: expected a number, or an array such as randn[64,64], found '{text}'")
+    return cast("NDArray[Any]", value)
+
+
+def _arrays(arguments: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    return {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
 
 
 def _options(args: argparse.Namespace) -> Options:
     return Options(args.profile, not args.no_schedule, args.capacity, args.fpu, not args.no_lines)
 
 
-def _compile(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+def _compile(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
     output = None if args.output == "-" else Path(args.output or "build")
     paths: list[Path] = []
     numbers = count()
@@ -126,7 +141,7 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray
 
     begin = time.perf_counter()
     shows = on_stage if args.print_after_all else None
-    compiled = compile_kernel(kernel, specs_of(kernel, list(arrays.values())), _options(args), on_stage=shows)
+    compiled = compile_kernel(kernel, specs_of(kernel, list(arguments.values())), _options(args), on_stage=shows)
     seconds = time.perf_counter() - begin
     if output is None:
         for name, text in compiled.sources.items():
@@ -142,13 +157,14 @@ def _compile(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray
     print(f"{len(buffers)} circular buffers, {held:,} bytes of L1; compiled in {seconds:.2f} s", file=sys.stderr)
 
 
-def _run(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    arrays = _arrays(arguments)
     expected, saved = (_known(args, arrays, option) for option in ("check", "save"))
     before = {name: wide(array) for name, array in arrays.items()}
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
     begin = time.perf_counter()
-    values = list(arrays.values())
-    run_kernel(kernel, *values, machine=args.machine, options=_options(args), schedule=args.schedule, seed=args.seed)
+    values = list(arguments.values())
+    Prepared(kernel, values, args.machine, _options(args)).run(values, schedule=args.schedule, seed=args.seed)
     seconds = time.perf_counter() - begin
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
@@ -162,27 +178,28 @@ def _run(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any
         check_array(name, arrays[name], expression, before, args.tolerance)
 
 
-def _check(args: argparse.Namespace, kernel: Kernel, arrays: dict[str, NDArray[Any]]) -> None:
+def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
     """Run in many schedules, each of which must give the same."""
+    arrays = _arrays(arguments)
     expected = _known(args, arrays, "check")
     before = {name: wide(array) for name, array in arrays.items()}
     schedules = [(POLICIES[0], 0), *((each, seed) for each in SEEDED for seed in range(SCHEDULES))]
-    first: list[bytes] | None = None
+    prepared = Prepared(kernel, list(arguments.values()), args.machine, _options(args))
+    first: dict[str, bytes] = {}
     for schedule, seed in schedules:
-        values = [array.copy() for array in arrays.values()]
-        run_kernel(kernel, *values, machine=args.machine, options=_options(args), schedule=schedule, seed=seed)
-        result = [each.tobytes() for each in values]
-        if first is None:
-            first = result
-            for name, value in zip(arrays, values, strict=True):
-                if name in expected:
-                    check_array(name, value, expected[name], before, args.tolerance)
-        elif result != first:
-            name = next(name for name, a, b in zip(arrays, first, result, strict=True) if a != b)
-            raise CompilationError(
-                f"'{name}' depends on the order of threads: schedule {schedule}, seed {seed} gives another result than "
-                f"{schedules[0][0]}"
-            )
+        copies = {name: array.copy() for name, array in arrays.items()}
+        prepared.run(list((arguments | copies).values()), schedule=schedule, seed=seed)
+        if not first:
+            first = {name: array.tobytes() for name, array in copies.items()}
+            for name, expression in expected.items():
+                check_array(name, copies[name], expression, before, args.tolerance)
+            continue
+        for name, array in copies.items():
+            if array.tobytes() != first[name]:
+                raise CompilationError(
+                    f"'{name}' depends on the order of threads: schedule {schedule}, seed {seed} gives another result "
+                    f"than {schedules[0][0]}"
+                )
     print(f"'{kernel.name}': no fault, and one result, in {len(schedules)} schedules")
 
 
@@ -194,7 +211,7 @@ def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: st
     return found
 
 
-_ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, NDArray[Any]]], None]] = {
+_ACTIONS: dict[str, Callable[[argparse.Namespace, Kernel, dict[str, Any]], None]] = {
     "compile": _compile,
     "run": _run,
     "check": _check,

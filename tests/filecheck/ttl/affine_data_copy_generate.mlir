@@ -155,3 +155,40 @@ ttl.kernel @other_iterations(%a: !matrix) {
   }
   ttl.kernel_return
 }
+
+// The reader begins when the compute thread has pushed a block, which it does before it waits for the reader's: if it
+// waited for that before the loop, both would wait.
+// CHECK-LABEL: ttl.kernel @reader_waits
+// CHECK: ttl.cb_pop %fcb
+// CHECK-NEXT: affine.for
+ttl.kernel @reader_waits(%a: !matrix) {
+  %acb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %fcb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %aacc = ttl.tensor_accessor %a : !matrix -> !acc
+  %c0 = arith.constant 0 : index
+  ttl.datamovement_thread @read {
+    %f = ttl.cb_wait %fcb : !cb -> !view
+    ttl.cb_pop %fcb
+    affine.for %i = 0 to 2 {
+      %v = ttl.cb_reserve %acb : !cb -> !view
+      %xf = ttl.copy %aacc[%c0, %c0], %v : !acc, !view -> !read
+      ttl.wait %xf
+      ttl.cb_push %acb
+    }
+    %g = ttl.cb_wait %fcb : !cb -> !view
+    ttl.cb_pop %fcb
+    ttl.thread_return
+  }
+  ttl.compute_thread @compute {
+    affine.for %i = 0 to 2 {
+      %o = ttl.cb_reserve %fcb : !cb -> !view
+      %x = ttl.fill {value = 1.0 : f32} : !view
+      ttl.store %x, %o : !view, !view
+      ttl.cb_push %fcb
+      %v = ttl.cb_wait %acb : !cb -> !view
+      ttl.cb_pop %acb
+    }
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}

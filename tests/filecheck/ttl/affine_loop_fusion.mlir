@@ -103,11 +103,11 @@ ttl.kernel @one_after_the_other(%a: !matrix, %b: !matrix) {
 }
 
 // With room for all blocks, the reader never waits. The compute thread still takes all of %acb first.
-// CHECK-LABEL: ttl.kernel @room_for_all
+// CHECK-LABEL: ttl.kernel @space_for_all
 // CHECK: ttl.cb_push %acb
 // CHECK-NEXT: ttl.cb_reserve %bcb
 // CHECK: ttl.compute_thread
-ttl.kernel @room_for_all(%a: !matrix) {
+ttl.kernel @space_for_all(%a: !matrix) {
   %acb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
   %bcb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
   %aacc = ttl.tensor_accessor %a : !matrix -> !acc

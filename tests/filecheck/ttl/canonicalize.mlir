@@ -200,3 +200,41 @@ ttl.kernel @sides() attributes {grid = #ttcore.grid<2x1>} {
   }
   ttl.kernel_return
 }
+
+// A condition that is the same on all cores decides; one that is not stays.
+// CHECK-LABEL: ttl.kernel @conditions
+// CHECK:       ttl.datamovement_thread @read {
+// CHECK-NEXT:    %[[X:.*]] = arith.constant 1 : index
+// CHECK-NEXT:    %[[C:.*]] = arith.cmpi eq, %id, %[[X]]
+// CHECK-NEXT:    %{{.*}} = ttl.cb_reserve %cb
+// CHECK-NEXT:    ttl.cb_push %cb
+// CHECK-NEXT:    scf.if %[[C]] {
+// CHECK-NEXT:      %{{.*}} = ttl.cb_reserve %cb
+// CHECK-NEXT:      ttl.cb_push %cb
+// CHECK-NEXT:    }
+// CHECK-NEXT:    ttl.thread_return
+ttl.kernel @conditions() attributes {grid = #ttcore.grid<2x1>} {
+  %cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %id = ttl.get_shard_id() : index
+  ttl.datamovement_thread @read {
+    %one = arith.constant 1 : index
+    %two = arith.addi %one, %one : index
+    %yes = arith.cmpi slt, %one, %two : index
+    %no = arith.cmpi eq, %one, %two : index
+    %maybe = arith.cmpi eq, %id, %one : index
+    scf.if %yes {
+      %v = ttl.cb_reserve %cb : !cb -> !block
+      ttl.cb_push %cb
+    }
+    scf.if %no {
+      %v = ttl.cb_reserve %cb : !cb -> !block
+      ttl.cb_push %cb
+    }
+    scf.if %maybe {
+      %v = ttl.cb_reserve %cb : !cb -> !block
+      ttl.cb_push %cb
+    }
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}

@@ -1,5 +1,4 @@
 // RUN: tlx-opt -p convert-ttkernel-to-emitc --split-input-file %s | filecheck %s
-// RUN: tlx-opt -p 'convert-ttkernel-to-emitc{profile="2025-12"}' --split-input-file %s | filecheck %s --check-prefix OLD
 
 // A file for each thread: what it is, its arguments, the headers of what it calls, and its function. The order of the
 // startup is that of the API: before anything else.
@@ -21,15 +20,6 @@
 // CHECK:           emitc.call_opaque "pack_tile"{{.*}} {template_args = [#emitc.opaque<"true">]}
 // CHECK:           emitc.return
 
-// In 2025 the inits of operations configure the hardware, and compute threads have MAIN.
-// OLD-LABEL: emitc.file "copy.cpp" {
-// OLD:         emitc.include "compute_kernel_api/common.h"
-// OLD:         emitc.include "compute_kernel_api/eltwise_unary/eltwise_unary.h"
-// OLD:         emitc.verbatim "namespace NAMESPACE {"
-// OLD-NEXT:    emitc.func @kernel_main() {
-// OLD:           emitc.call_opaque "init_sfpu"
-// OLD:           emitc.call_opaque "copy_tile_init"
-// OLD:         emitc.verbatim "void MAIN { kernel_main(); }\n}  // namespace NAMESPACE"
 !t = !ttcore.tile<32x32, f32>
 !cb = !ttkernel.cb<2, !t>
 func.func @copy() attributes {ttkernel.thread = #ttkernel.thread<compute>} {
@@ -43,8 +33,8 @@ func.func @copy() attributes {ttkernel.thread = #ttkernel.thread<compute>} {
   ttkernel.tile_regs_acquire() : () -> ()
   ttkernel.copy_tile_init(%in) : (!cb) -> ()
   ttkernel.copy_tile(%in, %c0, %c0) : (!cb, index, index) -> ()
-  ttkernel.neg_tile_init() : () -> ()
-  ttkernel.neg_tile(%c0) : (index) -> ()
+  ttkernel.negative_tile_init() : () -> ()
+  ttkernel.negative_tile(%c0) : (index) -> ()
   ttkernel.tile_regs_commit() : () -> ()
   ttkernel.tile_regs_wait() : () -> ()
   ttkernel.pack_tile(%c0, %out, %c0) : (index, !cb, index) -> ()

@@ -161,6 +161,58 @@ ttl.kernel @used_after_next_wait() {
 
 // -----
 
+!tile = !ttcore.tile<32x32, f32>
+!cb = !ttl.cb<[1, 1], !tile, 2>
+!block = tensor<1x1x!tile>
+
+ttl.kernel @two_waits_in_a_row() {
+  %a_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  ttl.compute_thread @compute {
+    %x = ttl.cb_wait %a_cb : !cb -> !block
+    // expected-error @below {{circular buffer protocol violation: this wait would give the same block of 'a_cb' again: pop the first one before the next wait, or wait for several blocks at once}}
+    %y = ttl.cb_wait %a_cb : !cb -> !block
+    ttl.cb_pop %a_cb
+    ttl.cb_pop %a_cb
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}
+
+// -----
+
+!tile = !ttcore.tile<32x32, f32>
+!cb = !ttl.cb<[1, 1], !tile, 2>
+!block = tensor<1x1x!tile>
+
+// The pops are in a branch that runs in the second iteration only.
+ttl.kernel @two_waits_in_a_loop() {
+  %a_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %c1 = arith.constant 1 : index
+  ttl.datamovement_thread @read {
+    affine.for %i = 0 to 2 {
+      %x = ttl.cb_reserve %a_cb : !cb -> !block
+      ttl.cb_push %a_cb
+    }
+    ttl.thread_return
+  }
+  ttl.compute_thread @compute {
+    affine.for %i = 0 to 2 {
+      // expected-error @below {{circular buffer protocol violation: this wait would give the same block again: pop comes before the next wait}}
+      %x = ttl.cb_wait %a_cb : !cb -> !block
+      %last = arith.cmpi eq, %i, %c1 : index
+      scf.if %last {
+        ttl.cb_pop %a_cb
+        %y = ttl.cb_wait %a_cb : !cb -> !block
+        ttl.cb_pop %a_cb
+      }
+    }
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}
+
+// -----
+
 // A hand-made protocol with a semaphore that no thread sets.
 ttl.kernel @semaphore() {
   %s = ttl.create_semaphore {initial = 0 : i32} : !ttl.semaphore

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from tlx_xdsl.analysis.ttl.affine_dependence import Access, Loop, conflicts
 from tlx_xdsl.analysis.ttl.linear import Linear
 
-I, J, X = Linear.of("i"), Linear.of("j"), Linear.of("x")
+I_, J_, X_ = Linear.of("i"), Linear.of("j"), Linear.of("x")
 
 
 def loop(variable: str, upper: int | Linear, lower: int | Linear = 0, step: int = 1) -> Loop:
@@ -50,14 +50,14 @@ def brute(source: Access, sink: Access, parameters: list[Loop], common: int) -> 
 @pytest.mark.parametrize(
     ("first", "second", "extent", "expected"),
     [
-        pytest.param(I, I, 1, {(0,)}, id="the same tile"),
-        pytest.param(I + 1, I, 1, {(1,)}, id="the one before"),
-        pytest.param(I * 2, I * 2 + 1, 1, set(), id="even and odd: the greatest common divisor"),
-        pytest.param(I, I + 8, 1, set(), id="the other half: the bounds"),
-        pytest.param(I * 2, I * 2, 2, {(0,)}, id="blocks of two side by side"),
-        pytest.param(I, I, 2, {(-1,), (0,), (1,)}, id="blocks of two that overlap"),
-        pytest.param(I.floordiv(2), I.floordiv(2), 1, {(-1,), (0,), (1,)}, id="quotients"),
-        pytest.param(I.mod(2), Linear(2), 1, set(), id="remainders"),
+        pytest.param(I_, I_, 1, {(0,)}, id="the same tile"),
+        pytest.param(I_ + 1, I_, 1, {(1,)}, id="the one before"),
+        pytest.param(I_ * 2, I_ * 2 + 1, 1, set(), id="even and odd: the greatest common divisor"),
+        pytest.param(I_, I_ + 8, 1, set(), id="the other half: the bounds"),
+        pytest.param(I_ * 2, I_ * 2, 2, {(0,)}, id="blocks of two side by side"),
+        pytest.param(I_, I_, 2, {(-1,), (0,), (1,)}, id="blocks of two that overlap"),
+        pytest.param(I_.floordiv(2), I_.floordiv(2), 1, {(-1,), (0,), (1,)}, id="quotients"),
+        pytest.param(I_.mod(2), Linear(2), 1, set(), id="remainders"),
     ],
 )
 def test_one_loop(first, second, extent, expected, enumerated):
@@ -74,7 +74,7 @@ def test_one_loop(first, second, extent, expected, enumerated):
 @pytest.mark.parametrize("enumerated", [4096, 0])
 def test_transposed_in_two_loops(enumerated):
     loops = [loop("i", 4), loop("j", 4)]
-    found = conflicts(access(loops, I, J), access(loops, J, I), enumerated=enumerated)
+    found = conflicts(access(loops, I_, J_), access(loops, J_, I_), enumerated=enumerated)
     assert found.carried(0)
     assert not found.carried(1)
     assert found.any_backward
@@ -85,7 +85,7 @@ def test_transposed_in_two_loops(enumerated):
 def test_the_nearest_distance_is_in_indices_not_in_iterations():
     loops = [loop("i", 12, step=3)]
     for enumerated in (4096, 0):
-        found = conflicts(access(loops, I), access(loops, I + 6), enumerated=enumerated)
+        found = conflicts(access(loops, I_), access(loops, I_ + 6), enumerated=enumerated)
         assert found.nearest(0) == 6
         assert found.any_backward
         assert not found.any_forward
@@ -95,23 +95,23 @@ def test_a_parameter_is_the_same_on_both_sides():
     x = loop("x", 1000)
     for enumerated in (4096, 0):
         assert not conflicts(
-            access([loop("i", 4)], X * 4 + I), access([loop("j", 4)], X * 4 + J + 4), [x], enumerated=enumerated
+            access([loop("i", 4)], X_ * 4 + I_), access([loop("j", 4)], X_ * 4 + J_ + 4), [x], enumerated=enumerated
         )
         assert conflicts(
-            access([loop("i", 4)], X * 4 + I), access([loop("j", 4)], X * 4 + J + 3), [x], enumerated=enumerated
+            access([loop("i", 4)], X_ * 4 + I_), access([loop("j", 4)], X_ * 4 + J_ + 3), [x], enumerated=enumerated
         )
 
 
 def test_a_name_without_bounds_is_one_unknown_number():
     loops = [loop("i", 8)]
-    assert not conflicts(access(loops, I + X * 3), access(loops, I + X * 3 + 8))
-    assert conflicts(access(loops, I + X * 16), access(loops, I + 4))
-    assert not conflicts(access(loops, I + X * 16), access(loops, I + 8))
+    assert not conflicts(access(loops, I_ + X_ * 3), access(loops, I_ + X_ * 3 + 8))
+    assert conflicts(access(loops, I_ + X_ * 16), access(loops, I_ + 4))
+    assert not conflicts(access(loops, I_ + X_ * 16), access(loops, I_ + 8))
 
 
 def test_an_unknown_index_may_be_any():
     loops = [loop("i", 8)]
-    found = conflicts(access(loops, None), access(loops, I))
+    found = conflicts(access(loops, None), access(loops, I_))
     assert found
     assert not found.exact
     assert found.carried(0)
@@ -119,32 +119,32 @@ def test_an_unknown_index_may_be_any():
 
 def test_a_second_index_can_exclude_what_the_unknown_one_does_not():
     loops = [loop("i", 8)]
-    assert not conflicts(access(loops, None, Linear(0)), access(loops, I, Linear(1)))
+    assert not conflicts(access(loops, None, Linear(0)), access(loops, I_, Linear(1)))
 
 
 def test_loops_without_an_iteration_conflict_with_nothing():
     for enumerated in (4096, 0):
-        assert not conflicts(access([loop("i", 0)], I), access([loop("j", 4)], J), enumerated=enumerated)
+        assert not conflicts(access([loop("i", 0)], I_), access([loop("j", 4)], J_), enumerated=enumerated)
 
 
 def test_loops_of_unknown_length_are_not_enumerated():
     endless = Loop("i", (Linear(0),), ())
-    found = conflicts(access([endless], I * 2), access([endless], I * 2 + 1))
+    found = conflicts(access([endless], I_ * 2), access([endless], I_ * 2 + 1))
     assert not found
-    assert conflicts(access([endless], I), access([endless], I + 1)).directions == {(-1,)}
+    assert conflicts(access([endless], I_), access([endless], I_ + 1)).directions == {(-1,)}
 
 
 def test_triangles():
-    loops = [loop("i", 1000), loop("j", I)]
+    loops = [loop("i", 1000), loop("j", I_)]
     # The lower triangle without its diagonal never meets itself transposed.
-    assert not conflicts(access(loops, I, J), access(loops, J, I)).in_same_iteration
+    assert not conflicts(access(loops, I_, J_), access(loops, J_, I_)).in_same_iteration
 
 
 def test_large_loops_are_not_enumerated():
     loops = [loop("i", 10**6), loop("j", 10**6)]
-    found = conflicts(access(loops, I * 10**6 + J), access(loops, I * 10**6 + J))
+    found = conflicts(access(loops, I_ * 10**6 + J_), access(loops, I_ * 10**6 + J_))
     assert not found.carried(1)
-    assert conflicts(access(loops, I, J), access(loops, I, J)).directions == {(0, 0)}
+    assert conflicts(access(loops, I_, J_), access(loops, I_, J_)).directions == {(0, 0)}
 
 
 SMALL = st.integers(-3, 3)
@@ -193,7 +193,7 @@ RATE: Counter[str] = Counter()
 @given(problems())
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_no_conflict_is_missed(problem):
-    source, sink, parameters, common = problem
+    source, sink, parameters, _ = problem
     expected = brute(*problem)
     exact = conflicts(source, sink, parameters)
     assert exact.exact

@@ -20,7 +20,7 @@ from tlx_xdsl.dialects.ttl import CBOp, KernelOp
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.parser import parse_module
 
-COUNT = 1500 if volume.is_full() else 250
+COUNT = 1500 if volume.is_full() else 120
 
 
 class Oracle:

@@ -76,7 +76,7 @@ def test_blocks_and_buffers_give_back_the_same_way() -> None:
     @ttl.kernel()
     def kernel(a):
         cb = ttl.CircularBuffer(shape=(2, 1), element=ttl.bfloat16, buffer_factor=2)
-        out = ttl.CircularBuffer((2, 1), "bfloat16")
+        out = ttl.CircularBuffer(cb, (2, 1), 3)
 
         @ttl.compute
         def compute():

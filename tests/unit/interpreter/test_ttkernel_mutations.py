@@ -4,6 +4,9 @@ A change blanks, doubles, moves or alters a line of a correct program. It counts
 at a line that has the expected words, in the message or in a note of it.
 """
 
+# The lines of the IR are as long as they are.
+# ruff: noqa: E501
+
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

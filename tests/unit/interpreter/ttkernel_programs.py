@@ -1,5 +1,8 @@
 """Kernels in TTL's final form, written by hand: an element-wise addition as it is lowered, and pipes between cores."""
 
+# The lines of the IR are as long as they are.
+# ruff: noqa: E501
+
 from functools import cache
 
 from xdsl.context import Context
@@ -397,5 +400,54 @@ func.func @exchange() attributes {{ttkernel.thread = #ttkernel.thread<noc>}} {{
     ttkernel.cb_pop_front(%from, %one) : ({own}, i32) -> ()
   }}
   func.return
+}}
+"""
+
+
+def semaphore_program(cores: list[list[str]]) -> str:
+    """Cores that only set semaphores and wait for them: a list of steps for each.
+
+    `set W V` sets word W of its own to V, `wait W V` and `min W V` wait for it, and `inc W X` adds one to word W of
+    core (X, 0).
+    """
+
+    def step(number: int, text: str) -> str:
+        kind, word, value = text.split()
+        if kind == "inc":
+            return f"""\
+    %there{number} = ttkernel.get_noc_addr(%x{value}, %y, %address{word}) : (i32, i32, i32) -> !ttkernel.noc_addr
+    ttkernel.noc_semaphore_inc(%there{number}, %v1) : (!ttkernel.noc_addr, i32) -> ()
+    ttkernel.noc_async_atomic_barrier() : () -> ()
+"""
+        name = {"set": "set", "wait": "wait", "min": "wait_min"}[kind]
+        return f"    ttkernel.noc_semaphore_{name}(%word{word}, %v{value}) : (!ttkernel.l1_addr_ptr, i32) -> ()\n"
+
+    bodies = "".join(
+        f"  %is{core} = arith.cmpi eq, %me, %v{core} : i32\n  scf.if %is{core} {{\n"
+        + "".join(step(100 * core + number, text) for number, text in enumerate(steps))
+        + "  }\n"
+        for core, steps in enumerate(cores)
+    )
+    words = "".join(
+        f"""\
+  %semaphore{word} = ttkernel.get_semaphore() {{index = {word} : i32}} : () -> !ttkernel.semaphore
+  %word{word} = ttkernel.cast_to_l1_ptr(%semaphore{word}) : (!ttkernel.semaphore) -> !ttkernel.l1_addr_ptr
+  %address{word} = ttkernel.semaphore_address(%semaphore{word}) : (!ttkernel.semaphore) -> i32
+"""
+        for word in range(2)
+    )
+    numbers = "".join(f"  %v{number} = arith.constant {number} : i32\n" for number in range(4))
+    places = "".join(f"  %x{core} = arith.constant {core + 1} : i32\n" for core in range(len(cores)))
+    return f"""\
+ttl.kernel_driver @words_driver() attributes {{grid = #ttcore.grid<{len(cores)}x1>}} {{
+  %s0 = ttl.create_semaphore {{initial = 0 : i32, index = 0 : i32}} : !ttl.semaphore
+  %s1 = ttl.create_semaphore {{initial = 0 : i32, index = 1 : i32}} : !ttl.semaphore
+  ttl.launch_thread @words()
+  ttl.kernel_driver_return
+}}
+func.func @words() attributes {{ttkernel.thread = #ttkernel.thread<noc>}} {{
+{numbers}{places}  %y = arith.constant 2 : i32
+{words}  %me = ttkernel.my_logical_x() : () -> i32
+{bodies}  func.return
 }}
 """

@@ -90,9 +90,9 @@ def test_the_second_profile(kernel, capsys):
     ("arguments", "message"),
     [
         (["run", "KERNEL"], "'scale' needs values: --arg a=randn[ROWS,COLUMNS] --arg out=randn[ROWS,COLUMNS]"),
-        (["run", "KERNEL", "--arg", "b=randn[2,2]"], "'scale' has no tensor 'b', its tensors are a, out"),
+        (["run", "KERNEL", "--arg", "b=randn[2,2]"], "'scale' has no parameter 'b', its parameters are a, out"),
         (["run", "KERNEL:other", *ARGUMENTS], "no kernel 'other' in this file, its kernels are scale"),
-        (["run", "KERNEL", "--arg", "a=3", "--arg", "out=nan[64,32]"], "expected an array such as randn[64,64]"),
+        (["run", "KERNEL", "--arg", "a=x", "--arg", "out=nan[64,32]"], "--arg a: expected"),
         (["run", "KERNEL", *ARGUMENTS, "--check", "c=a"], "there is no tensor 'c', the tensors are a, out"),
         (["run", "KERNEL", "--arg", "a=randn[64]", "--arg", "out=nan[64,32]"], "two positive integers (rows, columns)"),
         (["run", "nothing.py", *ARGUMENTS], "no such file"),

@@ -14,7 +14,7 @@ from tlx_xdsl.analysis.ttl.trip_counts import totals_of
 from tlx_xdsl.dialects.ttl import CBOp, CBPopOp, CBPushOp, CBReserveOp, CBWaitOp
 from tlx_xdsl.transforms.ttl.block_releases import complete_releases
 
-COUNT = 600 if volume.is_full() else 60
+COUNT = 600 if volume.is_full() else 40
 
 
 def without_some(rng: random.Random, program: Program, share: float) -> Program:

@@ -131,6 +131,15 @@ def test_softmax_of_rows(data_type: str) -> None:
     check(program)
 
 
+def test_matrix_unit_adds_to_registers_that_were_written() -> None:
+    # The register of a power is free when the sum is computed.
+    program, (a, b) = inputs((1, 1), "a", "b", data_type="bf16")
+    quotient = program.op("div", program.op("exp", a), program.op("exp", b))
+    program.output(program.op("mul", quotient, program.op("add", a, b)), "o")
+    program.pop("a", "b")
+    check(program)
+
+
 def test_fill_and_copy() -> None:
     program, (a,) = inputs((2, 2), "a")
     program.output(program.op("fill", shape=(2, 2), attributes="{value = 2.0 : f32}"), "f")
@@ -214,6 +223,22 @@ def test_reduction_in_a_loop() -> None:
     total = program.reduce("sum", program.op("exp", a), 0, 1)
     program.pop("a")
     program.output(program.op("neg", total), "o")
+    program.add("}")
+    check(program)
+
+
+@pytest.mark.parametrize("name", ["matmul", "add"])
+def test_block_that_is_computed_outside_of_a_loop(name: str) -> None:
+    # A product reads the powers in a buffer, which is popped after the loop; a sum computes them, and what they are
+    # made of is popped after the loop.
+    program, (a,) = inputs((2, 2), "a")
+    power = program.op("exp", a)
+    program.pop("a")
+    program.buffer("b", (2, 2))
+    program.buffer("o", (2, 2), 3)
+    program.add("affine.for %k = 0 to 3 {")
+    program.output(program.op(name, power, program.wait("b")), "o")
+    program.pop("b")
     program.add("}")
     check(program)
 

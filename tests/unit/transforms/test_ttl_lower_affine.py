@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import product
 
-from xdsl.dialects import affine, func, scf
+from xdsl.dialects import affine, arith, func, scf
 from xdsl.dialects.builtin import AffineMapAttr, IndexType, ModuleOp
 from xdsl.dialects.test import TestOp as Use
 from xdsl.ir import Block, Region, SSAValue
@@ -95,3 +95,15 @@ def test_claims_about_indices_are_true_before_and_after():
     # Analyses that claim nothing would be right, too.
     assert non_negative > EXPRESSIONS // 5
     assert multiples > EXPRESSIONS // 5
+
+
+def test_signs_of_arithmetic():
+    """Of an index that may be negative, the larger one of it and 3 is not; a difference may be, whatever its sides."""
+    block = Block(arg_types=[IndexType()])
+    three = arith.ConstantOp.from_int_and_width(3, IndexType())
+    largest = arith.MaxSIOp(block.args[0], three.result)
+    smallest = arith.MinSIOp(block.args[0], three.result)
+    difference = arith.SubiOp(three.result, largest.result)
+    block.add_ops([three, largest, smallest, difference])
+    claimed = [is_non_negative(op.results[0]) for op in (three, largest, smallest, difference)]
+    assert claimed == [True, True, False, False]

@@ -17,7 +17,7 @@ from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.registry import pass_class
 
-COUNT = 120 if volume.is_full() else 20
+COUNT = 120 if volume.is_full() else 10
 TILE = "!ttcore.tile<32x32, f32>"
 BLOCK = f"tensor<1x1x{TILE}>"
 Core = tuple[int, int]

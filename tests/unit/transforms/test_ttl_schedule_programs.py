@@ -21,7 +21,6 @@ PIPELINES = {
     "fusion": [AffineLoopFusionPass()],
     "data copy": [AffineDataCopyGeneratePass()],
     "schedule": [SchedulePipelinePass()],
-    "schedule 2": [SchedulePipelinePass(2)],
     "schedule 9": [SchedulePipelinePass(9)],
     "all": [
         AffineLoopFusionPass(),
@@ -30,7 +29,7 @@ PIPELINES = {
         SchedulePipelinePass(4),
     ],
 }
-SCHEDULES = [("round-robin", 0), ("random", 1), ("random", 2)]
+SCHEDULES = [("round-robin", 0), ("random", 1)]
 
 
 def arrays() -> list[np.ndarray]:
@@ -86,11 +85,65 @@ def check(seed: int, counts: Counter[str]) -> None:
                 np.testing.assert_array_equal(found, wanted, err_msg=f"seed {seed}, {name}, {schedule}")
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_random_kernels_keep_their_results(first):
+def test_random_kernels_keep_their_results():
     counts: Counter[str] = Counter()
-    for seed in range(first, first + 20):
+    # The last ones are not in lockstep: the reader must push each block as soon as it can.
+    for seed in (*range(6), 18, 98):
         check(seed, counts)
     print(dict(counts))
-    assert counts["programs"] >= 10
-    assert counts["schedule 9"] >= 2
+    assert counts["programs"] >= 6
+    assert min(counts[name] for name in PIPELINES if name != "fusion") >= 1
+
+
+COPY = """
+!tile = !ttcore.tile<32x32, f32>
+!cb = !ttl.cb<[1, 1], !tile, 4>
+!tensor = tensor<256x288xf32, #ttl.tensor_encoding<DRAM, #ttl.layout<tiled>>>
+!acc = !ttl.tensor_accessor<!tensor>
+!view = tensor<1x1x!tile>
+#first = affine_map<(d0) -> (d0 * 2)>
+#end = affine_map<(d0)[s0] -> (d0 * 3 - s0 * 2)>
+ttl.kernel @k(%a: !tensor, %b: !tensor) attributes {grid = #ttcore.grid<4x2>} {
+  %cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=4 : !cb
+  %from = ttl.tensor_accessor %a : !tensor -> !acc
+  %to = ttl.tensor_accessor %b : !tensor -> !acc
+  %x, %y = ttl.core(dims = 2) : index, index
+  %id = ttl.get_shard_id() : index
+  ttl.datamovement_thread @read {
+    affine.for %i = #first(%y) to #end(%x)[%y] step 2 {
+      %v = ttl.cb_reserve %cb : !cb -> !view
+      %t = ttl.copy %from[%id, %i], %v : !acc, !view -> !ttl.transfer_handle<read>
+      ttl.wait %t
+      ttl.cb_push %cb
+    }
+    ttl.thread_return
+  }
+  ttl.datamovement_thread @write {
+    affine.for %i = #first(%y) to #end(%x)[%y] step 2 {
+      %v = ttl.cb_wait %cb : !cb -> !view
+      %t = ttl.copy %v, %to[%id, %i] : !view, !acc -> !ttl.transfer_handle<write>
+      ttl.wait %t
+      ttl.cb_pop %cb
+    }
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}
+"""
+
+
+@pytest.mark.parametrize("depth", [None, 4])
+def test_bounds_that_follow_from_the_core(depth):
+    """Each core has another number of iterations, some have none, and some less than that."""
+    matrix = np.random.default_rng(0).random((256, 288), dtype=np.float32)
+    outputs = []
+    for passes in ([], [SchedulePipelinePass(depth)]):
+        module = parse_module(COPY, filename="kernel.mlir")
+        for each in passes:
+            each.run(module)
+        assert ("blocks = " in str(module)) is bool(passes)
+        given = [matrix.copy(), np.zeros_like(matrix)]
+        run(module, given)
+        outputs.append(given[1])
+    assert outputs[0].any()
+    np.testing.assert_array_equal(*outputs)

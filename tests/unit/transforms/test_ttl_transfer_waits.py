@@ -1,4 +1,4 @@
-"""Waits for transfers in random datamovement threads: what follows a transfer never meets it, and no wait is in vain."""
+"""Waits for transfers in random datamovement threads: no operation meets a transfer, and no wait is in vain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tlx_xdsl.dialects.ttl import CopyOp, Direction, DMABarrierOp, KernelOp, Rel
 from tlx_xdsl.text.parser import parse_module
 from tlx_xdsl.transforms.ttl.transfer_waits import insert_waits
 
-COUNT = 600 if volume.is_full() else 60
+COUNT = 600 if volume.is_full() else 40
 TILE = "!ttcore.tile<32x32, f32>"
 CB = f"!ttl.cb<[1, 1], {TILE}, 2>"
 BLOCK = f"tensor<1x1x{TILE}>"

@@ -21,8 +21,6 @@ class Program:
         self.values = 0
         self.inputs = ["a", "b", "d"][: rng.choice([1, 2, 2, 2, 3])]
         self.factors = {name: rng.choice([1, 2, 2, 3, 4, 4, 6]) for name in (*self.inputs, "c")}
-        # Sometimes tiles of the first input are overwritten.
-        self.target = {"c": "a" if rng.random() < 0.15 else "c"}
         self.outer = rng.choice([1, 1, 1, 2, 3])
         self.inner = rng.choice([1, 2, 3, 4, 4, 6, 7])
         apart = self.outer == 1 and rng.random() < 0.3
@@ -155,10 +153,7 @@ class Program:
     def write_block(self, indices: list[str]) -> None:
         place, view, transfer = self.place(indices), self.value(), self.value()
         self.add(f"{view} = ttl.cb_wait %ccb : {self.type('c')} -> {VIEW}")
-        target = self.target["c"]
-        self.add(
-            f"{transfer} = ttl.copy {view}, %{target}acc[{place}] : {VIEW}, {ACCESSOR} -> !ttl.transfer_handle<write>"
-        )
+        self.add(f"{transfer} = ttl.copy {view}, %cacc[{place}] : {VIEW}, {ACCESSOR} -> !ttl.transfer_handle<write>")
         self.add(f"ttl.wait {transfer}" if self.waits else "ttl.dma_barrier write")
         self.add("ttl.cb_pop %ccb")
 

@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any
 
 from xdsl.dialects import affine, arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnrealizedConversionCastOp
+from xdsl.dialects.builtin import ModuleOp, UnrealizedConversionCastOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tests.unit.transforms.ttl_programs import Program
@@ -116,6 +116,10 @@ class Machine:
     committed: bool = False
     prepared: tuple[Any, ...] = ()
     accumulates: bool = False
+    masks: bool = False
+    """Whether the packer writes zeros beside what a reduction leaves."""
+    reduced: set[int] = field(default_factory=set)
+    """The registers with a result of a reduction."""
     acquires: int = 0
     used: int = 0
 
@@ -145,6 +149,7 @@ class Machine:
         assert not self.committed
         assert 0 <= register < self.capacity, f"register {register} of {self.capacity}"
         self.used = max(self.used, register + 1)
+        self.reduced.discard(register)
         self.registers[register] = tile
 
 
@@ -173,6 +178,8 @@ def run_thread(module: ModuleOp, capacity: int = 16) -> tuple[dict[str, list[Til
             machine.values[create.result] = named[name]
     machine.run(thread)
     assert machine.registers is None
+    assert not machine.accumulates
+    assert not machine.masks
     for buffer in machine.buffers:
         assert not buffer.reserved, "a push is missing"
         assert not buffer.waited, "a pop is missing"
@@ -358,7 +365,7 @@ def _calls() -> dict[str, Handler]:
         "transpose_wh_tile": _transpose,
         "pack_tile": _pack_tile,
         "pack_reconfig_l1_acc": lambda m, op: setattr(m, "accumulates", bool(m.get(op.enabled))),
-        "reduce_uninit": lambda m, _op: _prepare(m, ()),
+        "reduce_uninit": lambda m, _op: setattr(m, "masks", False),
     }
     for class_ in vars(ttkernel).values():
         if isinstance(class_, type) and issubclass(class_, ttkernel.ComputeOp) and class_ is not ttkernel.ComputeOp:
@@ -409,6 +416,7 @@ def _dims(op: Operation) -> tuple[str, ...]:
 
 def _prepare(machine: Machine, what: tuple[Any, ...]) -> None:
     machine.prepared = what
+    machine.masks = machine.masks or what[0] == "reduce_init"
 
 
 def _check_prepared(machine: Machine, op: Operation, name: str) -> None:
@@ -478,6 +486,7 @@ def _reduce(machine: Machine, op: ttkernel.ReduceTileOp) -> None:
     dims = tuple(each.value.data for each in op.dims)
     part = ("reduce", op.kind.data, dims, machine.get(op.icb).read(machine.get(op.tile)))
     machine.write(register, accumulated(op.kind.data, machine.registers.get(register), part))
+    machine.reduced.add(register)
 
 
 def _unary_bcast(machine: Machine, op: ttkernel.UnaryBcastOp) -> None:
@@ -493,11 +502,6 @@ def _transpose(machine: Machine, op: ttkernel.TransposeWHTileOp) -> None:
 
 def _pack_tile(machine: Machine, op: ttkernel.PackTileOp) -> None:
     _expect(machine.committed)
-    tile = machine.read(machine.get(op.dst))
-    _pack(machine.get(op.cb), machine.get(op.tile), tile, overwrites=not machine.accumulates)
-
-
-def number(attribute: Any) -> int:
-    """The number of an attribute."""
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
+    register = machine.get(op.dst)
+    assert machine.masks is (register in machine.reduced), "the packer writes zeros where it should not, or the reverse"
+    _pack(machine.get(op.cb), machine.get(op.tile), machine.read(register), overwrites=not machine.accumulates)

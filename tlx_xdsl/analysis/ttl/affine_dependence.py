@@ -4,12 +4,12 @@ An access touches a box of elements: in each dimension, `extent` elements from a
 indices on. Two accesses conflict when their boxes overlap in some pair of iterations. Of each such pair, the distance
 counts: by how much the indices of the loops around both differ, the sink's less the source's, outermost loop first.
 
-1. Small iteration spaces are enumerated: the set of distances is exact.
-2. Otherwise each dimension gives an inequality: sink's first element - source's first element is more than minus the
-   sink's extent and less than the source's. The test of the greatest common divisor asks whether integers can do that,
+1. Each dimension gives an inequality: sink's first element - source's first element is more than minus the sink's
+   extent and less than the source's. The test of the greatest common divisor asks whether integers can do that,
    Banerjee's test whether the bounds of the loops allow it. Both are asked per direction (a distance is positive, zero
    or negative in each loop), from the outermost loop on, and bounds are propagated from one dimension to the others.
    What remains is an interval of distances per loop: it never misses a conflict, but may hold more than there are.
+2. Where something remains and there are few iterations, these are enumerated: the set of distances is exact.
 3. An index of which nothing is known (None) is no inequality: every pair may conflict.
 """
 
@@ -140,9 +140,13 @@ def conflicts(
         if one.variable != other.variable:
             break
         common += 1
+    bounds = frozenset(_System(source, sink, parameters, common).distances())
+    # Nothing is left to enumerate for an access and itself, when no two iterations meet.
+    if not bounds or (source is sink and all(not any(map(any, each)) for each in bounds)):
+        return Conflicts(bounds, True)
     if enumerated and (exact := _enumerate(source, sink, parameters, common, enumerated)) is not None:
         return Conflicts(exact, True)
-    return Conflicts(frozenset(_System(source, sink, parameters, common).distances()), False)
+    return Conflicts(bounds, False)
 
 
 def _sign(interval: Interval) -> int:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import affine, arith, scf
-from xdsl.dialects.builtin import IntegerAttr, i1
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import IntAttr, IntegerAttr, IntegerType, i1
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from tlx_xdsl.dialects.arith import CMPI_PREDICATES
@@ -81,6 +81,20 @@ def _compare(predicate: str, left: int, right: int) -> int | None:
     return int(_COMPARISONS[predicate[-2:]](left, right))
 
 
+def _fits(number: int, type_: Attribute) -> bool:
+    """Whether a number is what hardware would have, too."""
+    match type_:
+        case IntegerType(width=IntAttr(data=width)):
+            bits = width
+        case _:
+            bits = _INDEX_BITS
+    return -(1 << bits - 1) <= number < 1 << (1 if bits == 1 else bits - 1)
+
+
+_INDEX_BITS = 32
+"""Indices become integers of the cores, which have 32 bits."""
+
+
 class CoreValues:
     """What values are on one core; loops give their indices to it while one walks through them."""
 
@@ -89,6 +103,8 @@ class CoreValues:
         """None where a value must be the same on all cores to be known."""
         self.known: dict[SSAValue, int | None] = {}
         """Indices of loops, what loops carry, and the results of control flow."""
+        self._found: dict[Operation, int | None] | None = None
+        """What was computed for the value that is being asked for: others may have many ways to it."""
 
     def of(self, value: SSAValue) -> int | None:
         """The number that `value` is; None if that is unknown. A condition is 0 or 1."""
@@ -96,6 +112,19 @@ class CoreValues:
             return self.known[value]
         if not isinstance(value, OpResult):
             return None
+        if self._found is None:
+            self._found = {}
+            try:
+                return self._result(value)
+            finally:
+                self._found = None
+        if len(value.owner.results) > 1:
+            return self._result(value)
+        if value.owner not in self._found:
+            self._found[value.owner] = self._result(value)
+        return self._found[value.owner]
+
+    def _result(self, value: OpResult) -> int | None:
         op = value.owner
         match op:
             case arith.ConstantOp(value=IntegerAttr(value=number)):
@@ -131,9 +160,10 @@ class CoreValues:
                     # A conjunction with false is false, whatever the other side is.
                     return 0 if name == "arith.andi" and 0 in (left, right) else None
                 try:
-                    return _BINARY[name](left, right)
+                    number = _BINARY[name](left, right)
                 except ZeroDivisionError:
                     return None
+                return number if _fits(number, op.results[0].type) else None
             case _:
                 return None
 

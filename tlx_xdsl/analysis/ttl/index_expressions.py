@@ -71,14 +71,20 @@ def _arithmetic(op: Operation) -> Linear | None:
             return left - right
         case arith.MuliOp():
             return _product(left, right)
-        case arith.FloorDivSIOp() | arith.DivSIOp() | arith.RemSIOp():
-            # Those of arith round to zero, which is down where nothing is negative.
-            rounds_down = isinstance(op, arith.FloorDivSIOp) or is_non_negative(op.lhs)
-            if right.factors or right.constant < 1 or not rounds_down:
-                return None
-            return left.mod(right.constant) if isinstance(op, arith.RemSIOp) else left.floordiv(right.constant)
+        case arith.FloorDivSIOp() if _is_divisor(right):
+            return left.floordiv(right.constant)
+        # These two round to zero, which is down where nothing is negative.
+        case arith.DivSIOp() if _is_divisor(right) and is_non_negative(op.lhs):
+            return left.floordiv(right.constant)
+        case arith.RemSIOp() if _is_divisor(right) and is_non_negative(op.lhs):
+            return left.mod(right.constant)
         case _:
             return None
+
+
+def _is_divisor(expression: Linear) -> bool:
+    """Whether an expression is a positive number."""
+    return not expression.factors and expression.constant > 0
 
 
 def _product(left: Linear, right: Linear) -> Linear | None:
@@ -114,7 +120,7 @@ def _binary(kind: AffineBinaryOpKind, left: Linear, right: Linear) -> Linear | N
         return left + right
     if kind is AffineBinaryOpKind.Mul:
         return _product(left, right)
-    if right.factors or right.constant < 1:
+    if not _is_divisor(right):
         return None
     match kind:
         case AffineBinaryOpKind.Mod:

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, StringAttr, SymbolNameConstraint, SymbolRefAttr
 from xdsl.dialects.utils import parse_func_op_like, print_func_op_like
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -24,6 +24,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from tlx_xdsl.dialects.base.faults import FaultAt
 from tlx_xdsl.dialects.ttcore import GridAttr
 from tlx_xdsl.dialects.ttkernel.types import ThreadKind
 from tlx_xdsl.dialects.ttl.base import Thread, TTLOp, parse_defined
@@ -133,13 +134,14 @@ class KernelDriverOp(_KernelLike):
     def verify_(self) -> None:
         """No two circular buffers have one number."""
         super().verify_()
-        seen: set[int] = set()
+        seen: dict[int, Operation] = {}
         for op in self.body.block.ops:
             index = op.properties.get("cb_index") if op.name == "ttl.bind_cb" else None
             if isinstance(index, IntegerAttr):
-                if index.value.data in seen:
-                    raise VerifyException(f"two circular buffers have the number {index.value.data}")
-                seen.add(index.value.data)
+                first = seen.setdefault(index.value.data, op)
+                if first is not op:
+                    message = f"two circular buffers have the number {index.value.data}"
+                    raise FaultAt(op, message, first, "the first one is")
 
 
 class _End(TTLOp):

@@ -65,6 +65,9 @@ def _like(call: Call, factor: str) -> Value:
 
 @lowering("ttl.CircularBuffer")
 def _circular_buffer(call: Call) -> Value:
+    factor = "block_count" if call.given("block_count") else "buffer_factor"
+    if call.given("like"):
+        return _like(call, factor)
     unit: Attribute = f32
     for name in ("element", "dtype"):
         if call.given(name):
@@ -75,7 +78,6 @@ def _circular_buffer(call: Call) -> Value:
     if call.given("element") and call.given("dtype"):
         raise call.error("dtype", "'element' and 'dtype' are the same: give one of them")
     tiled = static(call, "tiled")
-    factor = "block_count" if call.given("block_count") else "buffer_factor"
     return _create(call, _shape(call), TileType.get(unit) if tiled else unit, _factor(call, factor))
 
 

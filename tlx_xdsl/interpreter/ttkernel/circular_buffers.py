@@ -268,6 +268,7 @@ def pending(thread: CoreThread, start: int, size: int) -> Transfer | None:
 
 def _touches(kind: str) -> Callable[..., tuple[Touch, ...]]:
     def touches(thread: CoreThread, buffer: CircularBuffer, count: int) -> tuple[Touch, ...]:
-        return ((kind, buffer, count),)
+        touch: Touch = (kind, buffer, count)
+        return (touch, ("share", thread.core, kind, buffer.index)) if buffer.shares else (touch,)
 
     return touches

@@ -10,8 +10,9 @@ that only grow. So a program whose threads meet at circular buffers alone has a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeAlias
 
 from tlx_xdsl.interpreter.faults import Fault
@@ -60,19 +61,34 @@ class _Event:
     clock: Clock
 
 
-def explore(start: Callable[[], Machine], end: Callable[[Any], None], budget: int) -> Exploration:
-    """Run a program in all orders that make a difference, up to the first fault or `budget` runs.
+@dataclass(frozen=True)
+class Outcome:
+    """How a run has ended."""
+
+    machine: Machine
+    choices: tuple[int, ...]
+    repeats: bool
+    """Whether the run was given up, since all that could go on was run in another order before."""
+    fault: Fault | None
+
+
+def outcomes(start: Callable[[], Machine], end: Callable[[Any], None]) -> Iterator[Outcome]:
+    """Run a program in all orders that make a difference, whatever they lead to.
 
     `start` gives a machine before its first turn, and `end` checks it after its last one.
     """
     states: list[_State] = []
-    for count in range(1, budget + 1):
+    while True:
         run = _Run(start(), states)
+        fault, whole = None, True
         try:
-            if run.to_the_end():
+            whole = run.to_the_end()
+            if whole:
                 end(run.machine)
-        except Fault as fault:
-            return Exploration(count, False, fault, tuple(state.chosen for state in states))
+        except Fault as found:
+            fault = found
+            run.consider_waiting()
+        yield Outcome(run.machine, tuple(state.chosen for state in states), not whole, fault)
         while states:
             last = states[-1]
             last.done.add(last.chosen)
@@ -81,8 +97,18 @@ def explore(start: Callable[[], Machine], end: Callable[[Any], None], budget: in
                 break
             states.pop()
         else:
-            return Exploration(count, True)
-    return Exploration(budget, False)
+            return
+
+
+def explore(start: Callable[[], Machine], end: Callable[[Any], None], budget: int) -> Exploration:
+    """Run a program in all orders that make a difference, up to the first fault or `budget` runs."""
+    count = 0
+    for count, outcome in enumerate(islice(outcomes(start, end), budget + 1), 1):
+        if count > budget:
+            return Exploration(budget, False)
+        if outcome.fault is not None:
+            return Exploration(count, False, outcome.fault, outcome.choices)
+    return Exploration(count, True)
 
 
 class _Run:
@@ -112,13 +138,13 @@ class _Run:
             if not ready:
                 return self._ended()
             if depth == len(self.states) and not self._new_state(ready):
-                self._consider_waiting()
+                self.consider_waiting()
                 return False
             self._step(depth, ready[self.states[depth].chosen])
             depth += 1
 
     def _ended(self) -> bool:
-        self._consider_waiting()
+        self.consider_waiting()
         blocked = [thread for thread in self.machine.threads if thread.step is not None]
         if blocked:
             raise deadlock(self.machine, blocked)
@@ -188,7 +214,7 @@ class _Run:
                     _join(clock, then)
                     break
 
-    def _consider_waiting(self) -> None:
+    def consider_waiting(self) -> None:
         """What the run leaves undone could have been done earlier."""
         for thread in self.machine.threads:
             if thread.step is not None:
@@ -226,7 +252,15 @@ def _join(clock: Clock, other: Clock) -> None:
 
 def _key(touch: Touch) -> Any:
     """What is touched."""
-    return touch[:3] if touch[0] == "semaphore" else touch[1:] if touch[0].startswith("dram") else touch[1]
+    match touch[0]:
+        case "semaphore":
+            return touch[:3]
+        case "share":
+            return touch[:2]
+        case "dram read" | "dram write":
+            return touch[1:]
+        case _:
+            return touch[1]
 
 
 def _are_dependent(one: tuple[Touch, ...], two: tuple[Touch, ...]) -> bool:
@@ -242,6 +276,9 @@ def _depend(one: Touch, two: Touch) -> bool:
     kinds = {one[0], two[0]}
     if kinds == {"semaphore"}:
         return {one[3], two[3]} not in _COMMUTE
+    if kinds == {"share"}:
+        # A buffer can be reserved when another one at the same addresses is not in use.
+        return one[3] != two[3] and "reserve" in (one[2], two[2])
     if "dram write" in kinds:
         return True
     return "arrive" in kinds and not kinds & {"wait", "pop"}

@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from tlx_xdsl.interpreter.faults import location_of
-from tlx_xdsl.interpreter.ttkernel.threads import Thread
+from tlx_xdsl.interpreter.ttkernel.threads import Thread, state_of
 from tlx_xdsl.interpreter.ttkernel.translate import integer
 
 _ANSWERS = {
@@ -32,15 +32,13 @@ def suppliers(functions: Sequence[FuncOp], threads: Sequence[Thread], blocked: T
             answers = each.name in names if names else each.name.startswith(_CHANGES)
             if answers and key in (origin(value) for value in each.operands):
                 name = function.sym_name.data
-                states = sorted({_state(thread) for thread in threads if thread.name == name and thread is not blocked})
+                states = sorted(
+                    {state_of(thread) for thread in threads if thread.name == name and thread is not blocked}
+                )
                 lines.append(
                     f"it can be {verb} at {location_of(each)} by '{name}', which {' or '.join(states) or 'waits'}"
                 )
     return lines or [f"no line {'changes' if verb == 'changed' else verb.replace('ed', 'es').replace('pp', 'p')} it"]
-
-
-def _state(thread: Thread) -> str:
-    return "has ended" if thread.step is None else f"waits at {location_of(thread.step.op)}"
 
 
 def origin(value: SSAValue) -> tuple[str, int] | None:

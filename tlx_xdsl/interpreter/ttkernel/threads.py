@@ -168,23 +168,36 @@ def give_turn(thread: Thread) -> None:
 
 
 def deadlock(machine: Agents, blocked: Sequence[Thread]) -> Deadlock:
-    """The report: what each thread waits for, those at one line for the same reason together."""
-    groups: dict[tuple[str, str], list[Thread]] = {}
+    """The report: what each thread waits for, those at one line for the same reason together.
+
+    First is a thread that no other blocked one could let go on: there the others' waiting begins.
+    """
+    groups: dict[tuple[Operation, str], list[Thread]] = {}
     for thread in blocked:
         assert thread.step is not None
         reason = thread.step.waits_for(thread, *thread.operands) if thread.step.waits_for is not None else "waits"
-        groups.setdefault((location_of(thread.step.op), reason), []).append(thread)
+        groups.setdefault((thread.step.op, reason), []).append(thread)
+    supplies = {key: machine.supplies(threads[0]) for key, threads in groups.items()}
+    cause = next((key for key, lines in supplies.items() if lines and not any(map(names_waiting, lines))), None)
+    op, reason = cause if cause is not None else next(iter(groups))
     notes: list[str] = []
-    for (where, reason), threads in groups.items():
-        notes.append(f"{where}: {_labels(threads)} {reason}")
-        notes.extend(f"    {line}" for line in machine.supplies(threads[0]))
-    first = blocked[0]
-    assert first.step is not None
-    (_, reason), *_ = groups
+    for key in sorted(groups, key=lambda key: key != (op, reason)):
+        notes.append(f"{location_of(key[0])}: {_labels(groups[key])} {key[1]}")
+        notes.extend(f"    {line}" for line in supplies[key])
     notes.append("this is a deadlock of this schedule: nothing is under way that could let a thread go on")
-    fault = fault_at(first.step.op, f"deadlock: {first.label} {reason}", notes, Deadlock)
+    fault = fault_at(op, f"deadlock: {groups[op, reason][0].label} {reason}", notes, Deadlock)
     assert isinstance(fault, Deadlock)
     return fault
+
+
+def state_of(thread: Thread) -> str:
+    """Where a thread is, for reports."""
+    return "has ended" if thread.step is None else f"waits at {location_of(thread.step.op)}"
+
+
+def names_waiting(line: str) -> bool:
+    """Whether a line on who could let a thread go on names a thread that waits itself."""
+    return "waits at" in line
 
 
 def _labels(threads: Sequence[Thread]) -> str:

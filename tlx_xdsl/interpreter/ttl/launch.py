@@ -22,7 +22,7 @@ from tlx_xdsl.interpreter.ttkernel.explore import Exploration, explore as explor
 from tlx_xdsl.interpreter.ttkernel.launch import Report, report_of
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, of_thread
 from tlx_xdsl.interpreter.ttkernel.tensors import tensors_of, write_back
-from tlx_xdsl.interpreter.ttkernel.threads import Thread, Trace, make_schedule, run_threads
+from tlx_xdsl.interpreter.ttkernel.threads import Thread, Trace, make_schedule, run_threads, state_of
 from tlx_xdsl.interpreter.ttkernel.translate import Builder, Coroutine, Dialects, Local, integer, translate
 from tlx_xdsl.interpreter.ttl import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
 from tlx_xdsl.interpreter.ttl.pipes import Pipe
@@ -211,7 +211,7 @@ def _suppliers(plan: Plan, threads: Sequence[Thread], blocked: Thread) -> list[s
     for name, block, _ in plan.threads:
         for each in (inner for outer in block.ops for inner in outer.walk()):
             if each.name == wanted and _is_buffer(plan, block, each.operands[0], buffer):
-                states = sorted({_state(thread) for thread in threads if thread.name == name})
+                states = sorted({state_of(thread) for thread in threads if thread.name == name})
                 lines.append(f"it can be {verb} at {location_of(each)} by '{name}', which {' or '.join(states)}")
     return lines or [f"no line of the kernel {'pushes' if verb == 'pushed' else 'pops'} it"]
 
@@ -220,10 +220,6 @@ def _is_buffer(plan: Plan, block: Block, value: SSAValue, buffer: CircularBuffer
     if isinstance(value.owner, Block):
         return True
     return value.owner is plan.buffers[buffer.index]
-
-
-def _state(thread: Thread) -> str:
-    return "has ended" if thread.step is None else f"waits at {location_of(thread.step.op)}"
 
 
 _BUILDERS: dict[str, Builder] = {

@@ -41,8 +41,8 @@ class Block:
 class CircularBuffer:
     """A queue of blocks in the memory of each core: one thread reserves and pushes, one waits and pops.
 
-    `shape` is that of a block, in tiles, or in elements if `element` is an element type rather than `ttl.tile`.
-    `buffer_factor` is the number of blocks for which there is room.
+    `shape` is that of a block, in tiles, or in elements where there are no tiles. `buffer_factor` is the number of
+    blocks for which there is room.
     """
 
     shape: tuple[int, int]
@@ -50,15 +50,19 @@ class CircularBuffer:
 
     def __init__(
         self,
-        shape: Any,
-        element: Any = None,
+        like: Any = None,
+        shape: Any = (1, 1),
         buffer_factor: Any = 2,
         *,
+        element: Any = None,
         dtype: Any = None,
         tiled: Any = True,
         block_count: Any = None,
     ) -> None:
-        """Make a buffer of tiles of `dtype` (`element` is the same), f32 if nothing is said; or of single elements.
+        """Make a buffer like that of `make_circular_buffer_like(like, shape, buffer_factor)`.
+
+        Without a tensor `like`, it is one of tiles of `dtype`, f32 if nothing is said, or of single elements if it is
+        not `tiled`. `element` is the same as `dtype`, `block_count` the same as `buffer_factor`.
 
         Raises CompilationError in a kernel for a shape that is not two positive integers, and for no room.
         """

@@ -9,6 +9,7 @@ from typing import Any
 from tlx_xdsl.errors import InputError, InputTypeError
 
 __all__ = [
+    "TILE_SHAPE",
     "Layout",
     "TensorSpec",
     "bfloat16",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 TILE = 32
+TILE_SHAPE = (TILE, TILE)
 """Rows and columns of a tile, in elements."""
 
 

@@ -8,5 +8,5 @@ from tlx_xdsl.runtime.ttl.compilation import (
     compile_kernel as compile_kernel,
     frontend_module as frontend_module,
 )
-from tlx_xdsl.runtime.ttl.execution import MACHINES as MACHINES, run as run
+from tlx_xdsl.runtime.ttl.execution import MACHINES as MACHINES, Prepared as Prepared, run as run
 from tlx_xdsl.runtime.ttl.specs import specs_of as specs_of

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tlx_xdsl.dialects.registry import make_context
 from tlx_xdsl.frontend.ttl import compile_kernel as frontend
 from tlx_xdsl.language.ttl.kernel import Kernel
-from tlx_xdsl.language.ttl.tensors import TensorSpec
+from tlx_xdsl.runtime.ttl.specs import Spec
 from tlx_xdsl.text.cpp import MAIN_PROFILE, print_cpp
 from tlx_xdsl.text.printer import print_module
 from tlx_xdsl.text.verify import verify_module
@@ -66,7 +66,7 @@ class CompiledKernel:
         return json.dumps(self.manifest, indent=2) + "\n"
 
 
-def frontend_module(kernel: Kernel, specs: Sequence[TensorSpec]) -> ModuleOp:
+def frontend_module(kernel: Kernel, specs: Sequence[Spec]) -> ModuleOp:
     """The verified module that the frontend makes of a kernel.
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel.
@@ -74,7 +74,7 @@ def frontend_module(kernel: Kernel, specs: Sequence[TensorSpec]) -> ModuleOp:
     return frontend(kernel, specs)
 
 
-def synchronized_module(kernel: Kernel, specs: Sequence[TensorSpec], options: Options | None = None) -> ModuleOp:
+def synchronized_module(kernel: Kernel, specs: Sequence[Spec], options: Options | None = None) -> ModuleOp:
     """The module of a kernel on whole blocks, with what the kernel leaves to the compiler: waits and steps of buffers.
 
     Raises CompilationError, at the user's line, for what is wrong in the kernel.
@@ -88,7 +88,7 @@ def synchronized_module(kernel: Kernel, specs: Sequence[TensorSpec], options: Op
 
 def compile_kernel(
     kernel: Kernel,
-    specs: Sequence[TensorSpec],
+    specs: Sequence[Spec],
     options: Options | None = None,
     *,
     on_stage: Callable[[str, str], None] | None = None,

@@ -27,33 +27,63 @@ it becomes, with checks of every step; `cpp` the C++ text, compiled by g++ again
 """
 
 
+class Prepared:
+    """A kernel that is compiled for a machine, to be run any number of times."""
+
+    def __init__(
+        self, kernel: Kernel, arguments: Sequence[Any], machine: str = MACHINES[0], options: Options | None = None
+    ) -> None:
+        """Compile a kernel for the shapes, types and numbers of these arguments.
+
+        Raises CompilationError for an error in the kernel; InputError and InputTypeError for wrong arguments.
+        """
+        if machine not in MACHINES:
+            raise InputError(f"unknown machine '{machine}', expected one of {', '.join(MACHINES)}")
+        self._machine = machine
+        self._names = parameters(kernel)
+        specs = specs_of(kernel, self._on_host(arguments))
+        self._specs = [spec for spec in specs if isinstance(spec, TensorSpec)]
+        if machine == "tensors":
+            self._module = synchronized_module(kernel, specs, options)
+        else:
+            self._compiled = compile_kernel(kernel, specs, options)
+            self._module = self._compiled.module
+
+    def _on_host(self, arguments: Sequence[Any]) -> list[Any]:
+        known = [on_host(name, each) for name, each in zip(self._names, arguments, strict=False)]
+        return [*known, *arguments[len(known) :]]
+
+    def run(self, arguments: Sequence[Any], *, schedule: str = "round-robin", seed: int = 0) -> None:
+        """Run the kernel on arrays like those that it was compiled for, which it reads and writes in place.
+
+        Raises Fault, a CompilationError, for what it does wrong.
+        """
+        arrays = [each for each in self._on_host(arguments) if not isinstance(each, bool | int | float)]
+        match self._machine:
+            case "tensors":
+                run_tensors(self._module, arrays, schedule=schedule, seed=seed)
+            case "ttkernel":
+                capacity = self._compiled.manifest["options"]["dst_capacity"]
+                run_ttkernel(self._module, arrays, schedule=schedule, seed=seed, capacity=capacity)
+            case _:
+                run_cpp(self._compiled, self._specs, arrays, seed=seed)
+
+
 def run(
     kernel: Kernel,
-    *tensors: Any,
+    *arguments: Any,
     machine: str = MACHINES[0],
     options: Options | None = None,
     schedule: str = "round-robin",
     seed: int = 0,
 ) -> None:
-    """Run a kernel on arrays of numpy or tensors of torch, which it reads and writes in place.
+    """Run a kernel on arrays of numpy or tensors of torch, which it reads and writes in place, and on numbers.
 
     `schedule` and `seed` choose who goes on when several threads can (`interpreter/scheduler.py`).
 
     Raises CompilationError for an error in the kernel; of that class, a Fault for what it does wrong in the run.
     """
-    if machine not in MACHINES:
-        raise InputError(f"unknown machine '{machine}', expected one of {', '.join(MACHINES)}")
-    arrays = [on_host(name, tensor) for name, tensor in zip(parameters(kernel), tensors, strict=False)]
-    specs = specs_of(kernel, [*arrays, *tensors[len(arrays) :]])
-    if machine == "tensors":
-        run_tensors(synchronized_module(kernel, specs, options), arrays, schedule=schedule, seed=seed)
-        return
-    compiled = compile_kernel(kernel, specs, options)
-    if machine == "ttkernel":
-        capacity = compiled.manifest["options"]["dst_capacity"]
-        run_ttkernel(compiled.module, arrays, schedule=schedule, seed=seed, capacity=capacity)
-    else:
-        run_cpp(compiled, specs, arrays, seed=seed)
+    Prepared(kernel, arguments, machine, options).run(arguments, schedule=schedule, seed=seed)
 
 
 def run_cpp(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tlx_xdsl.errors import InputTypeError
 from tlx_xdsl.language.ttl.kernel import Kernel
 from tlx_xdsl.language.ttl.tensors import TensorSpec, as_dtype, interleaved, tiled
 
+Spec: TypeAlias = TensorSpec | float
+"""What is known of an argument when a kernel is compiled: a tensor, or a number."""
+
 
 def parameters(kernel: Kernel) -> tuple[str, ...]:
-    """The names of a kernel's tensors."""
+    """The names of a kernel's parameters."""
     return tuple(inspect.signature(kernel.fn).parameters)
 
 
@@ -26,23 +29,29 @@ def annotated(kernel: Kernel) -> Mapping[str, TensorSpec]:
     return {name: value for name, value in found.items() if isinstance(value, TensorSpec)}
 
 
-def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[TensorSpec, ...]:
-    """The specs of a kernel's tensors for these arrays: their shapes and types, with the layouts of the annotations.
+def specs_of(kernel: Kernel, arrays: Sequence[Any]) -> tuple[Spec, ...]:
+    """What is known of a kernel's arguments: shapes and types of arrays, with the layouts of the annotations; numbers.
 
-    Without an annotation a tensor is tiled, or interleaved in a kernel with `tiled=False`.
+    Without an annotation a tensor is tiled, or interleaved in a kernel with `tiled=False`. A number is a part of the
+    kernel that is compiled.
 
     Raises InputTypeError for too few or too many arrays, and for elements that no tile holds; InputError for a shape
     that is not two positive integers.
     """
     names = parameters(kernel)
     if len(arrays) != len(names):
-        raise InputTypeError(f"'{kernel.name}' takes {len(names)} tensors ({', '.join(names)}), found {len(arrays)}")
+        raise InputTypeError(f"'{kernel.name}' takes {len(names)} arguments ({', '.join(names)}), found {len(arrays)}")
     known = annotated(kernel)
     default = tiled if kernel.tiled else interleaved
-    found: list[TensorSpec] = []
+    found: list[Spec] = []
     for name, array in zip(names, arrays, strict=True):
+        if isinstance(array, bool | int | float):
+            found.append(array)
+            continue
         if not hasattr(array, "shape") or not hasattr(array, "dtype"):
-            raise InputTypeError(f"'{name}' of '{kernel.name}' must be an array, found {type(array).__name__}")
+            raise InputTypeError(
+                f"'{name}' of '{kernel.name}' must be an array or a number, found {type(array).__name__}"
+            )
         spec = known.get(name)
         layout, space = (default, "DRAM") if spec is None else (spec.layout, spec.memory_space)
         shape = tuple(int(size) for size in array.shape)

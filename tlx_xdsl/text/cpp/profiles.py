@@ -74,7 +74,6 @@ _VECTOR_NAMES = {
         for kind in ("max", "min")
         for suffix in ("", "_init")
     },
-    **{f"neg_tile{suffix}": f"negative_tile{suffix}" for suffix in ("", "_init")},
 }
 
 PROFILES = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
 
 from tlx_xdsl.analysis.ttl.protocol import VIOLATION, name_of, place_of
 from tlx_xdsl.dialects.ttl import AcquireOp, BlockOp, CBOp, CBPopOp, CBPushOp, KernelOp, ReleaseOp
@@ -36,10 +37,12 @@ def _complete(acquire: AcquireOp, added: set[Operation]) -> None:
     uses = _uses(acquire.view, block)
     if own:
         _check_uses(acquire, own, uses)
-    elif _is_released_outside(acquire):
+    elif (end is not None and _releases_first(end, acquire)) or _is_released_outside(acquire):
         return
     else:
-        last = _last(acquire, [op for op in (*uses, *_uses(acquire.view, block, transitive=True)) if _is_in(op, block)])
+        if isinstance(end, AcquireOp):
+            _check_order(acquire, end)
+        last = _last(acquire, [op for op in _uses(acquire.view, block, transitive=True) if not _ends_block(op)])
         if end is not None and not _comes_before(last, end):
             if any(not _comes_before(op, end) for op in uses):
                 raise _used_late(acquire, next(op for op in uses if not _comes_before(op, end)), end)
@@ -81,6 +84,13 @@ def _releases(op: Operation, acquire: AcquireOp) -> bool:
     return any(
         isinstance(each, ReleaseOp) and each.cb is acquire.cb and each.PRODUCES is acquire.PRODUCES
         for each in op.walk()
+    )
+
+
+def _releases_first(op: Operation, acquire: AcquireOp) -> bool:
+    """Whether the first step in the regions of `op` gives the block back."""
+    return isinstance(
+        next(each for each in op.walk() if isinstance(each, CBOp) and _same_side(each, acquire)), ReleaseOp
     )
 
 
@@ -126,8 +136,9 @@ def _uses(view: SSAValue, block: Block, *, transitive: bool = False) -> list[Ope
     return found
 
 
-def _is_in(op: Operation, block: Block) -> bool:
-    return op.parent is block
+def _ends_block(op: Operation) -> bool:
+    # A value of tiles that a loop carries on needs a buffer of its own, which `ttl-bufferize` makes.
+    return op.has_trait(IsTerminator, value_if_unregistered=False)
 
 
 def _last(first: Operation, ops: list[Operation]) -> Operation:
@@ -148,6 +159,20 @@ def _before_of(op: Operation) -> Operation:
     before = op.prev_op
     assert before is not None, "an acquisition of the same buffer comes before"
     return before
+
+
+def _check_order(acquire: AcquireOp, following: AcquireOp) -> None:
+    """Check that the blocks of two acquisitions in a row are not both given back afterwards."""
+    releases = _between(following, _next_acquisition(following))
+    given_back = sum(op.num_blocks for op in releases if isinstance(op, ReleaseOp) and _releases(op, following))
+    if given_back > following.num_blocks:
+        verb, back = ("reserve", "push") if acquire.PRODUCES else ("wait", "pop")
+        raise error_at(
+            following,
+            f"{VIOLATION}this {verb} would give the same block of {name_of(acquire.cb)} again: {back} the first one "
+            f"before the next {verb}, or {verb} for several blocks at once",
+            [f"the first {verb} at {place_of(acquire)}"],
+        )
 
 
 def _check_uses(acquire: AcquireOp, releases: list[Operation], uses: list[Operation]) -> None:

@@ -17,8 +17,8 @@ The rules change no bit of a result, but that x + 0 -> x keeps the sign of a zer
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import affine
-from xdsl.dialects.builtin import IndexType, ModuleOp, f32
+from xdsl.dialects import affine, arith
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.passes import ModulePass
@@ -70,18 +70,27 @@ class TTLCanonicalizePass(ModulePass):
         apply_patterns(op, patterns, context=ctx, fold=True, after_walk=region_dce)
 
 
-class ConstantApply(RewritePattern):
-    """apply(map, constants) -> constant; apply(x -> x, x) -> x."""
+class SameOnAllCores(RewritePattern):
+    """An index, a condition or another integer that does not depend on the core or on an iteration -> a constant."""
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Fold what is known on every core."""
+        if isinstance(op, arith.ConstantOp) or len(op.results) != 1:
+            return
+        type_ = op.results[0].type
+        number = CoreValues(None).of(op.results[0]) if isinstance(type_, IntegerType | IndexType) else None
+        if number is not None:
+            rewriter.replace(op, constant(number, op.results[0].type))
+
+
+class Identity(RewritePattern):
+    """apply(x -> x, x) -> x."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: affine.ApplyOp, rewriter: PatternRewriter) -> None:
-        """Fold what is known on every core."""
+        """Drop the map."""
         if _is_identity(op.map.data):
             rewriter.replace(op, [], [op.mapOperands[0]])
-            return
-        number = CoreValues(None).map(op.map.data, op.mapOperands, lambda results: next(iter(results)))
-        if number is not None:
-            rewriter.replace(op, constant(number, IndexType()))
 
 
 def _is_identity(map_: AffineMap) -> bool:
@@ -250,7 +259,8 @@ class Unused(RewritePattern):
 
 
 PATTERNS: tuple[type[RewritePattern], ...] = (
-    ConstantApply,
+    SameOnAllCores,
+    Identity,
     EmptyLoop,
     OneSidedPipe,
     OneBlock,

@@ -135,7 +135,8 @@ def _includes(to: Conversion) -> Iterator[Operation]:
         return
     if "reduce_init" in to.callees and not to.profile.has_startup:
         # The header's defaults are these macros; the calls say themselves what they reduce.
-        yield VerbatimOp("#define REDUCE_OP PoolType::SUM\n#define REDUCE_DIM ReduceDim::REDUCE_ROW")
+        yield VerbatimOp("#define REDUCE_OP PoolType::SUM")
+        yield VerbatimOp("#define REDUCE_DIM ReduceDim::REDUCE_ROW")
     for header in sorted({to.profile.compute_header(callee) for callee in to.callees}):
         yield IncludeOp(header)
 
@@ -147,4 +148,5 @@ def _kernel(to: Conversion) -> Iterator[Operation]:
         return
     yield VerbatimOp("namespace NAMESPACE {")
     yield kernel
-    yield VerbatimOp("void MAIN { kernel_main(); }\n}  // namespace NAMESPACE")
+    yield VerbatimOp("void MAIN { kernel_main(); }")
+    yield VerbatimOp("}  // namespace NAMESPACE")

@@ -61,7 +61,7 @@ def lower_send(thread: ThreadFunction, views: Views, op: CopyOp, receiver: SSAVa
         return
     corners = [*start, place(my_x, x1, source_x), place(my_y, y1, source_y)]
     address = GetNocMulticastAddrOp(operands=[*corners, destination], result_types=[NocAddressType()])
-    class_ = NocAsyncWriteMulticastLoopbackSrcOp if False else NocAsyncWriteMulticastOp
+    class_ = NocAsyncWriteMulticastLoopbackSrcOp if pipe.has_loopback else NocAsyncWriteMulticastOp
     count = emit.i32(len(pipe.destinations))
     emit.add_op(class_(operands=[source, emit.result(address), size, count]))
 

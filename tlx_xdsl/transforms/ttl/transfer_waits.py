@@ -34,8 +34,8 @@ from tlx_xdsl.dialects.ttl import (
 )
 from tlx_xdsl.transforms.rewriting import insert_before, ops_of, replace
 
-Outstanding = dict[CopyOp, None]
-"""Transfers that may be outstanding, in the order in which they were begun."""
+Outstanding = dict[CopyOp, bool]
+"""Transfers that may be outstanding, in the order in which they were begun, and whether more than once."""
 
 
 def insert_waits(kernel: KernelOp) -> None:
@@ -101,7 +101,7 @@ class _Waits:
                     self._before(op, state, rewrite)
                     # The sender's transfer does the copying of a synchronized one.
                     if op.synchronized is None:
-                        state[op] = None
+                        state[op] = op in state
                 case WaitOp() | DMABarrierOp():
                     self._wait(op, state, rewrite)
                 case _ if op.regions:
@@ -128,18 +128,17 @@ class _Waits:
             if rewrite:
                 Rewriter.erase_op(op)
             return
-        if rewrite and isinstance(op, WaitOp) and begun != [own]:
-            # It is one for the others, too, so that no other wait need follow.
+        if rewrite and isinstance(op, WaitOp) and (begun != [own] or state[begun[0]]):
+            # It is one for the others, too, and for earlier iterations, so that no other wait need follow.
             replace(op, DMABarrierOp(op.direction))
         _complete(state, op.direction)
 
     def _structure(self, op: Operation, state: Outstanding, rewrite: bool) -> Outstanding:
         """What is outstanding after a branch or a loop."""
         blocks = [block for region in op.regions for block in region.blocks]
-        if isinstance(op, scf.IfOp | IfSrcOp | IfDstOp):
+        if isinstance(op, scf.IfOp) or _is_side(op):
             ends = [self.block(block, state, rewrite=rewrite) for block in blocks]
-            none_may_run = not isinstance(op, scf.IfOp) or not op.false_region.blocks
-            return _union([state, *ends] if none_may_run else ends)
+            return _union(ends if len(blocks) > 1 else [state, *ends])
         # What the first iteration would have to wait for, it need not wait for in each iteration.
         dry = _Waits(self.order)
         for block in blocks:
@@ -155,11 +154,16 @@ class _Waits:
         while True:
             ends = [_Waits(self.order).block(block, entry, rewrite=False) for block in blocks]
             merged = _union([entry, *ends])
-            if merged.keys() == entry.keys():
+            if merged == entry:
                 break
             entry = merged
         ends = [self.block(block, entry, rewrite=rewrite) for block in blocks]
         return _union(ends if _runs(op) else [state, *ends])
+
+
+def _is_side(op: Operation) -> bool:
+    """Whether a branch runs on one side of a pipe only."""
+    return isinstance(op, IfSrcOp | IfDstOp)
 
 
 def _runs(op: Operation) -> bool:
@@ -173,4 +177,8 @@ def _complete(state: Outstanding, direction: Direction) -> None:
 
 
 def _union(states: Iterable[Outstanding]) -> Outstanding:
-    return {copy: None for state in states for copy in state}
+    found: Outstanding = {}
+    for state in states:
+        for copy, more in state.items():
+            found[copy] = found.get(copy, False) or more
+    return found

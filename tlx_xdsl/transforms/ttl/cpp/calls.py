@@ -231,11 +231,9 @@ def _copy_init(op: ttkernel.CopyTileInitOp, to: Conversion) -> None:
 @convert_call.register(ttkernel.AddTilesInitOp)
 @convert_call.register(ttkernel.SubTilesInitOp)
 @convert_call.register(ttkernel.MulTilesInitOp)
-def _matrix_init(
-    op: ttkernel.AddTilesInitOp | ttkernel.SubTilesInitOp | ttkernel.MulTilesInitOp, to: Conversion
-) -> None:
+def _matrix_init(op: TTKernelOp, to: Conversion) -> None:
     end_broadcast(to)
-    reconfigure(to, op.in0, op.in1)
+    reconfigure(to, *op.operands)
     to.call(_callee(op, to), _operands(op, to))
 
 

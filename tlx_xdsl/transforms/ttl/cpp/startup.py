@@ -6,6 +6,7 @@ configuration did it, too, so that a thread needs one of its own only where it h
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import NamedTuple
 
 from xdsl.dialects.func import FuncOp
@@ -40,16 +41,34 @@ def _first_configuration(function: FuncOp) -> _Buffers | None:
     return next((found for op in function.walk() if (found := _configured(op)) is not None), None)
 
 
+@singledispatch
 def _configured(op: Operation) -> _Buffers | None:
-    match op:
-        case ttkernel.MMInitOp():
-            return _Buffers((op.in0, op.in1), op.out, reversed=True)
-        case ttkernel.BinaryOpInitCommonOp():
-            return _Buffers((op.in0, op.in1), op.out)
-        case ttkernel.InitSFPUOp() | ttkernel.UnaryBcastInitOp() | ttkernel.TransposeWHInitOp():
-            return _Buffers((op.icb,), op.ocb)
-        case _:
-            return None
+    return None
+
+
+@_configured.register
+def _product(op: ttkernel.MMInitOp) -> _Buffers:
+    return _Buffers((op.in0, op.in1), op.out, reversed=True)
+
+
+@_configured.register
+def _binary(op: ttkernel.BinaryOpInitCommonOp) -> _Buffers:
+    return _Buffers((op.in0, op.in1), op.out)
+
+
+@_configured.register
+def _vector(op: ttkernel.InitSFPUOp) -> _Buffers:
+    return _Buffers((op.icb,), op.ocb)
+
+
+@_configured.register
+def _broadcast(op: ttkernel.UnaryBcastInitOp) -> _Buffers:
+    return _Buffers((op.icb,), op.ocb)
+
+
+@_configured.register
+def _transposition(op: ttkernel.TransposeWHInitOp) -> _Buffers:
+    return _Buffers((op.icb,), op.ocb)
 
 
 def _first_buffers(function: FuncOp) -> _Buffers | None:

@@ -14,6 +14,7 @@ from xdsl.dialects.emitc import EmitC_LValueType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tlx_xdsl.analysis.ttl.signs import is_non_negative
+from tlx_xdsl.dialects.arith import CmpiOp, SelectOp
 from tlx_xdsl.dialects.emitc.expressions import (
     AddOp,
     BinaryOp,
@@ -34,20 +35,6 @@ from tlx_xdsl.text.diagnostics import error_at
 from tlx_xdsl.transforms.ttl.cpp.calls import convert_call
 from tlx_xdsl.transforms.ttl.cpp.conversion import SIGNED_SIZE, SIZE, Conversion
 
-_OPERATORS: dict[type[Operation], type[BinaryOp]] = {
-    arith.AddiOp: AddOp,
-    arith.SubiOp: SubOp,
-    arith.MuliOp: MulOp,
-    arith.AndIOp: BitwiseAndOp,
-    arith.OrIOp: BitwiseOrOp,
-    arith.XOrIOp: BitwiseXorOp,
-    arith.DivSIOp: DivOp,
-    arith.RemSIOp: RemOp,
-    arith.DivUIOp: DivOp,
-    arith.RemUIOp: RemOp,
-}
-_SIGNED = (arith.DivSIOp, arith.RemSIOp)
-_UNSIGNED = (arith.DivUIOp, arith.RemUIOp)
 _PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 _FIRST_SIGNED, _FIRST_UNSIGNED = 2, 6
 
@@ -106,16 +93,50 @@ def _with_sign(operands: Sequence[SSAValue], to: Conversion) -> list[SSAValue]:
     return [to.cast(value, SIGNED_SIZE) for value in values]
 
 
-def _binary(op: Operation, to: Conversion) -> None:
-    lhs, rhs = _with_sign(op.operands, to) if isinstance(op, _SIGNED) else map(to.value, op.operands)
-    if isinstance(op, _UNSIGNED) and isinstance(op.operands[0].type, IntegerType):
-        raise error_at(op, f"there is no C++ for {op.name} of i32, which is a signed type: use it on indices")
+def _binary(op: Operation, to: Conversion, operator: type[BinaryOp], *, with_sign: bool = False) -> None:
+    lhs, rhs = _with_sign(op.operands, to) if with_sign else map(to.value, op.operands)
     type_ = converted_type(op.results[0].type, op)
-    to.set(op.results[0], to.emit(_OPERATORS[type(op)](lhs, rhs, type_)).result)
+    to.set(op.results[0], to.emit(operator(lhs, rhs, type_)).result)
 
 
-for _class in _OPERATORS:
-    convert.register(_class, _binary)
+@convert.register
+def _add(op: arith.AddiOp, to: Conversion) -> None:
+    _binary(op, to, AddOp)
+
+
+@convert.register
+def _subtract(op: arith.SubiOp, to: Conversion) -> None:
+    _binary(op, to, SubOp)
+
+
+@convert.register
+def _multiply(op: arith.MuliOp, to: Conversion) -> None:
+    _binary(op, to, MulOp)
+
+
+@convert.register
+def _divide(op: arith.DivSIOp, to: Conversion) -> None:
+    _binary(op, to, DivOp, with_sign=True)
+
+
+@convert.register
+def _remainder(op: arith.RemSIOp, to: Conversion) -> None:
+    _binary(op, to, RemOp, with_sign=True)
+
+
+@convert.register
+def _and(op: arith.AndIOp, to: Conversion) -> None:
+    _binary(op, to, BitwiseAndOp)
+
+
+@convert.register
+def _or(op: arith.OrIOp, to: Conversion) -> None:
+    _binary(op, to, BitwiseOrOp)
+
+
+@convert.register
+def _exclusive_or(op: arith.XOrIOp, to: Conversion) -> None:
+    _binary(op, to, BitwiseXorOp)
 
 
 @convert.register(arith.MinSIOp)
@@ -126,8 +147,9 @@ def _extremum(op: arith.MinSIOp | arith.MaxSIOp, to: Conversion) -> None:
     to.set(op.result, to.emit(ConditionalOp(smaller, lhs, rhs, converted_type(op.result.type, op))).result)
 
 
-@convert.register
-def _compare(op: arith.CmpiOp, to: Conversion) -> None:
+@convert.register(arith.CmpiOp)
+@convert.register(CmpiOp)
+def _compare(op: arith.CmpiOp | CmpiOp, to: Conversion) -> None:
     predicate = op.predicate.value.data
     signed = _FIRST_SIGNED <= predicate < _FIRST_UNSIGNED
     if predicate >= _FIRST_UNSIGNED and isinstance(op.lhs.type, IntegerType):
@@ -136,8 +158,9 @@ def _compare(op: arith.CmpiOp, to: Conversion) -> None:
     to.set(op.result, to.emit(CmpOp(_PREDICATES[predicate], lhs, rhs, IntegerType(1))).result)
 
 
-@convert.register
-def _select(op: arith.SelectOp, to: Conversion) -> None:
+@convert.register(arith.SelectOp)
+@convert.register(SelectOp)
+def _select(op: arith.SelectOp | SelectOp, to: Conversion) -> None:
     condition, yes, no = map(to.value, op.operands)
     to.set(op.result, to.emit(ConditionalOp(condition, yes, no, converted_type(op.result.type, op))).result)
 

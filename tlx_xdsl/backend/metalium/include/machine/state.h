@@ -37,7 +37,7 @@ struct Buffer {
 
 struct Core {
   uint32_t x = 0, y = 0;
-  std::vector<uint8_t> l1, written;  // One flag for each byte: what nobody wrote can't be read.
+  std::vector<uint8_t> l1, written;  // One flag for each byte: what was not written can't be read.
   Buffer buffers[MAX_BUFFERS];
   Core() : l1(L1_BYTES), written(L1_BYTES) {}
 };

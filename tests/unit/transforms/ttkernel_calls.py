@@ -1,0 +1,114 @@
+"""A kernel with every operation of `ttkernel`, for the tests of what C++ they become."""
+
+from __future__ import annotations
+
+OPERANDS = {
+    "c": ("%cb", "!cb"),
+    "i": ("%i", "index"),
+    "n": ("%n", "i32"),
+    "a": ("%acc", "!ttkernel.TensorAccessor"),
+    "x": ("%there", "!ttkernel.noc_addr"),
+    "s": ("%sem", "!ttkernel.semaphore"),
+    "p": ("%ptr", "!ttkernel.l1_addr_ptr"),
+}
+"""Kinds of operands: a circular buffer, an index, an i32, an accessor, an address, a semaphore, a pointer."""
+
+_UNARY = ("exp", "log", "sqrt", "rsqrt", "recip", "relu", "gelu", "tanh", "sigmoid", "negative", "abs", "square")
+
+COMPUTE: dict[str, tuple[str, str]] = {
+    "init_sfpu": ("cc", ""),
+    "binary_op_init_common": ("ccc", ""),
+    "mm_init": ("ccc", ""),
+    "copy_tile_init": ("c", ""),
+    "copy_tile": ("cii", ""),
+    **{f"{name}_tiles_init": ("cc", "") for name in ("add", "sub", "mul")},
+    **{f"{name}_tiles": ("cciii", "") for name in ("add", "sub", "mul")},
+    "matmul_tiles": ("cciii", ""),
+    "unary_bcast_init": ("cc", "dims = [1]"),
+    "unary_bcast": ("cii", "dims = [1]"),
+    "transpose_wh_init": ("cc", ""),
+    "transpose_wh_tile": ("cii", ""),
+    "reduce_init": ("ccc", 'dims = [1], kind = "sum"'),
+    "reduce_tile": ("cciii", 'dims = [1], kind = "sum"'),
+    "reduce_uninit": ("", ""),
+    **{f"{name}_binary_tile_init": ("", "") for name in ("add", "sub", "mul", "div", "max", "min")},
+    **{f"{name}_binary_tile": ("iii", "") for name in ("add", "sub", "mul", "div", "max", "min")},
+    **{f"{name}_tile_init": ("", "") for name in _UNARY},
+    **{f"{name}_tile": ("i", "") for name in _UNARY},
+    "fill_tile_init": ("", ""),
+    "fill_tile": ("i", "value = 1.5 : f32"),
+    "copy_dest_values_init": ("", ""),
+    "copy_dest_values": ("ii", ""),
+    "pack_tile": ("ici", ""),
+    "pack_reconfig_l1_acc": ("n", ""),
+    "tile_regs_acquire": ("", ""),
+    "tile_regs_commit": ("", ""),
+    "tile_regs_wait": ("", ""),
+    "tile_regs_release": ("", ""),
+}
+"""Operations of compute threads: their operands and attributes."""
+
+BUFFERS: dict[str, tuple[str, str]] = {
+    f"cb_{name}": ("cn", "") for name in ("reserve_back", "push_back", "wait_front", "pop_front")
+}
+
+NOC: dict[str, tuple[str, str]] = {
+    **{f"noc_async_{way}_{unit}": ("nan", "") for way in ("read", "write") for unit in ("tile", "shard")},
+    **{f"noc_async_{way}_page": ("nann", "") for way in ("read", "write")},
+    **{f"noc_async_{kind}_barrier": ("", "") for kind in ("read", "write", "atomic")},
+    "noc_async_write": ("nxn", ""),
+    "noc_async_write_multicast": ("nxnn", ""),
+    "noc_async_write_multicast_loopback_src": ("nxnn", ""),
+    "noc_semaphore_set": ("pn", ""),
+    "noc_semaphore_wait": ("pn", ""),
+    "noc_semaphore_wait_min": ("pn", ""),
+    "noc_semaphore_inc": ("xn", ""),
+    "noc_semaphore_set_remote": ("sx", ""),
+    "noc_semaphore_set_multicast": ("sxn", ""),
+    "noc_semaphore_set_multicast_loopback_src": ("sxn", ""),
+}
+"""Operations of threads that move data, but for those that give values."""
+
+VALUES = """
+  %n = arith.constant 1 : i32
+  %i = arith.constant 1 : index
+  %cb = ttkernel.get_compile_time_arg_val() {index = 0 : i32} : () -> !cb
+"""
+NOC_VALUES = """
+  %base = ttkernel.get_common_arg_val() {index = 0 : i32} : () -> i32
+  %args = ttkernel.TensorAccessorArgs() {cta = 1 : i32, crta = 0 : i32} : () -> !ttkernel.TensorAccessorArgs
+  %acc = ttkernel.TensorAccessor(%args, %base, %n) {layout = #ttl.layout<tiled>, shape = [32, 32], element = !t}
+    : (!ttkernel.TensorAccessorArgs, i32, i32) -> !ttkernel.TensorAccessor
+  %sem = ttkernel.get_semaphore() {index = 0 : i32} : () -> !ttkernel.semaphore
+  %ptr = ttkernel.cast_to_l1_ptr(%sem) : (!ttkernel.semaphore) -> !ttkernel.l1_addr_ptr
+  %at = ttkernel.semaphore_address(%sem) : (!ttkernel.semaphore) -> i32
+  %x = ttkernel.my_x() : () -> i32
+  %y = ttkernel.my_y() : () -> i32
+  %lx = ttkernel.my_logical_x() : () -> i32
+  %ly = ttkernel.my_logical_y() : () -> i32
+  %there = ttkernel.get_noc_addr(%x, %y, %at) : (i32, i32, i32) -> !ttkernel.noc_addr
+  %all = ttkernel.get_noc_multicast_addr(%x, %y, %lx, %ly, %n) : (i32, i32, i32, i32, i32) -> !ttkernel.noc_addr
+  %w = ttkernel.get_write_ptr(%cb) : (!cb) -> i32
+  %r = ttkernel.get_read_ptr(%cb) : (!cb) -> i32
+"""
+
+
+def call(name: str, kinds: str, attributes: str) -> str:
+    operands = ", ".join(OPERANDS[kind][0] for kind in kinds)
+    types = ", ".join(OPERANDS[kind][1] for kind in kinds)
+    shown = f" {{{attributes}}}" if attributes else ""
+    return f"  ttkernel.{name}({operands}){shown} : ({types}) -> ()\n"
+
+
+def kernel(element: str = "f32") -> str:
+    """A compute thread and one that moves data, which call everything in no sensible order."""
+    calls = {
+        "compute": "".join(call(name, *how) for name, how in {**BUFFERS, **COMPUTE}.items()),
+        "noc": NOC_VALUES + "".join(call(name, *how) for name, how in {**BUFFERS, **NOC}.items()),
+    }
+    functions = "".join(
+        f"func.func @{kind}() attributes {{ttkernel.thread = #ttkernel.thread<{kind}>}} {{"
+        f"{VALUES}{text}  func.return\n}}\n"
+        for kind, text in calls.items()
+    )
+    return f"!t = !ttcore.tile<32x32, {element}>\n!cb = !ttkernel.cb<2, !t>\n{functions}"
