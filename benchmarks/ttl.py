@@ -132,18 +132,20 @@ LIMIT = 150
 def python_kernel(loops: int, operations: int) -> str:
     """A kernel of loops one after the other, each with a chain of operations on two blocks."""
     threads: dict[str, list[str]] = {"compute": [], "read": [], "write": []}
+    steps = [f"            v = {('v + y', 'v * x', 'ttl.math.max(v, y)', '-v')[i % 4]}" for i in range(operations)]
     for loop in range(loops):
-        steps = [f"v = {('v + y', 'v * x', 'ttl.math.max(v, y)', '-v')[i % 4]}" for i in range(operations)]
-        threads["compute"] += ["for i in range(4):", "    with a_cb.wait() as x, b_cb.wait() as y, out_cb.reserve() as o:",
-                               "        v = x", *("        " + step for step in steps), "        o.store(v)"]  # fmt: skip
-        threads["read"] += ["for i in range(4):", "    with a_cb.reserve() as x, b_cb.reserve() as y:",
-                            f"        ttl.copy(a[i + {loop}, 0:2], x)", f"        ttl.copy(b[i + {loop}, 0:2], y)"]  # fmt: skip
-        threads["write"] += ["for i in range(4):", "    with out_cb.wait() as o:",
-                             f"        ttl.copy(o, out[i + {loop}, 0:2])"]  # fmt: skip
+        for thread in threads.values():
+            thread.append("    for i in range(4):")
+        held = "with a_cb.{0}() as x, b_cb.{0}() as y"
+        threads["compute"] += [f"        {held.format('wait')}, out_cb.reserve() as o:", "            v = x", *steps]
+        threads["compute"].append("            o.store(v)")
+        threads["read"].append(f"        {held.format('reserve')}:")
+        threads["read"] += [f"            ttl.copy({name}[i + {loop}, 0:2], {block})" for name, block in ("ax", "by")]
+        threads["write"] += ["        with out_cb.wait() as o:", f"            ttl.copy(o, out[i + {loop}, 0:2])"]
     lines: list[str] = []
     for name, body in threads.items():
         kind = "compute" if name == "compute" else "datamovement"
-        lines += ["", f"    @ttl.{kind}()", f"    def {name}():", *("        " + line for line in body)]
+        lines += ["", f"    @ttl.{kind}()", f"    def {name}():", *("    " + line for line in body)]
     return HEADER + "\n".join(lines) + "\n"
 
 

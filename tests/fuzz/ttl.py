@@ -141,13 +141,13 @@ def prepare(numbers: range) -> None:
             try:
                 ready = compiled(kernel_of(made.text, folder, number), made)
             except Exception:
-                # Its own trial tells it.
+                # Its own trial ends with that.
                 continue
             programs.append(Program(ready.sources, ready.manifest))
     try:
         compile_many(programs)
     except MetaliumError:
-        # So does that of the program whose C++ is wrong.
+        # So does the trial of the program whose C++ is wrong.
         return
 
 

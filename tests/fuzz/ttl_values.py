@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -74,6 +75,10 @@ def _with_ulp(numbers: Numbers, slack: Bounds) -> Blocks:
     return Blocks(numbers, np.where(slack > 0, slack + ULP * np.abs(numbers.astype(np.float64)), 0))
 
 
+def itself(x: Blocks) -> Blocks:
+    return x
+
+
 # --- element by element ----------------------------------------------------------------------------------------------
 
 _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
@@ -101,42 +106,48 @@ def _gelu(x: Numbers) -> Numbers:
     return (0.5 * wide * (1.0 + _ERF(wide * math.sqrt(0.5)))).astype(np.float32)
 
 
+_EXACT_UNARY: dict[str, Callable[[Blocks], Blocks]] = {
+    "neg": lambda a: Blocks(-a.numbers, a.slack),
+    "abs": lambda a: Blocks(np.abs(a.numbers), a.slack),
+    "relu": lambda a: Blocks(np.maximum(a.numbers, np.float32(0)), a.slack),
+    "square": lambda a: binary("mul", a, a),
+    "recip": lambda a: _with_ulp(np.float32(1) / a.numbers, a.slack / _least(a) ** 2),
+    "sqrt": lambda a: _with_ulp(np.sqrt(a.numbers), a.slack / (2 * np.sqrt(_least(a)))),
+}
+_LIBRARY_UNARY: dict[str, Callable[[Numbers], Numbers]] = {
+    "rsqrt": lambda x: np.float32(1) / np.sqrt(x),
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)),
+    "gelu": _gelu,
+}
+_SLOPES: dict[str, Callable[[Blocks], Any]] = {
+    "rsqrt": lambda a: 0.5 * _least(a) ** -1.5,
+    "exp": lambda a: np.exp(a.numbers.astype(np.float64) + a.slack),
+    "log": lambda a: 1 / _least(a),
+    "tanh": lambda a: 1.0,
+    "sigmoid": lambda a: 0.25,
+    "gelu": lambda a: 1.2,
+}
+"""How steep a function is at most, within the slack."""
+
+
+def _least(a: Blocks) -> NDArray[np.float64]:
+    """The smallest size that a number may have."""
+    return np.maximum(np.abs(a.numbers.astype(np.float64)) - a.slack, 1e-30)
+
+
 def unary(kind: str, a: Blocks) -> Blocks:
-    """A function of each element; where its slope is largest within the slack is what errors grow by."""
-    x, slack = a.numbers, a.slack
-    low = np.maximum(np.abs(x.astype(np.float64)) - slack, 1e-30)
+    """A function of each element."""
     with np.errstate(all="ignore"):
-        match kind:
-            case "neg":
-                return Blocks(-x, slack)
-            case "abs":
-                return Blocks(np.abs(x), slack)
-            case "relu":
-                return Blocks(np.maximum(x, np.float32(0)), slack)
-            case "square":
-                return binary("mul", a, a)
-            case "recip":
-                return _with_ulp(np.float32(1) / x, slack / low**2)
-            case "sqrt":
-                return _with_ulp(np.sqrt(x), slack / (2 * np.sqrt(low)))
-            case "rsqrt":
-                numbers, slope = np.float32(1) / np.sqrt(x), 0.5 * low**-1.5
-            case "exp":
-                numbers, slope = np.exp(x), np.exp(x.astype(np.float64) + slack)
-            case "log":
-                numbers, slope = np.log(x), 1 / low
-            case "tanh":
-                numbers, slope = np.tanh(x), 1.0
-            case "sigmoid":
-                numbers, slope = np.float32(1) / (np.float32(1) + np.exp(-x)), 0.25
-            case "gelu":
-                # The two terms of its factor may cancel.
-                numbers, slope = _gelu(x), 1.2
-                slack = slack + LIBRARY * np.abs(x)
-            case _:
-                raise AssertionError(kind)
-    off = slack * slope + LIBRARY * np.abs(numbers.astype(np.float64)) + 1e-40
-    return Blocks(numbers, off)
+        if kind in _EXACT_UNARY:
+            return _EXACT_UNARY[kind](a)
+        numbers = _LIBRARY_UNARY[kind](a.numbers)
+        size = np.abs(numbers.astype(np.float64))
+        # The two terms of the factor of gelu may cancel.
+        size = np.maximum(size, np.abs(a.numbers)) if kind == "gelu" else size
+        return Blocks(numbers, a.slack * _SLOPES[kind](a) + LIBRARY * size + 1e-40)
 
 
 # --- beyond elements -------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ ttl.kernel @overflow() attributes {grid = #ttcore.grid<1x1>} {
     }
     // CHECK: note: in use: %s ({{.*}}assign_dst_invalid.mlir:20:
     // CHECK-NEXT: note: in use: a tile of %a ({{.*}}assign_dst_invalid.mlir:16:
-    // CHECK-NEXT: note: store an intermediate block to a circular buffer and wait for it there,
+    // CHECK-NEXT: note: store an intermediate block to a circular buffer and wait for it there, or use tiles of 16 bits, or set dst_full_sync_en
     ttl.cb_push %o_cb
     ttl.cb_pop %a_cb
     ttl.thread_return

@@ -238,3 +238,22 @@ ttl.kernel @conditions() attributes {grid = #ttcore.grid<2x1>} {
   }
   ttl.kernel_return
 }
+
+// All cores of a grid with one row are in row 0.
+// CHECK-LABEL: ttl.kernel @one_row
+// CHECK:       ttl.datamovement_thread @read {
+// CHECK-NEXT:    %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-NEXT:    %x, %y = ttl.core(dims = 2)
+// CHECK:         ttl.copy %acc[%[[ZERO]], %x], %v
+ttl.kernel @one_row(%t: !tensor) attributes {grid = #ttcore.grid<2x1>} {
+  %cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %acc = ttl.tensor_accessor %t : !tensor -> !accessor
+  ttl.datamovement_thread @read {
+    %x, %y = ttl.core(dims = 2) : index, index
+    %v = ttl.cb_reserve %cb : !cb -> !block
+    %0 = ttl.copy %acc[%y, %x], %v : !accessor, !block -> !ttl.transfer_handle<read>
+    ttl.cb_push %cb
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}

@@ -202,3 +202,40 @@ ttl.kernel @tensors(%b: !tensor, %c: !tensor) {
   }
   ttl.kernel_return
 }
+
+// The handle that is waited for is that of the last iteration; what earlier ones began must be waited for, too.
+// CHECK-LABEL: ttl.kernel @several_iterations
+// CHECK:       ttl.datamovement_thread @write {
+// CHECK-NEXT:    %x = ttl.cb_wait %a_cb
+// CHECK-NEXT:    affine.for
+// CHECK-NEXT:      %{{.*}} = ttl.copy
+// CHECK-NEXT:      %last = arith.cmpi
+// CHECK-NEXT:      scf.if %last {
+// CHECK-NEXT:        ttl.dma_barrier write
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
+// CHECK-NEXT:    ttl.dma_barrier write
+// CHECK-NEXT:    ttl.cb_pop %a_cb
+ttl.kernel @several_iterations(%b: !tensor) {
+  %a_cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb
+  %b_acc = ttl.tensor_accessor %b : !tensor -> !accessor
+  %c2 = arith.constant 2 : index
+  ttl.compute_thread @fill {
+    %v = ttl.cb_reserve %a_cb : !cb -> !block
+    %one = ttl.fill {value = 1.0 : f32} : !block
+    ttl.store %one, %v : !block, !block
+    ttl.thread_return
+  }
+  ttl.datamovement_thread @write {
+    %x = ttl.cb_wait %a_cb : !cb -> !block
+    affine.for %i = 0 to 4 {
+      %xf = ttl.copy %x, %b_acc[%i] : !block, !accessor -> !ttl.transfer_handle<write>
+      %last = arith.cmpi eq, %i, %c2 : index
+      scf.if %last {
+        ttl.wait %xf
+      }
+    }
+    ttl.thread_return
+  }
+  ttl.kernel_return
+}

@@ -176,7 +176,7 @@ def test_reduction() -> None:
         np.testing.assert_array_equal(result[32 * number : 32 * number + 32], expected, err_msg=calls[number])
 
 
-def test_a_reduction_without_its_mask_leaves_what_nobody_computed() -> None:
+def test_a_reduction_without_its_mask_leaves_what_was_not_computed() -> None:
     call = "PoolType::SUM, ReduceDim::REDUCE_ROW"
     result = computed(
         f"reduce_tile<{call}>(0, 1, 0, 0, 0); reduce_uninit(0);",

@@ -160,7 +160,7 @@ DROPPED = [
         "compute",
         "      pack_tile<true>(0, 2, j);\n",
         "",
-        "circular buffer 2 is read, but nobody has written it",
+        "circular buffer 2 is read, but was never written",
         "writer: noc_async_write_page(i * 2, c",
     ),
     Mutation(
@@ -295,7 +295,7 @@ CHANGED = [
         "which are no reserved pages of a circular buffer",
         "reader: to_a + 8192",
     ),
-    Mutation("reader", "to_a + 4096", "to_a + 2048", "nobody has written", "compute: copy_tile(0, j, 0)"),
+    Mutation("reader", "to_a + 4096", "to_a + 2048", "was never written", "compute: copy_tile(0, j, 0)"),
     Mutation(
         "reader",
         "i * 2 + 1, a",
@@ -378,7 +378,7 @@ def test_a_dropped_call_is_found_in_any_order_of_threads(mutation: Mutation) -> 
             results(mutated(addition(), mutation), TENSORS, seed=seed)
 
 
-def test_a_block_that_nobody_takes() -> None:
+def test_a_block_that_is_never_popped() -> None:
     made = addition()
     sources = {
         **made.sources,

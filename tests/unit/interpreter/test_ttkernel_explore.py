@@ -11,7 +11,7 @@ from tests.unit.interpreter.ttkernel_programs import add, multicast, parse, sema
 from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.faults import Deadlock, Fault, location_of
 from tlx_xdsl.interpreter.ttkernel import Plan, explore, make_plan, run
-from tlx_xdsl.interpreter.ttkernel.explore import outcomes
+from tlx_xdsl.interpreter.ttkernel.exploration import outcomes
 from tlx_xdsl.interpreter.ttkernel.machine import Machine
 from tlx_xdsl.interpreter.ttkernel.threads import Schedule, Trace, run_threads
 
@@ -77,6 +77,21 @@ def test_increments_are_not_lost():
     found = explore(parse(two_pipes("inc")), pipe_arrays())
     assert found.complete
     assert found.fault is None
+
+
+def test_a_write_that_may_come_too_early():
+    """Core (2, 0) does not wait until its receiver is ready: most of the time it is."""
+    text = two_pipes("inc")
+    wait = next(line for line in text.split("\n") if "noc_semaphore_wait(%ready" in line)
+    inc = next(line for line in text.split("\n") if "noc_semaphore_inc(%right" in line)
+    left = "    %is_left = arith.cmpi eq, %x, %zero : i32\n    scf.if %is_left {\n" + wait + "\n    }"
+    plan = make_plan(parse(text.replace(wait, left).replace(inc + "\n", "")))
+    run(plan, pipe_arrays())
+    found = explore(plan, pipe_arrays())
+    assert found.fault is not None
+    assert "page 1 of circular buffer 0 is not reserved on core (1, 0)" in found.fault.message
+    with pytest.raises(Fault, match="is not reserved on core"):
+        run(plan, pipe_arrays(), schedule=found.choices)
 
 
 def test_a_multicast_to_one_core_is_refused():

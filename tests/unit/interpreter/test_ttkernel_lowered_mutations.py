@@ -1,7 +1,7 @@
 """A call that the compiler would leave out is found in each kernel that it has lowered, in the thread that lacks it.
 
 All calls without a result are left out, one after the other. Those that prepare a unit have no effect on this machine;
-those that compute in registers alone leave a protocol behind that is right, and numbers that are not.
+those that compute in registers alone leave the protocol right, and numbers wrong.
 """
 
 from functools import cache

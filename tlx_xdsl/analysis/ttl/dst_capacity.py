@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import ttl
-from tlx_xdsl.dialects.base.operation import enclosing, outermost
+from tlx_xdsl.dialects.base.operation import enclosing
 from tlx_xdsl.dialects.ttcore import element_bytes
 
 TILES = 16
@@ -22,12 +22,21 @@ WIDE = 4
 
 def dst_capacity(compute: ttl.ComputeOp) -> int:
     """The registers for the tiles of a compute."""
-    kernel = kernel_around(compute)
-    is_full = kernel is not None and kernel.dst_full_sync_en
-    is_wide = kernel is not None and kernel.fp32_dest_acc_en
+    if (kernel := kernel_around(compute)) is not None:
+        return registers_of(kernel)
     tiles = [ttl.tile_of(argument.type) for argument in compute.body.block.args]
-    is_wide = is_wide or any(element_bytes(tile.data_type) == WIDE for tile in tiles)
-    return TILES // (1 if is_full else 2) // (2 if is_wide else 1)
+    return TILES // 2 // (2 if any(element_bytes(tile.data_type) == WIDE for tile in tiles) else 1)
+
+
+def registers_of(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> int:
+    """The registers of a kernel's compute thread."""
+    return TILES // (1 if kernel.dst_full_sync_en else 2) // (2 if is_wide(kernel) else 1)
+
+
+def is_wide(kernel: ttl.KernelOp | ttl.KernelDriverOp) -> bool:
+    """Whether registers hold 32 bits: they have one format in all of a kernel."""
+    types = (op.result.type for op in kernel.body.block.ops if isinstance(op, ttl.CreateCBOp | ttl.BindCBOp))
+    return kernel.fp32_dest_acc_en or any(element_bytes(type_.data_type) == WIDE for type_ in types)
 
 
 def kernel_around(op: Operation) -> ttl.KernelOp | ttl.KernelDriverOp | None:
@@ -35,9 +44,12 @@ def kernel_around(op: Operation) -> ttl.KernelOp | ttl.KernelDriverOp | None:
     if (kernel := enclosing(op, ttl.KernelOp)) is not None:
         return kernel
     function = enclosing(op, FuncOp)
-    if function is None:
+    block = None if function is None else function.parent_block()
+    if function is None or block is None:
         return None
-    for launch in outermost(op).walk():
-        if isinstance(launch, ttl.LaunchThreadOp) and launch.callee.root_reference == function.sym_name:
-            return enclosing(launch, ttl.KernelDriverOp)
+    for driver in block.ops:
+        if isinstance(driver, ttl.KernelDriverOp):
+            for launch in driver.body.block.ops:
+                if isinstance(launch, ttl.LaunchThreadOp) and launch.callee.root_reference == function.sym_name:
+                    return driver
     return None

@@ -7,7 +7,7 @@ operations say; `threads` chooses who goes on.
 
 from __future__ import annotations
 
-from tlx_xdsl.interpreter.ttkernel.explore import Exploration
+from tlx_xdsl.interpreter.ttkernel.exploration import Exploration
 from tlx_xdsl.interpreter.ttkernel.launch import Report, explore, run
 from tlx_xdsl.interpreter.ttkernel.plan import Plan, make_plan
 

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tlx_xdsl.interpreter.ttkernel.endings import read_warnings
-from tlx_xdsl.interpreter.ttkernel.explore import Exploration, explore as explore_runs
+from tlx_xdsl.interpreter.ttkernel.exploration import Exploration, explore as explore_runs
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Machine
 from tlx_xdsl.interpreter.ttkernel.plan import Plan, make_plan
 from tlx_xdsl.interpreter.ttkernel.tensors import write_back

@@ -18,7 +18,7 @@ from tlx_xdsl.errors import InputError
 from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.ttkernel.cores import CircularBuffer, Core, Semaphore
 from tlx_xdsl.interpreter.ttkernel.endings import check_end, check_thread_end
-from tlx_xdsl.interpreter.ttkernel.explore import Exploration, explore as explore_runs
+from tlx_xdsl.interpreter.ttkernel.exploration import Exploration, explore as explore_runs
 from tlx_xdsl.interpreter.ttkernel.launch import Report, report_of
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, of_thread
 from tlx_xdsl.interpreter.ttkernel.tensors import tensors_of, write_back

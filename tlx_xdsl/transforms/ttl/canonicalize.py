@@ -36,11 +36,13 @@ from tlx_xdsl.dialects.ttl import (
     BcastOp,
     BlockOp,
     CopyOp,
+    CoreOp,
     CreateCBOp,
     CreatePipeOp,
     CreateSemaphoreOp,
     DivOp,
     FillOp,
+    GetShardIdOp,
     IfDstOp,
     IfSrcOp,
     KernelOp,
@@ -81,6 +83,23 @@ class SameOnAllCores(RewritePattern):
         number = CoreValues(None).of(op.results[0]) if isinstance(type_, IntegerType | IndexType) else None
         if number is not None:
             rewriter.replace(op, constant(number, op.results[0].type))
+
+
+class OnlyCoordinate(RewritePattern):
+    """core() -> 0 along a dimension in which the grid has one core; get_shard_id() -> 0 on a single core."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: CoreOp | GetShardIdOp, rewriter: PatternRewriter) -> None:
+        """Replace the uses of what is the same on all cores."""
+        kernel = _kernel_of(op)
+        if kernel is None:
+            return
+        sizes = (kernel.grid.x, kernel.grid.y) if len(op.results) == 2 else (kernel.grid.cores,)
+        for result, size in zip(op.results, sizes, strict=True):
+            if size == 1 and result.first_use is not None:
+                zero = constant(0, IndexType())
+                rewriter.insert(zero)
+                rewriter.replace_all_uses_with(result, zero.result)
 
 
 class Identity(RewritePattern):
@@ -260,6 +279,7 @@ class Unused(RewritePattern):
 
 PATTERNS: tuple[type[RewritePattern], ...] = (
     SameOnAllCores,
+    OnlyCoordinate,
     Identity,
     EmptyLoop,
     OneSidedPipe,

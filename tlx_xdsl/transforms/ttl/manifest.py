@@ -34,8 +34,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
-from tlx_xdsl.analysis.ttl.dst_capacity import TILES, WIDE
-from tlx_xdsl.dialects.ttcore import MemorySpace, element_bytes
+from tlx_xdsl.analysis.ttl.dst_capacity import is_wide, registers_of
+from tlx_xdsl.dialects.ttcore import MemorySpace
 from tlx_xdsl.dialects.ttkernel.base import THREAD
 from tlx_xdsl.dialects.ttkernel.noc import GetNocMulticastAddrOp
 from tlx_xdsl.dialects.ttkernel.types import ThreadAttr, ThreadKind
@@ -190,11 +190,8 @@ def _number_of(driver: KernelDriverOp, accessor: SSAValue) -> int:
 
 
 def _options(driver: KernelDriverOp) -> dict[str, Any]:
-    types = [each.result.type for each in circular_buffers(driver)]
-    wide = any(element_bytes(type_.data_type) == WIDE for type_ in types)
-    wide = wide or driver.fp32_dest_acc_en
     return {
-        "fp32_dest_acc_en": wide,
+        "fp32_dest_acc_en": is_wide(driver),
         "dst_full_sync_en": driver.dst_full_sync_en,
-        "dst_capacity": TILES // (1 if driver.dst_full_sync_en else 2) // (2 if wide else 1),
+        "dst_capacity": registers_of(driver),
     }

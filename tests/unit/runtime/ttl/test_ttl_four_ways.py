@@ -15,8 +15,13 @@ from tests.fuzz import ttl as fuzzer, ttl_values as values
 from tests.fuzz.ttl_programs import case
 from tests.unit.volume import is_full
 
-COUNT = 300 if is_full() else 6
+COUNT = 300 if is_full() else 5
 SEED = 7_000_000
+
+FUNCTIONS = [
+    "add", "sub", "mul", "div", "max", "min", "exp", "log", "sqrt", "rsqrt", "recip", "relu", "gelu", "tanh",
+    "sigmoid", "neg", "abs", "square", "fill", "broadcast", "reduce_sum", "reduce_max", "transpose", "matmul",
+]  # fmt: skip
 
 needs_compiler = pytest.mark.skipif(not fuzzer.has_compiler(), reason="there is no g++: apt install g++")
 
@@ -44,7 +49,7 @@ def test_cpp_is_one_of_the_ways(tmp_path):
 
 def test_a_wrong_number_is_found(tmp_path):
     """Each way is compared, to the last bit where the numbers are exact."""
-    made = next(each for each in map(case, range(99)) if each.is_exact and not each.arrays["t1"].before.dtype.itemsize < 4)
+    made = next(each for each in map(case, range(99)) if each.is_exact and each.arrays["t1"].before.dtype.itemsize == 4)
     name = next(name for name, array in made.arrays.items() if array.numbers is not None)
     numbers = made.arrays[name].numbers.copy()
     numbers[0, 0] = np.nextafter(numbers[0, 0], np.float32(99))
@@ -56,11 +61,9 @@ def test_a_wrong_number_is_found(tmp_path):
 
 def test_what_is_not_written_stays_as_it_was():
     made = next(each for each in map(case, range(99)) if any(np.isnan(a.numbers).any() for a in outputs(each)))
-    assert not fuzzer.mismatch(made, [each.before if each.numbers is None else each.numbers for each in made.arrays.values()])
-    assert "is 0.0, expected nan" in fuzzer.mismatch(
-        made,
-        [each.before if each.numbers is None else np.nan_to_num(each.numbers) for each in made.arrays.values()],
-    )
+    right = [each.before if each.numbers is None else each.numbers for each in made.arrays.values()]
+    assert not fuzzer.mismatch(made, right)
+    assert "is 0.0, expected nan" in fuzzer.mismatch(made, [np.nan_to_num(each) for each in right])
 
 
 def outputs(made):
@@ -74,11 +77,9 @@ def test_cases_are_always_the_same():
 
 
 def test_cases_reach_what_the_language_has():
-    cases = [case(number) for number in range(300)]
+    cases = [case(number) for number in range(150)]
     text = "\n".join(each.text for each in cases)
-    functions = ("add sub mul div max min exp log sqrt rsqrt recip relu gelu tanh sigmoid neg abs square fill broadcast "
-                 "reduce_sum reduce_max transpose matmul").split()  # fmt: skip
-    assert not [name for name in functions if f"ttl.math.{name}(" not in text]
+    assert not [name for name in FUNCTIONS if f"ttl.math.{name}(" not in text]
     for word in (" @ ", " += ", "acc=True", "PipeNet", "sharded", "dims=[0, 1]", "ttl.core(dims=1)", "bfloat16",
                  "dst_full_sync_en", "fp32_dest_acc_en", "grid=(2, 2)", "min("):  # fmt: skip
         assert word in text
@@ -88,7 +89,7 @@ def test_cases_reach_what_the_language_has():
 
 
 def test_exact_cases_have_no_slack_and_others_little():
-    for made in map(case, range(60)):
+    for made in map(case, range(30)):
         for array in outputs(made):
             assert not made.is_exact or not array.slack.any()
             assert np.nanmax(array.slack) <= 0.1 * max(np.nanmax(np.abs(array.numbers)), 0.1)

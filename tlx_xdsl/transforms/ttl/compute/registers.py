@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, cast
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tlx_xdsl.analysis.ttl.dst_capacity import kernel_around
 from tlx_xdsl.analysis.ttl.dst_liveness import Node, Overflow, Plan, allocate
 from tlx_xdsl.analysis.ttl.dst_orders import orders
 from tlx_xdsl.dialects import ttl
@@ -138,10 +139,19 @@ def overflow_error(compute: ttl.ComputeOp, capacity: int, found: Overflow) -> Co
         f"insufficient DST registers: all {capacity} in use",
         [
             *(f"in use: {_named(compute, _value(value))}" for value in found.alive),
-            "store an intermediate block to a circular buffer and wait for it there, use tiles of 16 bits, or let the "
-            "kernel have dst_full_sync_en",
+            _suggestion(compute),
         ],
     )
+
+
+def _suggestion(compute: ttl.ComputeOp) -> str:
+    """What makes a compute fit, as far as it is not so yet."""
+    ways = ["store an intermediate block to a circular buffer and wait for it there"]
+    if any(element_bytes(ttl.tile_of(each.type).data_type) > _FPU_BYTES for each in compute.body.block.args):
+        ways.append("use tiles of 16 bits")
+    if (kernel := kernel_around(compute)) is not None and not kernel.dst_full_sync_en:
+        ways.append("set dst_full_sync_en for twice as many destination registers")
+    return ", or ".join(ways)
 
 
 def _place(compute: ttl.ComputeOp, value: SSAValue) -> Operation:

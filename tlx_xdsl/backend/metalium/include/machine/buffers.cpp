@@ -111,7 +111,7 @@ void require_written(Site site, const Core &core, uint32_t address, uint32_t byt
     if (open.kind == Transfer::read && open.touches_local(address, bytes))
       fail(site, "%s is read, but the read issued at %s:%d has not arrived: noc_async_read_barrier is missing", what,
            open.site.file, open.site.line);
-  fail(site, "%s is read, but nobody has written it", what);
+  fail(site, "%s is read, but was never written", what);
 }
 
 // What a transfer reads must lie in pages that this thread has waited for, or has reserved and filled.
