@@ -23,6 +23,8 @@ LIBRARY_UNARY = ("exp", "log", "sqrt", "rsqrt", "recip", "gelu", "tanh", "sigmoi
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 LARGEST = 1e4
 """Numbers beyond are not made: products of products would leave the range."""
+L1 = 1_450_000
+"""Bytes of circular buffers that fit into the memory of a core."""
 TEETH = 2.0**-4
 """The largest slack, as a part of the largest number: a larger one would hide errors."""
 
@@ -178,6 +180,8 @@ class Maker(Threads):
         with np.errstate(all="ignore"):
             if not self.is_fit(rounding(*(each.blocks for each in operands))):
                 return None
+        if reads_buffers:
+            self.bytes += self.block_bytes(shape) + sum(self.block_bytes(each.shape) for each in operands)
         for each in operands:
             each.is_used = True
             each.is_buffered |= reads_buffers
@@ -203,24 +207,38 @@ class Maker(Threads):
     def binary(self) -> None:
         a = self.some()
         b = self.some(a.shape)
-        kind = self.random.choice(BINARY if self.is_exact else (*BINARY, "div"))
-        if kind == "div" and np.abs(b.blocks.numbers).min() < 0.1:
-            kind = "mul"
+        kind = self.random.choice(BINARY if self.is_exact else (*BINARY, "div", "div"))
+        if kind == "div":
+            b = self.positive(b)
         text = f"{a.text} {SIGNS[kind]} {b.text}" if kind in SIGNS and self.maybe(0.7) else None
         text = text or f"ttl.math.{kind}({a.text}, {b.text})"
         self.bind(text, a.shape, lambda x, y: values.binary(kind, x, y), a, b)
 
     def unary(self) -> None:
         x = self.some()
-        kinds = EXACT_UNARY if self.is_exact else (*EXACT_UNARY, *LIBRARY_UNARY, *LIBRARY_UNARY)
+        kinds = EXACT_UNARY if self.is_exact else (*EXACT_UNARY, *LIBRARY_UNARY * 5)
         kind = self.random.choice(kinds)
-        low, high = float(x.blocks.numbers.min()), float(x.blocks.numbers.max())
-        if (kind in ("log", "sqrt", "rsqrt", "recip") and low < 0.1) or (kind == "exp" and high > 8):
-            kind = "tanh"
+        if kind in ("log", "sqrt", "rsqrt", "recip"):
+            x = self.positive(x)
+        if kind == "exp" and float(x.blocks.numbers.max()) > 8:
+            bounded = self.bind(f"-ttl.math.abs({x.text})", x.shape,
+                                lambda a: values.unary("neg", values.unary("abs", a)), x)  # fmt: skip
+            assert bounded is not None, "it is no larger than what there is"
+            x = bounded
         text = f"ttl.math.{kind}({x.text})"
         if kind in ("neg", "square") and self.maybe(0.5):
             text = f"-{x.text}" if kind == "neg" else f"{x.text} ** 2"
         self.bind(text, x.shape, lambda a: values.unary(kind, a), x)
+
+    def positive(self, x: Value) -> Value:
+        """A value without numbers near zero, where functions are steep."""
+        if float(x.blocks.numbers.min()) > 0.2:
+            return x
+        half = values.exact(np.full(x.blocks.numbers.shape, 0.5))
+        made = self.bind(f"ttl.math.abs({x.text}) + 0.5", x.shape,
+                         lambda a: values.binary("add", values.unary("abs", a), half), x)  # fmt: skip
+        assert made is not None, "it is no larger than what there is"
+        return made
 
     def scalar(self) -> None:
         x, kind = self.some(), self.random.choice(("add", "sub", "mul", "max", "fill"))
@@ -396,6 +414,8 @@ class Maker(Threads):
         for _ in range(self.size):
             self.operation()
         self.outputs()
+        if self.bytes > L1:
+            raise Unfit
         options = {}
         arguments = []
         if self.grid != (1, 1) or self.maybe(0.5):
@@ -416,7 +436,7 @@ class Maker(Threads):
 
 
 class Unfit(Exception):
-    """The numbers of a case are too large."""
+    """The numbers of a case are too large, or its blocks."""
 
 
 def case(number: int, size: int | None = None) -> Case:

@@ -37,6 +37,8 @@ class Threads:
         self.body: list[str] = []
         """Lines of the kernel's own body: circular buffers and pipes."""
         self.pipes = 0
+        self.bytes = 0
+        """Of circular buffers, those of the compiler's counted as far as they can be known."""
         self.shards: dict[str, int] = {}
         """Of tensors whose shards are blocks, the number of shards in a row."""
         self.threads = {"read": Thread(), "compute": Thread(), "write": Thread()}
@@ -56,6 +58,7 @@ class Threads:
 
     def buffer(self, shape: tuple[int, int], like: str | None = None) -> str:
         name, factor = self.name("cb"), self.random.randint(1, 3)
+        self.bytes += factor * self.block_bytes(shape)
         if like is None:
             like = self.random.choice(self.parameters)
             if self.maybe(0.5):
@@ -68,6 +71,9 @@ class Threads:
             factor_text = "" if factor == 2 and self.maybe(0.5) else f", buffer_factor={factor}"
             self.body.append(f"{name} = ttl.make_circular_buffer_like({like}, shape={shape}{factor_text})")
         return name
+
+    def block_bytes(self, shape: tuple[int, int]) -> int:
+        return shape[0] * shape[1] * (4096 if self.dtype == "f32" else 2048)
 
     def piece(self, tensor: str, index: tuple[str, str], shape: tuple[int, int]) -> str:
         if tensor in self.shards and self.maybe(0.7):

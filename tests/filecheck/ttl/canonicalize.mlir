@@ -243,7 +243,7 @@ ttl.kernel @conditions() attributes {grid = #ttcore.grid<2x1>} {
 // CHECK-LABEL: ttl.kernel @one_row
 // CHECK:       ttl.datamovement_thread @read {
 // CHECK-NEXT:    %[[ZERO:.*]] = arith.constant 0 : index
-// CHECK-NEXT:    %x, %y = ttl.core(dims = 2)
+// CHECK-NEXT:    %x, %{{.*}} = ttl.core(dims = 2)
 // CHECK:         ttl.copy %acc[%[[ZERO]], %x], %v
 ttl.kernel @one_row(%t: !tensor) attributes {grid = #ttcore.grid<2x1>} {
   %cb = ttl.create_cb shape=[1, 1], element_type=!tile, buffer_factor=2 : !cb

@@ -243,7 +243,7 @@ def add_mutations() -> Iterator[Mutation]:
     yield case("no pop", drop(pop), wait, "again before it has popped")
     yield case("pop twice", double(pop), pop, "but has waited for 0")
     yield case("pop fewer", alter(pop, "%pages", "%n1"), wait, "again before it has popped")
-    yield case("pop before the last read", move(pop, "init_sfpu"), pop, "was not read")
+    yield case("pop before the last read", move(pop, "init_sfpu"), "copy_tile(%cb0", "has waited for 0 pages")
     yield case("pop the other buffer", alter(pop, "%cb0", "%cb1"), "pop_front(%cb1", "but has waited for 0")
     yield case("no reserve of the result", drop("reserve_back(%cb2"), "pack_tile(", "but has reserved 0 pages")
     yield case("no push of the result", drop("push_back(%cb2"), "reserve_back(%cb2", "again before it has pushed")
@@ -303,7 +303,7 @@ def add_mutations() -> Iterator[Mutation]:
         "packs into tile 0 of circular buffer 0",
     )
     yield case("compute with one tile twice", alter("copy_tile(%cb0", "%t,", "%c0,"), "copy_tile(%cb0", "was not read")
-    yield case("compute with one operand twice", alter("copy_tile(%cb0", "%cb0", "%cb1"), pop, "was not read")
+    yield case("compute with one operand twice", alter("copy_tile(%cb0", "%cb0", "%cb1"), pop, "none of which was read")
     yield case(
         "compute with a tile too far", alter("copy_tile(%cb0", "%t,", "%block,"), "copy_tile(%cb0", "reads tile 2"
     )

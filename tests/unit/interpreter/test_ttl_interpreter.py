@@ -117,8 +117,8 @@ MISTAKES = {
     ),
     "a use after the pop": (
         {"    ttl.cb_pop %cb_a\n": "", "    %s = ttl.add": "    ttl.cb_pop %cb_a\n    %s = ttl.add"},
-        "pops page 0 of 1 of circular buffer 'cb_a', which was not read",
-        "ttl.cb_pop %cb_a",
+        "uses a block of circular buffer 'cb_a' after it was popped",
+        "ttl.add",
     ),
     "a store into what was waited for": (
         {"    ttl.store %s, %vc": f"    ttl.store %s, %va : {BLOCK}, {BLOCK}\n    ttl.store %s, %vc"},

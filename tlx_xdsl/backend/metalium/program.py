@@ -12,7 +12,7 @@ from tlx_xdsl.backend.metalium.errors import MetaliumError
 from tlx_xdsl.backend.metalium.headers import without_includes
 
 Manifest = Mapping[str, Any]
-"""What the host has to know of a kernel: see docs/site/ttl.md."""
+"""What the host has to know of a kernel: `transforms/ttl/manifest.py` makes it."""
 
 _FORMATS = {"Float32": "f32", "Float16_b": "bf16"}
 _DST_TILES = 16

@@ -68,14 +68,13 @@ def report_of(machine: Machine, trace: Trace) -> Report:
     """What the run of a machine was like."""
     threads = [thread for thread in machine.threads if isinstance(thread, CoreThread)]
     used = max((thread.registers.used for thread in threads if thread.registers is not None), default=0)
+    warnings = (*machine.warnings.values(), *read_warnings(machine))
     unwritten = {
         tensor.name: tuple(page for page in range(len(tensor.pages)) if page not in tensor.written)
         for tensor in machine.tensors
         if 0 < len(tensor.written) < len(tensor.pages)
     }
-    return Report(
-        len(trace.choices), tuple(trace.choices), machine.noc_bytes, used, tuple(read_warnings(machine)), unwritten
-    )
+    return Report(len(trace.choices), tuple(trace.choices), machine.noc_bytes, used, warnings, unwritten)
 
 
 def explore(

@@ -15,6 +15,7 @@ from tlx_xdsl.interpreter.ttkernel.threads import Thread, Update
 from tlx_xdsl.interpreter.ttkernel.translate import Local, Touch
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.tiles import PageLayout
+from tlx_xdsl.text.diagnostics import Diagnostic, source_location
 
 ORIGIN = (1, 2)
 """The coordinates on the network of the core that is (0, 0) in the grid: other ones, so that mixing them is found."""
@@ -101,8 +102,13 @@ class Machine:
     noc_bytes: int = 0
     order: np.random.Generator | None = None
     """Lets transfers land in any order; none: in the order in which they began."""
+    warnings: dict[Operation, Diagnostic] = field(default_factory=dict[Operation, Diagnostic])
     at_end: Callable[[CoreThread], None] | None = None
     who_supplies: Callable[[Thread], Sequence[str]] | None = None
+
+    def warn(self, op: Operation, message: str) -> None:
+        """Say something about an operation that may be meant, once."""
+        self.warnings.setdefault(op, Diagnostic("warning", message, source_location(op.location)))
 
     def thread_ends(self, thread: CoreThread) -> None:
         """Check what a thread leaves."""

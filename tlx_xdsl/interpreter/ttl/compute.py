@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects.ttl.base import block_shape, tile_of
+from tlx_xdsl.dialects.ttl.compute import StoreOp
 from tlx_xdsl.interpreter.ttkernel import tile_math
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, of_thread
 from tlx_xdsl.interpreter.ttkernel.translate import Builder, Local, attribute, integers
@@ -38,15 +39,21 @@ def _elementwise(function: Callable[..., Array]) -> Builder:
 
 
 def _through_memory(function: Callable[..., Array]) -> Builder:
-    """An operation whose operands and result are rounded as circular buffers hold them; it takes itself first."""
+    """An operation whose operands and result are rounded as circular buffers hold them; it takes itself first.
+
+    A result that a store alone uses stays in registers until then: an addition to what is there is rounded once.
+    """
 
     def build(op: Operation) -> Local:
         dtype = tile_math.dtype_of(tile_of(op.results[0].type).data_type)
+        users = [use.operation for use in op.results[0].uses]
+        is_only_stored = len(users) == 1 and isinstance(users[0], StoreOp)
 
         def run(thread: CoreThread, *operands: View | Array) -> Array:
             values = [tile_math.rounded(value_of(op, each), dtype) for each in operands]
             with np.errstate(all="ignore"):
-                return tile_math.rounded(function(op, *values), dtype)
+                result = function(op, *values)
+            return result if is_only_stored else tile_math.rounded(result, dtype)
 
         return run
 

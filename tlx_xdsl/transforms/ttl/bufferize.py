@@ -80,7 +80,8 @@ def _bufferize(kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> None:
             reserve, block = compiler.buffer(op)
             push = reserve.next_op
             assert push is not None
-            insert_before(push, Chain(buffers, compiler.ones).compute([op.result], [reserve.view]), located_at=op)
+            compute = Chain(buffers, compiler.ones).compute([op.result], [reserve.view])
+            _locate_end(insert_before(push, compute, located_at=op))
             buffers[op.result] = block
         elif isinstance(op, ttl.StoreOp) and op in stores:
             _bufferize_stores(stores[op], Chain(buffers, compiler.ones))
@@ -97,9 +98,15 @@ def _bufferize_stores(group: list[ttl.StoreOp], chain: Chain) -> None:
     *others, last = group
     is_accumulation = last.accumulate is not None
     values, views = [store.value for store in group], [store.view for store in group]
-    replace(last, chain.compute(values, views, accumulate=is_accumulation, first=last.first))
+    _locate_end(replace(last, chain.compute(values, views, accumulate=is_accumulation, first=last.first)))
     for store in others:
         Rewriter.erase_op(store)
+
+
+def _locate_end(compute: ttl.ComputeOp) -> None:
+    end = compute.body.block.last_op
+    assert end is not None, "a body ends in a ttl.yield"
+    end.location = compute.location
 
 
 def _erase_unused(thread: ttl.ComputeThreadOp) -> None:

@@ -12,12 +12,14 @@ func.func @writer() attributes {ttkernel.thread = #ttkernel.thread<noc>} {
 After `convert-ttkernel-to-emitc`, for ttnn 0.81:
 ```mlir
 emitc.file "writer.cpp" {
-  emitc.verbatim "// writer: data movement"
+  emitc.verbatim "// writer: data movement thread"
+  emitc.verbatim "// Compile-time arguments: 2: circular buffer cb"
   emitc.include <"cstdint">
   emitc.include "api/dataflow/dataflow_api.h"
+  emitc.verbatim ""
   emitc.func @kernel_main() {
-    %n = "emitc.constant"() <{value = 1 : i32}> : () -> i32
     %cb = emitc.call_opaque "get_compile_time_arg_val"() {args = [2 : i32]} : () -> !emitc.opaque<"constexpr uint32_t">
+    %n = "emitc.constant"() <{value = 1 : i32}> : () -> i32
     emitc.call_opaque "cb_wait_front"(%cb, %n) : (!emitc.opaque<"constexpr uint32_t">, i32) -> ()
     emitc.return
   }
@@ -91,7 +93,8 @@ def _file(function: func.FuncOp, driver: KernelDriverOp | None, profile: CppProf
     if function.body.block.args:
         raise error_at(function, f"thread '{name}' takes arguments: run ttl-lower-synchronization first")
     to = Conversion(function, profile, driver)
-    for op in ops_of(function, ttkernel.GetCompileTimeArgValOp):
+    buffers = ops_of(function, ttkernel.GetCompileTimeArgValOp)
+    for op in sorted(buffers, key=lambda op: op.index.value.data):
         # The startup comes before everything else, and names buffers.
         to.at(op)
         convert(op, to)

@@ -56,7 +56,8 @@ def _part(compute: ttl.ComputeOp, output: int) -> ttl.ComputeOp:
         if any(result in needed for result in op.results):
             block.add_op(clone := op.clone(values))
             clone.location = op.location
-    block.add_op(ttl.YieldOp(values[end.tiles[output]]))
+    block.add_op(yielded := ttl.YieldOp(values[end.tiles[output]]))
+    yielded.location = end.location
     return ttl.ComputeOp(
         [compute.inputs[number] for number in inputs],
         [compute.outputs[output]],

@@ -34,6 +34,8 @@ def convert_call(op: TTKernelOp, to: Conversion) -> None:
         result = _NOC_ADDRESS if isinstance(op.results[0].type, ttkernel.NocAddressType) else ADDRESS
     value = to.call(_callee(op, to), _operands(op, to), result)
     if value is not None:
+        if result is _NOC_ADDRESS:
+            value.name_hint = op.results[0].name_hint or "destination"
         to.set(op.results[0], value)
 
 
@@ -169,8 +171,10 @@ def _semaphore_address(op: ttkernel.SemaphoreAddressOp, to: Conversion) -> None:
 @convert_call.register
 def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
     callee = "reinterpret_cast<volatile tt_l1_ptr uint32_t*>"
-    to.set(op.result, to.result(callee, [to.value(op.semaphore)], _L1_WORD))
-    to.callees.discard(callee)
+    semaphore = to.value(op.semaphore)
+    value = to.result(callee, [semaphore], _L1_WORD)
+    value.name_hint = op.result.name_hint or _with(semaphore.name_hint, "word")
+    to.set(op.result, value)
 
 
 # --- the compute engine
