@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tlx_xdsl.errors import CompilationError, InputError, InputTypeError
 from tlx_xdsl.interpreter.scheduler import POLICIES, SEEDED
+from tlx_xdsl.interpreter.ttkernel import Report
 from tlx_xdsl.language.ttl.kernel import Kernel
 from tlx_xdsl.runtime.ttl import MACHINES, Options, Prepared, compile_kernel, specs_of
 from tlx_xdsl.runtime.ttl.specs import annotated, parameters
@@ -41,6 +42,10 @@ examples:
 
 SCHEDULES = 8
 """Schedules of each kind with a seed that `tlx ttl check` tries."""
+BUDGET = 200
+"""Runs in which it looks for orders that make a difference."""
+SHOWN = 8
+"""Numbers of pages in a warning."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -164,8 +169,11 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
     bytes_before = {name: array.tobytes() for name, array in arrays.items()}
     begin = time.perf_counter()
     values = list(arguments.values())
-    Prepared(kernel, values, args.machine, _options(args)).run(values, schedule=args.schedule, seed=args.seed)
+    prepared = Prepared(kernel, values, args.machine, _options(args))
+    report = prepared.run(values, schedule=args.schedule, seed=args.seed)
     seconds = time.perf_counter() - begin
+    if report is not None:
+        _warn(report)
     changed = [name for name, array in arrays.items() if array.tobytes() != bytes_before[name]]
     for name in changed:
         print(f"{name}: {summary(arrays[name])}")
@@ -176,6 +184,14 @@ def _run(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) ->
         np.save(path, arrays[name])
     for name, expression in expected.items():
         check_array(name, arrays[name], expression, before, args.tolerance)
+
+
+def _warn(report: Report) -> None:
+    for warning in report.warnings:
+        print(warning, file=sys.stderr)
+    for name, pages in report.unwritten.items():
+        shown = ", ".join(map(str, pages[:SHOWN])) + (", ..." if len(pages) > SHOWN else "")
+        print(f"warning: {len(pages)} pages of '{name}' were not written: {shown}", file=sys.stderr)
 
 
 def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) -> None:
@@ -201,6 +217,13 @@ def _check(args: argparse.Namespace, kernel: Kernel, arguments: dict[str, Any]) 
                     f"than {schedules[0][0]}"
                 )
     print(f"'{kernel.name}': no fault, and one result, in {len(schedules)} schedules")
+    found = prepared.explore(list(arguments.values()), BUDGET)
+    if found is None:
+        return
+    if found.fault is not None:
+        raise found.fault
+    amount = "all orders of its threads" if found.complete else f"{found.runs} orders of its threads, of more"
+    print(f"no fault in {amount} ({found.runs} run{'' if found.runs == 1 else 's'})")
 
 
 def _known(args: argparse.Namespace, arrays: dict[str, NDArray[Any]], option: str) -> dict[str, str]:

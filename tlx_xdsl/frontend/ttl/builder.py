@@ -98,7 +98,7 @@ class Builder:
         """The result of `make`, or of what was computed under the same key in a block that is open."""
         for frame in self.frames:
             if key in frame.computed:
-                # A detached operation would stay a user of its operands, which patterns are told of.
+                # A detached operation would stay a user of its operands, which patterns would visit.
                 make.erase()
                 return frame.computed[key]
         value = self.insert(make).results[0]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from tlx_xdsl.backend.metalium.machine import MetaliumError, run as run_sources
 from tlx_xdsl.errors import CompilationError, InputError, SourceLocation
-from tlx_xdsl.interpreter.ttkernel import run as run_ttkernel
+from tlx_xdsl.interpreter.ttkernel import Exploration, Plan, Report, explore, make_plan, run as run_ttkernel
 from tlx_xdsl.interpreter.ttl import run as run_tensors
 from tlx_xdsl.language.ttl.kernel import Kernel
 from tlx_xdsl.language.ttl.tensors import TensorSpec
@@ -17,7 +18,7 @@ from tlx_xdsl.numerics.tiles import PageLayout, from_pages, to_pages
 from tlx_xdsl.runtime.host_values import on_host
 from tlx_xdsl.runtime.ttl.compilation import CompiledKernel, Options, compile_kernel, synchronized_module
 from tlx_xdsl.runtime.ttl.specs import parameters, specs_of
-from tlx_xdsl.text.diagnostics import source_line
+from tlx_xdsl.text.diagnostics import report_again, source_line
 
 MACHINES = ("ttkernel", "tensors", "cpp")
 """What runs a kernel.
@@ -53,20 +54,42 @@ class Prepared:
         known = [on_host(name, each) for name, each in zip(self._names, arguments, strict=False)]
         return [*known, *arguments[len(known) :]]
 
-    def run(self, arguments: Sequence[Any], *, schedule: str = "round-robin", seed: int = 0) -> None:
+    def _arrays(self, arguments: Sequence[Any]) -> list[Any]:
+        return [each for each in self._on_host(arguments) if not isinstance(each, bool | int | float)]
+
+    def run(self, arguments: Sequence[Any], *, schedule: str = "round-robin", seed: int = 0) -> Report | None:
         """Run the kernel on arrays like those that it was compiled for, which it reads and writes in place.
+
+        The report says what was strange; the C++ gives none.
 
         Raises Fault, a CompilationError, for what it does wrong.
         """
-        arrays = [each for each in self._on_host(arguments) if not isinstance(each, bool | int | float)]
+        arrays = self._arrays(arguments)
         match self._machine:
             case "tensors":
-                run_tensors(self._module, arrays, schedule=schedule, seed=seed)
+                return run_tensors(self._module, arrays, schedule=schedule, seed=seed)
             case "ttkernel":
-                capacity = self._compiled.manifest["options"]["dst_capacity"]
-                run_ttkernel(self._module, arrays, schedule=schedule, seed=seed, capacity=capacity)
+                return run_ttkernel(self._plan, arrays, schedule=schedule, seed=seed, capacity=self._capacity)
             case _:
                 run_cpp(self._compiled, self._specs, arrays, seed=seed)
+                return None
+
+    def explore(self, arguments: Sequence[Any], budget: int = 1000) -> Exploration | None:
+        """Run the kernel in every order of its threads that makes a difference, `budget` runs at most.
+
+        The arrays stay as they are. None for machines that have no such search.
+        """
+        if self._machine != "ttkernel":
+            return None
+        return explore(self._plan, self._arrays(arguments), budget, capacity=self._capacity)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        return make_plan(self._module)
+
+    @property
+    def _capacity(self) -> int:
+        return self._compiled.manifest["options"]["dst_capacity"]
 
 
 def run(
@@ -83,7 +106,9 @@ def run(
 
     Raises CompilationError for an error in the kernel; of that class, a Fault for what it does wrong in the run.
     """
-    Prepared(kernel, arguments, machine, options).run(arguments, schedule=schedule, seed=seed)
+    report = Prepared(kernel, arguments, machine, options).run(arguments, schedule=schedule, seed=seed)
+    for warning in () if report is None else report.warnings:
+        report_again(warning)
 
 
 def run_cpp(

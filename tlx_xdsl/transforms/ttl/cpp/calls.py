@@ -181,7 +181,7 @@ def _l1_pointer(op: ttkernel.CastToL1PtrOp, to: Conversion) -> None:
 
 
 def end_broadcast(to: Conversion) -> None:
-    """The unpacker keeps what `unary_bcast_init` set up until it is told: before the next init."""
+    """The unpacker keeps what `unary_bcast_init` set up, so it is undone before the next init."""
     if to.broadcast is None or to.broadcast[0] is not to.block:
         return
     _, buffer, kind = to.broadcast
@@ -193,7 +193,7 @@ def end_broadcast(to: Conversion) -> None:
 def reconfigure(
     to: Conversion, a: SSAValue | None, b: SSAValue | None = None, out: SSAValue | None = None, *, swapped: bool = False
 ) -> None:
-    """Tell the units the data formats of their buffers, in a thread in which they differ."""
+    """Set the units to the data formats of their buffers, in a thread in which they differ."""
     if not to.mixes_formats:
         return
     if a is not None and b is not None:

@@ -48,7 +48,7 @@ class Conversion:
         used = {value for op in function.walk() for value in op.operands if isinstance(value.type, CBType)}
         formats = {data_type(value) for value in used}
         self.mixes_formats = len(formats) > 1
-        """Whether circular buffers differ in their data formats, so that the units have to be told."""
+        """Whether circular buffers differ in their data formats, so that the units must be set again."""
         self.has_wide_buffers = Float32Type() in formats
         packed = {data_type(op.cb) for op in function.walk() if isinstance(op, PackTileOp)}
         self.packs_formats = len(packed) > 1
