@@ -41,7 +41,7 @@ def _(ttl):
 
         @ttl.datamovement()
         def read():
-            x, y = ttl.core(dims=2)
+            x, _ = ttl.core(dims=2)
             for row in range(2):
                 with a_cb.reserve() as a_block, b_cb.reserve() as b_block:
                     ttl.copy(a[row : row + 1, 2 * x : 2 * x + 2], a_block).wait()
@@ -55,7 +55,7 @@ def _(ttl):
 
         @ttl.datamovement()
         def write():
-            x, y = ttl.core(dims=2)
+            x, _ = ttl.core(dims=2)
             for row in range(2):
                 with out_cb.wait() as out_block:
                     ttl.copy(out_block, out[row : row + 1, 2 * x : 2 * x + 2]).wait()

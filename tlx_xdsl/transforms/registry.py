@@ -88,6 +88,23 @@ _MODULES = {
 
 _WITH_LAYOUTS = "tlx-lower-to-ptx-with-layouts"
 _ALIASES = {
+    "AffineDataCopyGeneration": "affine-data-copy-generate",
+    "AffineDependenceAnalysis": "ttl-affine-dependence-analysis",
+    "AffineLoopFusion": "affine-loop-fusion",
+    "ConvertTTKernelToEmitC": "convert-ttkernel-to-emitc",
+    "TTLAllocateCircularBuffers": "ttl-allocate-circular-buffers",
+    "TTLAssignDSTRegisters": "ttl-assign-dst-registers",
+    "TTLBufferizePass": "ttl-bufferize",
+    "TTLCanonicalizePass": "ttl-canonicalize",
+    "TTLExpandThreads": "ttl-expand-threads",
+    "TTLInferDSTRequirements": "ttl-infer-dst-requirements",
+    "TTLInferPipeSemaphores": "ttl-infer-pipe-semaphores",
+    "TTLInsertSynchronization": "ttl-insert-synchronization",
+    "TTLLowerCompute": "ttl-lower-compute",
+    "TTLLowerDataMovement": "ttl-lower-data-movement",
+    "TTLLowerSynchronization": "ttl-lower-synchronization",
+    "TTLSchedulePipeline": "ttl-schedule-pipeline",
+    "TTLVerifyLayoutsPass": "ttl-verify-layouts",
     "tlx-barrier-lifecycle": "tlx-end-barrier-lifetimes",
     "tlx-donate-registers": "tlx-rebalance-setmaxnreg",
     "tlx-inline-beside-tasks": "tlx-inline-calls-with-tasks",
@@ -107,8 +124,8 @@ _ALIASES = {
     "tlx-shared-buffer-size-definition": "tlx-storage-alias-size-definition",
     "tlx-weaken-remote-arrivals": "tlx-relax-remote-arrivals",
 }
-"""Older names of passes, TLX's own and ours, which tests and scripts use. One of several for the same pass runs the
-part of it that had this name."""
+"""Other names of passes, those of TLX and of the TTL design document and older ones of ours, which tests and scripts
+use. One of several for the same pass runs the part of it that had this name."""
 
 
 def current_name(name: str) -> str:

@@ -382,6 +382,6 @@ def test_plain_xdsl_opt_would_know_our_dialects_and_passes():
 
     from tlx_xdsl.tools.universe import UNIVERSE
 
-    assert set(UNIVERSE.all_dialects) == {"tt", "ttg", "ttng", "tlx"}
-    assert "tlx-storage-alias-lowering" in UNIVERSE.all_passes
+    assert set(UNIVERSE.all_dialects) == {"tt", "ttg", "ttng", "tlx", "ttl", "ttkernel", "ttcore"}
+    assert {"tlx-storage-alias-lowering", "ttl-lower-compute"} <= set(UNIVERSE.all_passes)
     assert isinstance(UNIVERSE, Universe)

@@ -39,6 +39,7 @@ class AllocateCircularBuffersPass(Pass):
     name = "ttl-allocate-circular-buffers"
 
     budget: int = L1_BYTES
+    """The memory of a core for circular buffers, in bytes."""
 
     def run(self, op: ModuleOp) -> None:
         """Annotate the module in place.

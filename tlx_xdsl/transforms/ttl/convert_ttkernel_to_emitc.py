@@ -59,6 +59,7 @@ class ConvertTTKernelToEmitCPass(Pass):
     name = "convert-ttkernel-to-emitc"
 
     profile: str = MAIN_PROFILE
+    """The TT-Metalium release that the C++ is for."""
 
     def run(self, op: ModuleOp) -> None:
         """Rewrite the module in place."""

@@ -26,14 +26,15 @@ ttl.if_src %p {
 }
 ttl.if_dst %p {
   ttl.semaphore_set %valid, %c0
-  ttl.semaphore_inc %ready, %c1 [%x0, %y0]
   %xf = ttl.copy %p, %view {synchronized} : !ttl.pipe, tensor<...> -> !ttl.transfer_handle<read>
+  ttl.semaphore_inc %ready, %c1 [%x0, %y0]
   ttl.semaphore_wait_eq %valid, %c1
 }
 ```
 A receiver says that its block is reserved, the source waits for all of them, writes, and says that the block is there.
 The receiver takes `valid` back before it says that it is ready, so that it can't take the last block for this one. A
-copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` erases it.
+copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` erases it. It says from where on the block may
+change: barriers for what the receiver itself has begun in it stand before it, and so before the source may write.
 
 A multicast of `valid` copies the source's own word. Where the source is a receiver, too, its receiving thread may reset
 that word meanwhile: then each receiver's word is incremented instead. A single receiver gets a unicast.
@@ -164,8 +165,8 @@ def _receive(pipe: CreatePipeOp, copy: CopyOp, ready: SSAValue, valid: SSAValue)
     around = _Around(copy)
     zero, one, source = around.number(0), around.number(1), around.places(*pipe.src)
     around.before(SemaphoreSetOp(valid, zero))
-    around.before(SemaphoreIncOp(ready, one, source))
     copy.synchronized = UnitAttr()
+    around.after(SemaphoreIncOp(ready, one, source))
     around.after(SemaphoreWaitEqOp(valid, one))
 
 

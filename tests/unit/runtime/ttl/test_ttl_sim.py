@@ -4,7 +4,7 @@ The simulator runs the Python text on torch tensors. It knows the later spelling
 or with one argument more than ours; the texts here are as it takes them, and `ours` says what is written differently.
 """
 
-# covers: ttl
+# covers: ttl.math, ttl.buffers, ttl.pipes, ttl.tensors, ttl.grid
 
 import importlib.util
 import json
