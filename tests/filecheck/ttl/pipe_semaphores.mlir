@@ -24,8 +24,8 @@
 // CHECK-NEXT:  }
 // CHECK-NEXT:  ttl.if_dst %p {
 // CHECK:         ttl.semaphore_set %p_valid, %[[Z:.*]]
-// CHECK-NEXT:    ttl.semaphore_inc %p_ready, %[[O:.*]] [%[[X0:.*]], %[[X0]]]
 // CHECK-NEXT:    %{{.*}} = ttl.copy %p, %{{.*}} {synchronized}
+// CHECK-NEXT:    ttl.semaphore_inc %p_ready, %[[O:.*]] [%[[X0:.*]], %[[X0]]]
 // CHECK-NEXT:    ttl.semaphore_wait_eq %p_valid, %[[O]]
 // CHECK-NEXT:  }
 ttl.kernel @multicast(%a: !tensor) attributes {grid = #ttcore.grid<4x1>} {

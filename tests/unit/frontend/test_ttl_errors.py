@@ -569,6 +569,16 @@ def broadcast_of_what_is_wide(a):
             ttl.math.broadcast(x, x, dims=[1])  # here
 
 
+@expect("'shape' of this reduction is (2, 1), found (1, 2)")
+def shape_of_another_reduction(a):
+    cb = ttl.make_circular_buffer_like(a, shape=(2, 2))
+
+    @ttl.compute()
+    def compute():
+        with cb.wait() as x:
+            ttl.math.reduce_sum(x, [1], (1, 2))  # here
+
+
 @expect("'dims' are dimensions of a block, [0], [1] or [0, 1], found [2]")
 def dimension_that_is_not_there(a):
     cb = ttl.make_circular_buffer_like(a, shape=(1, 1))

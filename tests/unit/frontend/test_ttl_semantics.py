@@ -224,3 +224,30 @@ def test_products_of_bf16_with_edges(machine: str) -> None:
     kernel(a, b, out, machine=machine)
     expected = np.maximum(a.astype(np.float32) @ b.astype(np.float32), 0) + 1
     np.testing.assert_array_equal(out.astype(np.float32), expected)
+
+
+def test_the_order_of_arguments_of_ttl_block(machine: str) -> None:
+    @ttl.kernel()
+    def kernel(a, out):
+        a_cb = ttl.make_circular_buffer_like(a, shape=(1, 2))
+        out_cb = ttl.make_circular_buffer_like(out, shape=(2, 1))
+
+        @ttl.compute()
+        def compute():
+            with a_cb.wait() as x, out_cb.reserve() as o:
+                total = ttl.math.reduce_sum(x, [1], (1, 1))
+                o.store(ttl.block.transpose(ttl.block.broadcast(total, [1], (1, 2))))
+
+        @ttl.datamovement()
+        def read():
+            with a_cb.reserve() as block:
+                ttl.copy(a[0:1, 0:2], block)
+
+        @ttl.datamovement()
+        def write():
+            with out_cb.wait() as block:
+                ttl.copy(block, out[0:2, 0:1])
+
+    a, out = integers(32, 64), np.empty((64, 32), np.float32)
+    kernel(a, out, machine=machine)
+    np.testing.assert_array_equal(out, np.broadcast_to(a.sum(axis=1), (64, 32)))

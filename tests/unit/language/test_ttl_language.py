@@ -73,7 +73,9 @@ def test_layouts() -> None:
 def names() -> list[tuple[str, Any]]:
     """All functions and classes of the language that only kernels can call."""
     found = [(f"ttl.{name}", getattr(ttl, name)) for name in ttl.__all__]
-    found += [(f"ttl.math.{name}", getattr(ttl.math, name)) for name in ttl.math.__all__]
+    for module in (ttl.block, ttl.math):
+        short = module.__name__.rpartition(".")[2]
+        found += [(f"ttl.{short}.{name}", getattr(module, name)) for name in module.__all__]
     return [(name, value) for name, value in found if builtin_name(value) is not None]
 
 

@@ -173,7 +173,7 @@ def _matmul(call: Call) -> Value:
     return matmul(call.visitor, call.node, call["a"], call["b"])
 
 
-@lowering("ttl.math.transpose")
+@lowering("ttl.math.transpose", "ttl.block.transpose")
 def _transpose(call: Call) -> Value:
     return Tiles(call.visitor.builder.insert(ttl.TransposeOp(operand(call, "x").ssa)).result)
 
@@ -202,7 +202,7 @@ def _result_type(x: Tiles, shape: Sequence[int]) -> Attribute:
     return TensorType(x.unit, list(shape))
 
 
-@lowering("ttl.math.broadcast")
+@lowering("ttl.math.broadcast", "ttl.block.broadcast")
 def _broadcast(call: Call) -> Value:
     x, dims = operand(call, "x"), _dims(call)
     shape = _shape(call)
@@ -242,4 +242,7 @@ def _shape(call: Call) -> tuple[int, ...]:
 def _reduce(call: Call) -> Value:
     x, dims = operand(call, "x"), _dims(call)
     op = ttl.ReduceSumOp if call.name.endswith("sum") else ttl.ReduceMaxOp
-    return _insert_dims(call, op, x, dims, [1 if dim in dims else x.shape[dim] for dim in range(2)])
+    shape = tuple(1 if dim in dims else x.shape[dim] for dim in range(2))
+    if call.given("shape") and _shape(call) != shape:
+        raise call.error("shape", f"'shape' of this reduction is {shape}, found {_shape(call)}")
+    return _insert_dims(call, op, x, dims, shape)

@@ -6,14 +6,14 @@ indices and numbers that are known at compile time.
 
 from __future__ import annotations
 
-from tlx_xdsl.language.ttl import buffers, grid, kernel as _kernel, math, pipes, tensors
+from tlx_xdsl.language.ttl import block, buffers, grid, kernel as _kernel, math, pipes, tensors
 from tlx_xdsl.language.ttl.buffers import *
 from tlx_xdsl.language.ttl.grid import *
 from tlx_xdsl.language.ttl.kernel import *
 from tlx_xdsl.language.ttl.pipes import *
 from tlx_xdsl.language.ttl.tensors import *
 
-__all__ = ["math"]
+__all__ = ["block", "math"]
 __all__ += _kernel.__all__
 __all__ += buffers.__all__
 __all__ += grid.__all__

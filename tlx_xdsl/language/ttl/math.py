@@ -149,15 +149,16 @@ def broadcast(x: Any, shape: Any, dims: Any) -> Any:
 
 
 @_math
-def reduce_sum(x: Any, dims: Any) -> Any:
+def reduce_sum(x: Any, dims: Any, shape: Any = None) -> Any:
     """Sums along `dims`: of columns with 0, of rows with 1. The result has one tile in each of these dimensions.
 
-    The sums of columns are the first row of their tile, those of rows the first column; all else of it is 0.
+    The sums of columns are the first row of their tile, those of rows the first column; all else of it is 0. `shape` is
+    that of the result, and need not be said.
     """
 
 
 @_math
-def reduce_max(x: Any, dims: Any) -> Any:
+def reduce_max(x: Any, dims: Any, shape: Any = None) -> Any:
     """Largest elements along `dims`: see `reduce_sum`."""
 
 
