@@ -111,6 +111,7 @@ bench: setup ## Measure how long compiling and interpreting take
 	$(BIN)/python benchmarks/program_address.py
 	$(BIN)/python benchmarks/interpreter.py
 	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/ttl.py
 
 bench-cpu: setup ## Measure kernels on this CPU against their rivals; writes the figures of docs/cpu.md (with torch and torch-mlir where installed)
 	$(BIN)/python benchmarks/cpu.py --write $(BENCH_ARGS)

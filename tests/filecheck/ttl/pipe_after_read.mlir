@@ -10,9 +10,9 @@
 // would come later than that of the source.
 // CHECK-LABEL: ttl.kernel @read_then_receive
 // CHECK:       ttl.if_dst %p {
-// CHECK:         ttl.semaphore_set %p_valid
-// CHECK-NEXT:    ttl.dma_barrier read
-// CHECK-NEXT:    ttl.copy %p, %{{.*}} {synchronized}
+// CHECK-NOT:     ttl.semaphore_inc
+// CHECK:         ttl.dma_barrier read
+// CHECK:         ttl.copy %p, %{{.*}} {synchronized}
 // CHECK-NEXT:    ttl.semaphore_inc %p_ready
 // CHECK-NEXT:    ttl.semaphore_wait_eq %p_valid
 ttl.kernel @read_then_receive(%a: !tensor) attributes {grid = #ttcore.grid<2x1>} {
