@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from tlx_xdsl.interpreter.ttkernel.exploration import Exploration, explore as ex
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Machine
 from tlx_xdsl.interpreter.ttkernel.plan import Plan, make_plan
 from tlx_xdsl.interpreter.ttkernel.tensors import write_back
-from tlx_xdsl.interpreter.ttkernel.threads import Trace, make_schedule, run_threads
+from tlx_xdsl.interpreter.ttkernel.threads import Schedule, Trace, make_schedule, run_threads
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.text.diagnostics import Diagnostic
 
@@ -53,11 +53,21 @@ def run(
     Raises Fault, Deadlock when no thread can go on, and InputError for arrays that do not fit.
     """
     plan = module if isinstance(module, Plan) else make_plan(module)
-    order = None if schedule == "round-robin" or not isinstance(schedule, str) else np.random.default_rng(seed)
+    order = order_of_transfers(schedule, seed)
     machine = plan.machine(arrays, capacity=capacity, checks=checks, order=order)
+    return run_machine(machine, lambda: plan.end(machine), arrays, make_schedule(schedule, seed))
+
+
+def order_of_transfers(schedule: str | Sequence[int], seed: int) -> np.random.Generator | None:
+    """What shuffles transfers that land together; nothing in the prompt schedule, and where one is repeated."""
+    return None if schedule == "round-robin" or not isinstance(schedule, str) else np.random.default_rng(seed)
+
+
+def run_machine(machine: Machine, end: Callable[[], None], arrays: Sequence[Array], schedule: Schedule) -> Report:
+    """Run the threads of a machine, check its `end`, and write what they have written back to the arrays."""
     trace = Trace()
-    run_threads(machine, make_schedule(schedule, seed), trace)
-    plan.end(machine)
+    run_threads(machine, schedule, trace)
+    end()
     for tensor, array in zip(machine.tensors, arrays, strict=True):
         if tensor.written:
             write_back(tensor, array)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.ttkernel.accessors import Accessor
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Tensor, Transfer, wrong
 from tlx_xdsl.interpreter.ttkernel.places import claims_destination, claims_source
+from tlx_xdsl.interpreter.ttkernel.tensors import note_write
 from tlx_xdsl.interpreter.ttkernel.translate import Builder, Local, Step, Touch
 
 # Tensors -------------------------------------------------------------------------------------------------------------
@@ -85,16 +85,7 @@ def _land_write(
     op: Operation, thread: CoreThread, tensor: Tensor, first: int, count: int, local: int, offset: int
 ) -> None:
     for page in range(first, first + count):
-        earlier = tensor.writes.setdefault(page, [])
-        if earlier:
-            tensor.overwritten[page] = (earlier[-1][1], op)
-            if earlier[-1][0] is not thread and thread.machine.checks:
-                raise wrong(
-                    op, thread, f"writes page {page} of tensor '{tensor.name}', which another thread has written, too",
-                    [f"{location_of(earlier[-1][1])}: {earlier[-1][0].label} has written it here"],
-                )  # fmt: skip
-        earlier.append((thread, op))
-        tensor.written.add(page)
+        note_write(op, thread, tensor, page)
     target = tensor.pages[first : first + count].reshape(-1)[offset:]
     target[...] = thread.core.memory[local : local + len(target)]
 

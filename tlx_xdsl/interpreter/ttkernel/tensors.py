@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import MemRefType, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects.ttcore import TileType
 from tlx_xdsl.dialects.ttl.types import encoding_of
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.interpreter.ttkernel.machine import Tensor
+from tlx_xdsl.interpreter.faults import location_of
+from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Tensor, wrong
 from tlx_xdsl.numerics.arrays import Array
 from tlx_xdsl.numerics.tiles import PageLayout, from_pages, to_pages
 
@@ -64,3 +65,20 @@ def write_back(tensor: Tensor, array: Array) -> None:
         array[...] = (values.view(np.uint32) >> 16).astype(np.uint16)
     else:
         array[...] = values
+
+
+def note_write(op: Operation, thread: CoreThread, tensor: Tensor, page: int) -> None:
+    """Note that a write to a page has landed.
+
+    Raises Fault where another thread has written it: which one is the last to write is not known.
+    """
+    earlier = tensor.writes.setdefault(page, [])
+    if earlier:
+        tensor.overwritten[page] = (earlier[-1][1], op)
+        if earlier[-1][0] is not thread and thread.machine.checks:
+            raise wrong(
+                op, thread, f"writes page {page} of tensor '{tensor.name}', which another thread has written, too",
+                [f"{location_of(earlier[-1][1])}: {earlier[-1][0].label} has written it here"],
+            )  # fmt: skip
+    earlier.append((thread, op))
+    tensor.written.add(page)

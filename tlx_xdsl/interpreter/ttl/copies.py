@@ -15,6 +15,7 @@ from tlx_xdsl.dialects.ttl.types import PipeType
 from tlx_xdsl.interpreter.faults import location_of
 from tlx_xdsl.interpreter.ttkernel.circular_buffers import pending
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Tensor, Transfer, wrong
+from tlx_xdsl.interpreter.ttkernel.tensors import note_write
 from tlx_xdsl.interpreter.ttkernel.translate import Builder, Local, Step, Touch, attribute
 from tlx_xdsl.interpreter.ttl.blocks import View
 from tlx_xdsl.interpreter.ttl.pipes import PipeTransfer, receive, send
@@ -144,16 +145,7 @@ def _land_read(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, 
 def _land_write(op: Operation, thread: CoreThread, tensor: Tensor, place: Place, view: View) -> None:
     row, column, rows, columns = place
     for page in _pages_of(tensor, place):
-        earlier = tensor.writes.setdefault(page, [])
-        if earlier:
-            tensor.overwritten[page] = (earlier[-1][1], op)
-            if earlier[-1][0] is not thread and thread.machine.checks:
-                raise wrong(
-                    op, thread, f"writes page {page} of tensor '{tensor.name}', which another thread has written, too",
-                    [f"{location_of(earlier[-1][1])}: {earlier[-1][0].label} has written it here"],
-                )  # fmt: skip
-        earlier.append((thread, op))
-        tensor.written.add(page)
+        note_write(op, thread, tensor, page)
     values = view.read(op)
     if tensor.layout.kind != "interleaved":
         values = values.swapaxes(1, 2)

@@ -19,10 +19,10 @@ from tlx_xdsl.interpreter.faults import fault_at, location_of
 from tlx_xdsl.interpreter.ttkernel.cores import CircularBuffer, Core, Semaphore
 from tlx_xdsl.interpreter.ttkernel.endings import check_end, check_thread_end
 from tlx_xdsl.interpreter.ttkernel.exploration import Exploration, explore as explore_runs
-from tlx_xdsl.interpreter.ttkernel.launch import Report, report_of
+from tlx_xdsl.interpreter.ttkernel.launch import Report, order_of_transfers, run_machine
 from tlx_xdsl.interpreter.ttkernel.machine import CoreThread, Machine, Tensor, of_thread
-from tlx_xdsl.interpreter.ttkernel.tensors import tensors_of, write_back
-from tlx_xdsl.interpreter.ttkernel.threads import Thread, Trace, make_schedule, run_threads, state_of
+from tlx_xdsl.interpreter.ttkernel.tensors import tensors_of
+from tlx_xdsl.interpreter.ttkernel.threads import Thread, make_schedule, state_of
 from tlx_xdsl.interpreter.ttkernel.translate import Builder, Coroutine, Dialects, Local, integer, translate
 from tlx_xdsl.interpreter.ttl import blocks, compute, copies, memory_form, pipes as pipe_ops, semaphores
 from tlx_xdsl.interpreter.ttl.pipes import Pipe
@@ -257,15 +257,9 @@ def run(
     Raises Fault, Deadlock when no thread can go on, and InputError for arrays that do not fit.
     """
     plan = module if isinstance(module, Plan) else make_plan(module)
-    order = None if schedule == "round-robin" or not isinstance(schedule, str) else np.random.default_rng(seed)
+    order = order_of_transfers(schedule, seed)
     machine = plan.machine(arrays, grid=grid, checks=checks, order=order)
-    trace = Trace()
-    run_threads(machine, make_schedule(schedule, seed), trace)
-    plan.end(machine)
-    for tensor, array in zip(machine.tensors, arrays, strict=True):
-        if tensor.written:
-            write_back(tensor, array)
-    return report_of(machine, trace)
+    return run_machine(machine, lambda: plan.end(machine), arrays, make_schedule(schedule, seed))
 
 
 def explore(

@@ -33,8 +33,8 @@ ttl.if_dst %p {
 ```
 A receiver says that its block is reserved, the source waits for all of them, writes, and says that the block is there.
 The receiver takes `valid` back before it says that it is ready, so that it can't take the last block for this one. A
-copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` erases it. It says from where on the block may
-change: barriers for what the receiver itself has begun in it stand before it, and so before the source may write.
+copy that is `synchronized` moves nothing itself; `ttl-lower-data-movement` erases it. It says from where on the block
+may change: barriers for what the receiver itself has begun in it stand before it, and so before the source may write.
 
 A multicast of `valid` copies the source's own word. Where the source is a receiver, too, its receiving thread may reset
 that word meanwhile: then each receiver's word is incremented instead. A single receiver gets a unicast.
