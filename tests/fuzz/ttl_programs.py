@@ -7,6 +7,7 @@ blocks that were read, of sums over an inner loop, and of other values, and stor
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -310,11 +311,13 @@ class Maker(Threads):
         rows, columns = self.base
         inner = self.random.randint(1, 2) if kind == "matmul" else columns
         low, high = (-1, 1) if self.is_exact else (-1.0, 1.0)
-        left = self.stepped((rows, inner), "ik", count, low, high)
+        # Steps that the compute thread waits for at once.
+        together = 2 if count % 2 == 0 and self.maybe(0.4) else 1
+        left = self.stepped((rows, inner), "ik", count, low, high, together)
         sides, shape, text = [left], (rows, columns), left[0]
         term: Callable[..., Blocks] = values.itself
         if kind == "matmul":
-            sides.append(self.stepped((inner, columns), "kj", count, low, high))
+            sides.append(self.stepped((inner, columns), "kj", count, low, high, together))
             text, term = f"{left[0]} @ {sides[1][0]}", values.matmul
         elif kind == "reduce":
             shape = (rows, 1)
@@ -331,10 +334,20 @@ class Maker(Threads):
         added = "{} += " + text if self.maybe(0.7) else "{}.store(" + text + ", acc=True)"
         waits = ", ".join(f"{cb}.wait() as {name}" for name, cb, _ in sides)
         lines = [f"for k in range({count}):", f"    with {waits}:", f"        {added}"]
+        if together == 2:
+            names = [name for name, _, _ in sides]
+            second = re.sub(rf"\b({'|'.join(names)})\b", r"\1b", added)
+            lines = [
+                f"for k in range({count // 2}):",
+                *(f"    {name}, {name}b = {cb}.wait(blocks=2)" for name, cb, _ in sides),
+                f"    {added}",
+                f"    {second}",
+                *(f"    {cb}.pop(blocks=2)" for _, cb, _ in sides),
+            ]
         self.kept(self.name("s"), shape, lines, lambda: total)
 
     def stepped(
-        self, shape: tuple[int, int], mode: str, count: int, low: float, high: float
+        self, shape: tuple[int, int], mode: str, count: int, low: float, high: float, together: int
     ) -> tuple[str, str, list[Blocks]]:
         """A block of an input for each step of an inner loop: its name, its buffer and its numbers."""
         rows, columns = self.counts
@@ -344,7 +357,7 @@ class Maker(Threads):
             self.blocks_at(padded, shape, lambda i, j, k=k: tuple({"i": i, "j": j, "k": k}[axis] for axis in mode))
             for k in range(count)
         ]
-        cb, view = self.buffer(shape, tensor), self.name("r")
+        cb, view = self.buffer(shape, tensor, None if together == 1 else self.random.choice((2, 4))), self.name("r")
         copied = self.arriving(self.piece(tensor, (mode[0], mode[1]), shape), view, mode, 2)
         body = self.acquired(f"{cb}.reserve()", view, copied)
         reader = self.threads["read"].before[2]

@@ -56,8 +56,8 @@ class Threads:
     def maybe(self, chance: float) -> bool:
         return self.random.random() < chance
 
-    def buffer(self, shape: tuple[int, int], like: str | None = None) -> str:
-        name, factor = self.name("cb"), self.random.randint(1, 3)
+    def buffer(self, shape: tuple[int, int], like: str | None = None, factor: int | None = None) -> str:
+        name, factor = self.name("cb"), factor or self.random.randint(1, 3)
         self.bytes += factor * self.block_bytes(shape)
         if like is None:
             like = self.random.choice(self.parameters)

@@ -48,6 +48,21 @@ def check_protocol(kernel: KernelOp) -> None:
             raise _stuck(run)
 
 
+def check_progress(kernel: KernelOp) -> None:
+    """Check, after a pass that has moved steps, that no thread waits for ever; of a kernel with all of its threads.
+
+    Raises CompilationError.
+    """
+    sides = {(op.cb, op.PRODUCES) for op in kernel.walk() if isinstance(op, CBOp)}
+    if any((buffer, not produces) not in sides for buffer, produces in sides):
+        return
+    groups = core_groups(kernel)
+    for group in groups:
+        run = run_of(kernel, group, max(LEAST_STEPS, MOST_STEPS // len(groups)))
+        if run.end is End.STUCK:
+            raise _stuck(run)
+
+
 def _check_roles(steps: list[CBOp]) -> None:
     """Check that each buffer is filled and emptied; the verifier sees to it that one thread does each."""
     sides = {(op.cb, op.PRODUCES) for op in steps}

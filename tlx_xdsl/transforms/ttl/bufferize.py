@@ -39,6 +39,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from tlx_xdsl.analysis.ttl.block_values import needs_buffer
+from tlx_xdsl.analysis.ttl.protocol import check_progress
 from tlx_xdsl.analysis.ttl.store_groups import store_groups
 from tlx_xdsl.dialects import ttl
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of, replace
@@ -61,12 +62,14 @@ class BufferizePass(Pass):
         for kernel in ops_of(op, ttl.KernelOp):
             retype_arguments(kernel)
             retype_views(kernel)
-            for thread in kernel.threads:
-                if isinstance(thread, ttl.ComputeThreadOp):
-                    _bufferize(kernel, thread)
+            threads = [each for each in kernel.threads if isinstance(each, ttl.ComputeThreadOp)]
+            # A pop that comes later may be what another thread waits for.
+            if any([_bufferize(kernel, thread) for thread in threads]):
+                check_progress(kernel)
 
 
-def _bufferize(kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> None:
+def _bufferize(kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> bool:
+    """Bufferize a thread; whether it pops blocks later than it did."""
     for marker in ops_of(thread, ttl.RequireDSTOp):
         Rewriter.erase_op(marker)
     _erase_unused(thread)
@@ -88,7 +91,7 @@ def _bufferize(kernel: ttl.KernelOp, thread: ttl.ComputeThreadOp) -> None:
     _erase_unused(thread)
     for wait in compiler.waits:
         release_after_last_use(wait)
-    sink_releases(thread)
+    return sink_releases(thread)
 
 
 def _bufferize_stores(group: list[ttl.StoreOp], chain: Chain) -> None:

@@ -147,3 +147,45 @@ def test_lowering_what_has_no_counterpart():
     assert caught.value.location.line == 6
     assert "'ttl.exp'" in str(caught.value)
     assert "ttl-bufferize" in str(caught.value) or "ttl-lower-compute" in str(caught.value)
+
+
+LATER_POP = """\
+import tlx_xdsl.language.ttl as ttl
+
+@ttl.kernel()
+def late(a, out):
+    a_cb = ttl.make_circular_buffer_like(a, shape=(1, 1), buffer_factor=1)
+    out_cb = ttl.make_circular_buffer_like(out, shape=(1, 1), buffer_factor=FACTOR)
+
+    @ttl.datamovement()
+    def move():
+        for row in range(3):
+            ttl.copy(a[row, 0], a_cb.reserve()).wait()
+            a_cb.push()
+        for row in range(3):
+            ttl.copy(out_cb.wait(), out[row, 0]).wait()
+            out_cb.pop()
+
+    @ttl.compute()
+    def compute():
+        for _ in range(3):
+            value = ttl.math.exp(a_cb.wait())
+            a_cb.pop()
+            out_cb.reserve().store(value)
+            out_cb.push()
+"""
+
+
+def test_a_pop_that_bufferization_moves_may_make_a_deadlock(tmp_path):
+    # The value is computed where it is stored, so the block of `a` is popped after the second reserve of `out`, for
+    # which the one thread that moves data has not made room: it still waits to push the third block of `a`.
+    def compiled(factor, **options):
+        path = tmp_path / f"late{factor}.py"
+        path.write_text(LATER_POP.replace("FACTOR", str(factor)))
+        return compile_kernel(load_ttl_kernel(str(path)), [TensorSpec((96, 32))] * 2, Options(**options))
+
+    compiled(2, schedule=False)
+    # One loop of the two that move data would do: loop fusion makes it.
+    compiled(1)
+    with pytest.raises(CompilationError, match="deadlock: 'move', 'compute' wait for each other"):
+        compiled(1, schedule=False)

@@ -15,7 +15,7 @@ from tests.fuzz import ttl as fuzzer, ttl_values as values
 from tests.fuzz.ttl_programs import case
 from tests.unit.volume import is_full
 
-COUNT = 300 if is_full() else 6
+COUNT = 300 if is_full() else 4
 SEED = 7_000_000
 
 FUNCTIONS = [
@@ -81,7 +81,7 @@ def test_cases_reach_what_the_language_has():
     text = "\n".join(each.text for each in cases)
     assert not [name for name in FUNCTIONS if f"ttl.math.{name}(" not in text]
     for word in (" @ ", " += ", "acc=True", "PipeNet", "sharded", "dims=[0, 1]", "ttl.core(dims=1)", "bfloat16",
-                 "dst_full_sync_en", "fp32_dest_acc_en", "grid=(2, 2)", "min("):  # fmt: skip
+                 "dst_full_sync_en", "fp32_dest_acc_en", "grid=(2, 2)", "min(", "blocks=2"):  # fmt: skip
         assert word in text
     assert {each.options["capacity"] for each in cases} == {None, 4, 8, 16}
     assert {each.arrays["t1"].before.dtype.itemsize for each in cases} == {2, 4}

@@ -19,8 +19,8 @@ from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.text.diagnostics import error_at, source_location
 
 
-def sink_releases(thread: ttl.ComputeThreadOp) -> None:
-    """Move pops after the `ttl.compute` operations that read their blocks.
+def sink_releases(thread: ttl.ComputeThreadOp) -> bool:
+    """Move pops after the `ttl.compute` operations that read their blocks; whether there are any.
 
     Raises CompilationError where that is not possible.
     """
@@ -36,6 +36,7 @@ def sink_releases(thread: ttl.ComputeThreadOp) -> None:
                 pop.detach()
                 Rewriter.insert_op(pop, InsertPoint.after(after))
             moved.update(pops)
+    return bool(moved)
 
 
 def release_after_last_use(wait: ttl.CBWaitOp) -> None:
