@@ -32,15 +32,23 @@ def _depth_first(nodes: Sequence[Node], outputs: Sequence[Hashable]) -> list[Nod
         needs[node.result] = max((need + number for number, need in enumerate(wanted)), default=1)
     found: dict[Hashable, Node] = {}
 
-    def visit(value: Hashable) -> None:
-        if value in by_result and value not in found:
-            node = by_result[value]
-            for operand in sorted(node.reads, key=lambda each: -needs.get(each, 1)):
-                visit(operand)
-            found[value] = node
+    def neediest_last(values: Sequence[Hashable]) -> list[Hashable]:
+        return sorted(values, key=lambda each: needs.get(each, 1))
 
-    for value in sorted(outputs, key=lambda each: -needs.get(each, 1)):
-        visit(value)
+    # A chain may be longer than Python's stack is deep.
+    pending = neediest_last(outputs)
+    while pending:
+        value = pending[-1]
+        if value not in by_result or value in found:
+            pending.pop()
+            continue
+        node = by_result[value]
+        missing = [each for each in node.reads if each in by_result and each not in found]
+        if missing:
+            pending += neediest_last(missing)
+        else:
+            found[value] = node
+            pending.pop()
     return list(found.values())
 
 

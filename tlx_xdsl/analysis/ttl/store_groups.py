@@ -54,7 +54,12 @@ def _between(first: Operation, last: Operation) -> Iterator[Operation]:
 
 def _fused(value: SSAValue) -> set[Operation]:
     """The operations that are computed together with `value`."""
-    op = computes(value)
-    if op is None or needs_buffer(value):
-        return set()
-    return {op}.union(*(_fused(operand) for operand in op.operands))
+    found: set[Operation] = set()
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        op = computes(each)
+        if op is not None and op not in found and not needs_buffer(each):
+            found.add(op)
+            pending += op.operands
+    return found

@@ -169,6 +169,7 @@ class _SubBlock:
         self._sizes = loops_of(generic)
         self._parallel = parallel([each.data for each in generic.iterator_types])
         self._ops = tile_ops(generic)
+        self._loads = sum(bool(calls_of(op).buffers) for op in self._ops)
         self.per_tile = number_of(generic, DST_PER_TILE)
         operands = [*generic.inputs, *generic.outputs]
         self._places: dict[SSAValue, Place] = {
@@ -236,9 +237,8 @@ class _SubBlock:
 
     def _tiles(self, loops: Sequence[int]) -> Iterator[_Tile]:
         """The tiles of a sub-block, or one in loops over them."""
-        loads = sum(bool(calls_of(op).buffers) for op in self._ops)
         sizes = [self._sizes[loop] for loop in loops]
-        if prod(sizes) * max(loads, 1) <= STRAIGHT_LINE:
+        if prod(sizes) * max(self._loads, 1) <= STRAIGHT_LINE:
             for numbers in product(*map(range, sizes)):
                 yield self._tile(self._emit, dict(zip(loops, numbers, strict=True)))
             return
