@@ -33,7 +33,7 @@ def _depth_first(nodes: Sequence[Node], outputs: Sequence[Hashable]) -> list[Nod
     found: dict[Hashable, Node] = {}
 
     def neediest_last(values: Sequence[Hashable]) -> list[Hashable]:
-        return sorted(values, key=lambda each: needs.get(each, 1))
+        return sorted(values, key=lambda each: -needs.get(each, 1))[::-1]
 
     # A chain may be longer than Python's stack is deep.
     pending = neediest_last(outputs)

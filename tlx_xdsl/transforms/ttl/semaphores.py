@@ -53,13 +53,10 @@ def lower_semaphore(thread: ThreadFunction, op: SemaphoreOp) -> None:
             # The own word is what is copied: the thread may change it later.
             emit.add_op(NocAsyncWriteBarrierOp())
         case SemaphoreIncOp():
-            coordinates = tuple(op.coordinates)
-            if not coordinates:
-                raise error_at(
-                    op, "a semaphore is increased by other cores only: set it, or give the core's coordinates"
-                )
-            x, y = coordinates
-            emit.add_op(NocSemaphoreIncOp(operands=[_address(thread, op, (x, y)), op.value]))
+            core = [known(each) for each in op.coordinates]
+            # The network on chip is the only one that adds, also to the own word.
+            address = _address(thread, op, (core[0], core[1])) if core else _own_address(thread, op)
+            emit.add_op(NocSemaphoreIncOp(operands=[address, op.value]))
             # Nothing that the thread does later shall come before it.
             emit.add_op(NocAsyncAtomicBarrierOp())
         case _:
@@ -88,6 +85,12 @@ def _set_others(thread: ThreadFunction, op: SemaphoreSetOp) -> None:
 def _address(thread: ThreadFunction, op: SemaphoreOp, core: tuple[Number, Number]) -> SSAValue:
     """The address of the semaphore in the memory of a core."""
     operands = [*virtual_of(thread, op, core), _word(thread, op)]
+    return thread.emitter(op).result(GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
+
+
+def _own_address(thread: ThreadFunction, op: SemaphoreOp) -> SSAValue:
+    """The address of the core's own semaphore on the network on chip."""
+    operands = [*thread.virtual(op), _word(thread, op)]
     return thread.emitter(op).result(GetNocAddrOp(operands=operands, result_types=[NocAddressType()]))
 
 

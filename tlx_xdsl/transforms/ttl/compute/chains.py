@@ -6,7 +6,7 @@ must be in a circular buffer are inputs, wherever they come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatchmethod
 
 from xdsl.dialects.builtin import AffineMapAttr
@@ -75,35 +75,33 @@ class Chain:
 
     def _tile(self, value: SSAValue) -> SSAValue:
         """The tile of `value` at the place of the output's."""
-        # A chain may be longer than Python's stack is deep.
-        pending = [value]
+        if value in self._tiles:
+            return self._tiles[value]
+        if (root := self._computed(value)) is None:
+            return self._argument(value, (ROW, COLUMN))
+        # Operations with the tiles of their first operands: a chain may be longer than Python's stack is deep.
+        pending: list[tuple[ttl.BlockComputeOp, list[SSAValue]]] = [(root, [])]
         while pending:
-            each = pending[-1]
-            op = None if each in self._tiles else self._computed(each)
-            missing = [] if op is None else [operand for operand in _tiles_of(op) if self._is_missing(operand)]
-            if op is None or not missing:
+            op, tiles = pending[-1]
+            if len(tiles) == len(op.operands):
+                self._tiles[op.result] = self._add(op, tiles)
                 pending.pop()
-                if op is not None:
-                    self._tiles[each] = self._add(op, [*self._operands(op)])
-            # The first operand is the next to be computed.
-            pending += missing[::-1]
-        return self._finished(value)
+                continue
+            operand = op.operands[len(tiles)]
+            if len(tiles) in op.TILE.CB_OPERANDS:
+                tiles.append(self._argument(operand, self._place(op)))
+            elif operand in self._tiles:
+                tiles.append(self._tiles[operand])
+            elif (inner := self._computed(operand)) is not None:
+                pending.append((inner, []))
+            else:
+                tiles.append(self._argument(operand, (ROW, COLUMN)))
+        return self._tiles[value]
 
     def _computed(self, value: SSAValue) -> ttl.BlockComputeOp | None:
         """The operation that is done again for `value`; None where its tile is in a buffer."""
         op = computes(value)
         return None if op is None or (value in self._buffers and is_exact(op)) else op
-
-    def _is_missing(self, value: SSAValue) -> bool:
-        return value not in self._tiles and self._computed(value) is not None
-
-    def _operands(self, op: ttl.BlockComputeOp) -> Iterator[SSAValue]:
-        for number, operand in enumerate(op.operands):
-            is_read = number in op.TILE.CB_OPERANDS
-            yield self._argument(operand, self._place(op)) if is_read else self._finished(operand)
-
-    def _finished(self, value: SSAValue) -> SSAValue:
-        return self._tiles[value] if value in self._tiles else self._argument(value, (ROW, COLUMN))
 
     def _add(self, op: ttl.BlockComputeOp, operands: Sequence[SSAValue]) -> SSAValue:
         """The operation on a tile for an operation on blocks."""
@@ -202,8 +200,3 @@ def check_writable(store: ttl.StoreOp) -> None:
             "a store writes a block of ttl.cb_reserve, found one of ttl.cb_wait",
             ["the consumer of a circular buffer only reads it: reserve a block of another buffer"],
         )
-
-
-def _tiles_of(op: ttl.BlockComputeOp) -> list[SSAValue]:
-    """The operands of which the operation reads the tile at its own place."""
-    return [operand for number, operand in enumerate(op.operands) if number not in op.TILE.CB_OPERANDS]
