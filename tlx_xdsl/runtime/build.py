@@ -9,6 +9,7 @@ from tlx_xdsl.backend import BackendResult, compile_ttgir, installed_triton_vers
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.frontend.signature import Signature
 from tlx_xdsl.frontend.source import KernelSource
+from tlx_xdsl.runtime.binaries import Binary, binary_key, load_binary, store_binary
 from tlx_xdsl.runtime.compilation import CompiledText, Conversion, Specialization, compile_text
 from tlx_xdsl.runtime.kernel import Kernel
 from tlx_xdsl.runtime.launch.launcher import Launcher, launch_facts
@@ -48,8 +49,11 @@ def build(
     num_warps: int = 4,
     maxnreg: int | None = None,
     cluster: tuple[int, int, int] = (1, 1, 1),
+    launch_pdl: bool = False,
 ) -> Launcher:
     """Compile `kernel` and make a launcher of it: `launcher(grid, *arguments)`, with the runtime arguments in order.
+
+    What was compiled before, in another process too, comes from the cache on disk (`binaries.py`).
 
     `signature` and `constexprs` are as for `Kernel.compile`; `cluster` is in CTAs along x, y and z.
 
@@ -57,15 +61,27 @@ def build(
     """
     check_descriptors(kernel.source, signature, target_named(target))
     wanted = Specialization(signature, constexprs, target, num_warps, cluster=cluster, maxnreg=maxnreg)
-    result = compile_kernel(kernel, wanted)
-    metadata = result.metadata
+    binary = _binary(kernel, wanted)
+    metadata = binary.metadata
     runtime = [p.name for p in kernel.source.parameters if p.name in signature]
     return Launcher(
-        result.cubin,
+        binary.cubin,
         name=metadata.name,
         arguments=[ArgumentSpec(name, signature[name]) for name in runtime],
-        **launch_facts(metadata, cluster=cluster),
+        **launch_facts(metadata, cluster=cluster, launch_pdl=launch_pdl),
     )
+
+
+def _binary(kernel: Kernel, wanted: Specialization) -> Binary:
+    version = installed_triton_version()
+    key = None if version is None else binary_key(kernel.source, wanted, version)
+    if key is not None and (found := load_binary(key)) is not None:
+        return found
+    result = compile_kernel(kernel, wanted)
+    binary = Binary(result.cubin, result.metadata)
+    if key is not None:
+        store_binary(key, binary)
+    return binary
 
 
 def check_descriptors(source: KernelSource, signature: Mapping[str, Signature], target: Target) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tlx_xdsl.backend.cpu.host import REQUIRED, host, llvm
 from tlx_xdsl.errors import InputError
-from tlx_xdsl.runtime.cpu import cache
+from tlx_xdsl.runtime import cache
 from tlx_xdsl.runtime.cpu.pool import VARIABLE, cpu_threads
 from tlx_xdsl.tools.findings import Finding, cache_finding
 

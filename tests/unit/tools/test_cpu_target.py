@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.documents import blocks, printed
 from tlx_xdsl.backend.cpu.host import host
-from tlx_xdsl.runtime.cpu import cache
+from tlx_xdsl.runtime import cache
 from tlx_xdsl.tools import doctor_cpu
 from tlx_xdsl.tools.compile_cpu import STAGES, instruction_counts
 from tlx_xdsl.tools.findings import Finding

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.frontend.signature import Fixed, Signature
 from tlx_xdsl.frontend.source import KernelSource
-from tlx_xdsl.runtime.cpu import cache
+from tlx_xdsl.runtime import cache
 from tlx_xdsl.runtime.cpu.printing import externals
 from tlx_xdsl.runtime.cpu.program import Program
 from tlx_xdsl.runtime.fingerprint import (

@@ -44,15 +44,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "tlx_xdsl"
 
 
-def path_of(key: str) -> Path:
-    """The file of an entry; few systems like thousands of files in one folder."""
-    return cache_folder() / "cpu" / key[:2] / f"{key[2:]}.bin"
+def path_of(key: str, kind: str = "cpu") -> Path:
+    """The file of an entry; few systems like thousands of files in one folder. `kind` is the folder of such entries."""
+    return cache_folder() / kind / key[:2] / f"{key[2:]}.bin"
 
 
-def load(key: str) -> bytes | None:
+def load(key: str, kind: str = "cpu") -> bytes | None:
     """What was kept under a key; None where there is nothing, or nothing whole."""
     try:
-        content = path_of(key).read_bytes()
+        content = path_of(key, kind).read_bytes()
     except OSError:
         return None
     start = len(_MARK) + _HASH_BYTES
@@ -62,9 +62,9 @@ def load(key: str) -> bytes | None:
     return body
 
 
-def store(key: str, body: bytes) -> bool:
+def store(key: str, body: bytes, kind: str = "cpu") -> bool:
     """Keep something under a key; returns False, with a warning, where that can't be done."""
-    path = path_of(key)
+    path = path_of(key, kind)
     try:
         # What is here is run: no other user may put something there.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
