@@ -174,13 +174,14 @@ def passes_for(profile: Profile | None = None, *, plain: bool, check_budget: boo
     for `compile_text`.
     """
     if plain:
-        return plain_pipeline()
+        return plain_pipeline(native_dependents=profile is None or profile.has_dependent_launches)
     if profile is None:
         return ttgir_pipeline(check_budget=check_budget)
     return ttgir_pipeline(
         whole_views=profile.views_fill_allocations,
         native_clc=profile.has_clc,
         native_gathers=profile.has_local_gathers,
+        native_dependents=profile.has_dependent_launches,
         buffer_selects=profile.selects_buffers,
         calls_beside_tasks=profile.calls_beside_tasks,
         cached_loads=profile.cached_loads,

@@ -106,6 +106,11 @@ class Profile:
         return self.version >= FIRST_VERSION["ttg.local_gather"]
 
     @property
+    def has_dependent_launches(self) -> bool:
+        """Return whether there are operations of programmatic dependent launches."""
+        return self.version >= FIRST_VERSION["tt.grid_dependency_wait"]
+
+    @property
     def name(self) -> str:
         """The version as text, such as `3.9`."""
         return version_name(self.version)

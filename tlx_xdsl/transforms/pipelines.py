@@ -25,6 +25,7 @@ def ttgir_pipeline(
     native_clc: bool = False,
     cached_loads: bool = True,
     native_gathers: bool = True,
+    native_dependents: bool = True,
     buffer_selects: bool = True,
     calls_beside_tasks: bool = True,
     dead_accesses: bool = True,
@@ -34,7 +35,7 @@ def ttgir_pipeline(
 
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
-    `has_local_gathers`, `buffer_selects` for those with `selects_buffers`, `cached_loads`, `calls_beside_tasks` and
+    `has_local_gathers`, `native_dependents` for those with `has_dependent_launches`, `buffer_selects` for those with `selects_buffers`, `cached_loads`, `calls_beside_tasks` and
     `dead_accesses` for those of that name.
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
@@ -82,6 +83,8 @@ def ttgir_pipeline(
         _pass("expand-negf"),
         # 3.6 gathers from registers only, and does not scatter.
         *(() if native_gathers else (_pass("expand-local-gather"), _pass("expand-local-scatter"))),
+        # Before 3.9 there is no operation for dependent launches.
+        *(() if native_dependents else (_pass("expand-dependent-launches"),)),
         # --- synchronisation of clusters: while each buffer shows which CTA owns it ---
         # Barriers where the CTAs of a cluster start and end using each other's memory.
         _pass("tlx-lower-cluster-barriers"),
@@ -151,9 +154,14 @@ def first_beyond_plain(module: ModuleOp, *, barriers: bool = False) -> Operation
     return store_by_some_threads(module)
 
 
-def plain_pipeline() -> tuple[ModulePass, ...]:
-    """The passes that plain Triton needs before stock Triton gets it."""
-    return (_pass("tlx-check-target", plain=True), _pass("expand-float-conversions"), _pass("expand-negf"))
+def plain_pipeline(*, native_dependents: bool = True) -> tuple[ModulePass, ...]:
+    """The passes that plain Triton needs before stock Triton gets it; the option is as for `ttgir_pipeline`."""
+    return (
+        _pass("tlx-check-target", plain=True),
+        _pass("expand-float-conversions"),
+        _pass("expand-negf"),
+        *(() if native_dependents else (_pass("expand-dependent-launches"),)),
+    )
 
 
 def run_pipeline(

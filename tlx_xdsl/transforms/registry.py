@@ -18,6 +18,7 @@ _MODULES = {
     "expand-float-conversions": "transforms.tritongpu.expand_float_conversions",
     "expand-local-gather": "transforms.tritongpu.expand_local_gather",
     "expand-local-scatter": "transforms.nvidia.local_scatters",
+    "expand-dependent-launches": "transforms.nvidia.dependent_launches",
     "expand-negf": "transforms.tritongpu.expand_negf",
     "linalg-bufferize": "transforms.bufferize.bufferize",
     "linalg-carry-structure": "transforms.linalg.carry_structure",

@@ -126,3 +126,27 @@ tt.func @loads(%buf: !ttg.memdesc<64x64xf16, #tile, #smem, mutable>, %x: tensor<
   tlx.async_bulk_store %kept, %ptr, %n : !ttg.memdesc<64x64xf16, #tile, #smem> -> !tt.ptr<f16>
   tt.return
 }
+
+// -----
+
+// Through pointers that are computed from a pinned block: what is loaded has its layout, and what is stored gets it.
+
+// CHECK-LABEL: @accesses
+// CHECK:         %at = tt.addptr {{.*}} : tensor<128x64x!tt.ptr<f32>, #[[L:.*]]>, tensor<128x64xi32, #[[L]]>
+// CHECK-NEXT:    [[MASK:%.*]] = ttg.convert_layout %mask : tensor<128x64xi1> -> tensor<128x64xi1, #[[L]]>
+// CHECK-NEXT:    %v = tt.load %at, [[MASK]] : tensor<128x64x!tt.ptr<f32>, #[[L]]>
+// CHECK-NEXT:    ttg.local_store %v, %buf : tensor<128x64xf32, #[[L]]>
+// CHECK-NEXT:    [[X:%.*]] = ttg.convert_layout %x : tensor<128x64xf32> -> tensor<128x64xf32, #[[L]]>
+// CHECK-NEXT:    tt.store %at, [[X]] : tensor<128x64x!tt.ptr<f32>, #[[L]]>
+#l = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#smem = #ttg.shared_memory
+tt.func @accesses(%o: tensor<128x64xi32>, %p: tensor<128x64x!tt.ptr<f32>>, %mask: tensor<128x64xi1>, %x: tensor<128x64xf32>, %buf: !ttg.memdesc<128x64xf32, #shared, #smem, mutable>) {
+  %r = tlx.require_layout %o {pin} : tensor<128x64xi32> -> tensor<128x64xi32, #l>
+  %0 = tlx.release_layout %r {pin} : tensor<128x64xi32, #l> -> tensor<128x64xi32>
+  %at = tt.addptr %p, %0 : tensor<128x64x!tt.ptr<f32>>, tensor<128x64xi32>
+  %v = tt.load %at, %mask : tensor<128x64x!tt.ptr<f32>>
+  ttg.local_store %v, %buf : tensor<128x64xf32> -> !ttg.memdesc<128x64xf32, #shared, #smem, mutable>
+  tt.store %at, %x : tensor<128x64x!tt.ptr<f32>>
+  tt.return
+}

@@ -95,3 +95,18 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
     tt.return
   }
 }
+
+// -----
+
+// Pointers that have a layout keep it.
+
+// CHECK:       #[[GIVEN:.*]] = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+// CHECK:       tt.func public @given
+// CHECK-NEXT:    tt.store %p, %x : tensor<64x64x!tt.ptr<f16>, #[[GIVEN]]>
+#given = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @given(%p: tensor<64x64x!tt.ptr<f16>, #given>, %x: tensor<64x64xf16, #given>) {
+    tt.store %p, %x : tensor<64x64x!tt.ptr<f16>, #given>
+    tt.return
+  }
+}

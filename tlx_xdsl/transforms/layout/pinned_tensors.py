@@ -1,9 +1,10 @@
 """Layouts that the user pins on tensors, carried to what is computed from them.
 
 A `tlx.release_layout` with `pin` gives its result a layout, which spreads over elementwise operations, reductions,
-changes of shape, loops and branches until a release without `pin`, and is converted from where something else takes
-the tensor. Where two pinned layouts meet, the first operand's goes on. The accumulator of a dot in flight may not be
-touched, so that no layout but the instruction's enters its web (`tritongpu/accumulators.py`).
+changes of shape, accesses through pointers, loops and branches until a release without `pin`, and is converted from
+where something else takes the tensor. Of an access the pointers decide: masks and what is stored come in their layout.
+Where two pinned layouts meet, the first operand's goes on. The accumulator of a dot in flight may not be touched, so
+that no layout but the instruction's enters its web (`tritongpu/accumulators.py`).
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ _TAKES_ANY_LAYOUT = (
 )
 """Operations that take a tensor in any layout."""
 
+_KEEPS_LAYOUT = (tt.BroadcastOp, tt.LoadOp, tt.StoreOp)
+"""Operations beside the elementwise ones whose operands and results have one layout."""
+
 _IN_FLIGHT = (ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
 
 
@@ -96,7 +100,8 @@ class _Spread:
             encoding = tensor_type(at.type).encoding
             pending += self._carry(at, encoding)
             for use in list(at.uses):
-                pending += self._compute(use.operation, encoding)
+                if not isinstance(use.operation, tt.LoadOp) or use.operation.ptr == at:
+                    pending += self._compute(use.operation, encoding)
 
     def _carry(self, value: SSAValue, encoding: Attribute) -> list[SSAValue]:
         """The names under which `value` arrives elsewhere."""
@@ -129,6 +134,8 @@ class _Spread:
             for use in list(value.uses):
                 if self._is_left(use):
                     use.operation.operands[use.index] = _released(value, free)
+                elif isinstance(use.operation, tt.StoreOp):
+                    _convert_operands(use.operation, tensor_type(use.operation.ptr.type).encoding)
             owner = value.owner
             if isinstance(owner, Operation):
                 _convert_operands(owner, tensor_type(value.type).encoding)
@@ -151,6 +158,8 @@ class _Spread:
                 for name in self._classes.members(op.operands[use.index])
                 if name in self._classes.successor_inputs
             )
+        if isinstance(op, tt.StoreOp):
+            return op.ptr not in self._known
         encoding = tensor_type(use.operation.operands[use.index].type).encoding
         found = _result_layout(op, encoding)
         return found is None or not any(result in self._known for result in op.results)
@@ -168,7 +177,7 @@ class _Spread:
 
 def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
     """The layout of the results of `op` when an operand has `encoding`; None when it does not follow."""
-    if is_elementwise(op) or isinstance(op, tt.BroadcastOp):
+    if is_elementwise(op) or isinstance(op, _KEEPS_LAYOUT):
         return encoding
     layout = bare(encoding)
     if not isinstance(layout, LayoutAttr):
@@ -194,7 +203,7 @@ def _convert_operands(op: Operation, encoding: Attribute) -> None:
     """Bring all operands of an operation that computes in the layout `encoding` to it."""
     if isinstance(op, tt.ReduceOp):
         encoding = tensor_type(op.srcs[0].type).encoding
-    elif not (is_elementwise(op) or isinstance(op, tt.BroadcastOp)):
+    elif not (is_elementwise(op) or isinstance(op, _KEEPS_LAYOUT)):
         return
     for index in range(len(op.operands)):
         _convert_operand(op, index, encoding)

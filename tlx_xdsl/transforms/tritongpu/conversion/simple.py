@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tlx_xdsl.dialects import tlx, tt, ttg, ttng
+from tlx_xdsl.dialects.base.effects import pointers_of
 from tlx_xdsl.dialects.base.layouts import layout_attr
 from tlx_xdsl.dialects.ttg.types import as_tensor, tensor_type
 from tlx_xdsl.layouts.distributed import WARP_SIZE
@@ -30,9 +31,13 @@ def elementwise(converter: Converter, op: Operation) -> None:
     ttg.AsyncCopyGlobalToLocalOp,
 )  # fmt: skip
 def access(converter: Converter, op: Operation) -> None:
-    """Pointers, masks and values share one layout, which was chosen for the access."""
-    layout = converter.accesses.get(op)
-    converter.elementwise(op, layout and layout_attr(layout))
+    """Pointers, masks and values share one layout: that of the pointers, or the one that was chosen for the access."""
+    if (layout := converter.accesses.get(op)) is not None:
+        converter.elementwise(op, layout_attr(layout))
+        return
+    pointers = pointers_of(op)
+    type_ = None if pointers is None else as_tensor(pointers.type)
+    converter.elementwise(op, None if type_ is None else type_.encoding)
 
 
 @handles(
