@@ -16,6 +16,8 @@ from tlx_xdsl.numerics.arrays import Array, is_float
 
 ALIGNMENT = 16
 """Bytes that the address and the outer strides of a tensor map are multiples of (cuTensorMapEncodeTiled)."""
+_ADDRESSES = 1 << 64
+"""Addresses have 64 bits: strides and coordinates whose sum is larger wrap around, as on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -93,5 +95,6 @@ class Descriptor:
         size = self.dtype.itemsize
         first = sum(at * stride for at, stride in zip(firsts, self.strides, strict=True))
         last = first + sum((count - 1) * stride for count, stride in zip(counts, self.strides, strict=True))
-        data = memory.bytes_at(op, self.address + first * size, (last - first + 1) * size, verb)
+        address = (self.address + first * size) % _ADDRESSES
+        data = memory.bytes_at(op, address, (last - first + 1) * size, verb)
         return inside, np.ndarray(counts, self.dtype, data, strides=[stride * size for stride in self.strides])
