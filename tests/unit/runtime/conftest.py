@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import struct
 import types
 from collections import Counter
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ class FakeCuda:
         self.loaded = []
         self.function_attributes = []
         self.tensor_maps = []
+        self.moved_maps = []
         self.launches = []
         self.memory = {}
         self.library = types.SimpleNamespace()
@@ -159,6 +161,11 @@ class FakeCuda:
                 "fill": fill,
             }
         )
+
+    def _cuTensorMapReplaceAddress(self, tensor_map, address):
+        self.moved_maps.append(address)
+        # The address is put where a launch shows it, and the driver's flags are set again.
+        ctypes.memmove(tensor_map, struct.pack("<QQ", address, 2**64 - 1), 16)
 
     def _cuLaunchKernelEx(self, config, function, parameters, extra):
         assert not extra

@@ -26,6 +26,7 @@ TENSOR_MAP_BYTES = 128
 MAX_TENSOR_RANK = 5
 
 _ERROR_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
+ERROR_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: among others, none is current in the thread
 _POINTER_ATTRIBUTE_DEVICE_POINTER = 3  # CU_POINTER_ATTRIBUTE_DEVICE_POINTER
 _FUNC_CACHE_PREFER_SHARED = 1  # CU_FUNC_CACHE_PREFER_SHARED
 _TENSOR_MAP_INTERLEAVE_NONE = 0  # CU_TENSOR_MAP_INTERLEAVE_NONE
@@ -176,6 +177,7 @@ SIGNATURES: dict[str, tuple[type[Any], ...]] = {
         ctypes.c_int,  # l2Promotion
         ctypes.c_int,  # oobFill
     ),
+    "cuTensorMapReplaceAddress": (ctypes.c_void_p, ctypes.c_void_p),
     "cuLaunchKernelEx": (
         ctypes.POINTER(LaunchConfig),
         _HANDLE,
@@ -207,8 +209,7 @@ class PreparedLaunch:
     calling thread must have the context current in which the launch was prepared.
     """
 
-    _entry: Callable[..., int]
-    _arguments: tuple[Any, ...]
+    _enqueue: Callable[[], int]
     _describe_failure: Callable[[int], CudaDriverError]
     _keep_alive: object
 
@@ -218,7 +219,7 @@ class PreparedLaunch:
         Raises CudaDriverError if the driver refuses the launch, or reports the failure of an earlier kernel
         here.
         """
-        code = self._entry(*self._arguments)
+        code = self._enqueue()
         if code:
             raise self._describe_failure(code)
 
@@ -326,8 +327,12 @@ class CudaDriver:
         if current := self._get(ctypes.c_void_p, "cuCtxGetCurrent"):
             return current
         context = self._retain_primary_context()
-        self._call("cuCtxSetCurrent", context)
+        self.set_context(context)
         return context
+
+    def set_context(self, context: int) -> None:
+        """Make a context current in this thread."""
+        self._call("cuCtxSetCurrent", context)
 
     def _retain_primary_context(self) -> int:
         with self._lock:
@@ -479,6 +484,40 @@ class CudaDriver:
         if last_element + 1 < _SMALL_TENSOR_BYTES and self.version() <= _LAST_DRIVER_WITH_SMALL_TENSOR_BUG:
             ctypes.c_uint64.from_address(destination + 8).value &= ~_LARGE_TENSOR_BIT
 
+    def tensor_map_mover(self, destination: int, what: str) -> Callable[[int], None]:
+        """Return a function that gives the tensor map at the host address `destination` another global address.
+
+        The map is one of `encode_tiled`'s; `what` names the tensor in errors. The function raises CudaDriverError for
+        an address that is no multiple of 16.
+        """
+        self._initialise()
+        replace = self._entry("cuTensorMapReplaceAddress")
+        flags = ctypes.c_uint64.from_address(destination + 8)
+        # Whether the driver sets the bit again is not said.
+        is_cleared = not flags.value & _LARGE_TENSOR_BIT
+
+        def move(address: int) -> None:
+            code = replace(destination, address)
+            if code:
+                raise self._error("cuTensorMapReplaceAddress", code, f"{what}: tensor at {address:#x}")
+            if is_cleared:
+                flags.value &= ~_LARGE_TENSOR_BIT
+
+        return move
+
+    def enqueuer(self, config: LaunchConfig, function: int, parameters: Any) -> Callable[[], int]:
+        """Return what enqueues a kernel and returns the driver's code, 0 for success: see `prepare_launch`.
+
+        The memory that `parameters` points to must live as long.
+        """
+        self._initialise()
+        entry = self._entry("cuLaunchKernelEx")
+        return functools.partial(entry, ctypes.byref(config), ctypes.c_void_p(function), parameters, None)
+
+    def launch_error(self, code: int, detail: str) -> CudaDriverError:
+        """What to raise for a code of an `enqueuer`."""
+        return self._error("cuLaunchKernelEx", code, detail)
+
     def prepare_launch(
         self, config: LaunchConfig, function: int, parameters: Any, *, keep_alive: object, detail: str
     ) -> PreparedLaunch:
@@ -488,11 +527,9 @@ class CudaDriver:
         keep_alive: whatever must live as long as the callable: the memory of `parameters`, the tensors.
         detail:     says in errors what was launched.
         """
-        self._initialise()
         return PreparedLaunch(
-            self._entry("cuLaunchKernelEx"),
-            (ctypes.byref(config), ctypes.c_void_p(function), parameters, None),
-            lambda code: self._error("cuLaunchKernelEx", code, detail),
+            self.enqueuer(config, function, parameters),
+            lambda code: self.launch_error(code, detail),
             (config, keep_alive),
         )
 

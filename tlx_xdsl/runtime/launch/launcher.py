@@ -29,6 +29,7 @@ from tlx_xdsl.runtime.launch.cuda_driver import (
     LaunchConfig,
     default_driver,
 )
+from tlx_xdsl.runtime.launch.movable import MovableLaunch
 from tlx_xdsl.runtime.launch.parameters import (
     WORD,
     ArgumentSpec,
@@ -203,8 +204,46 @@ class Launcher:
             function,
             block.pointers,
             keep_alive=(block, args, stream, scratch),
-            detail=f"kernel {self.name!r}, grid {dims}, cluster {self.cluster}, "
-            f"{self.num_warps} warps, {self.shared} bytes of shared memory",
+            detail=self._described(dims),
+        )
+
+    def movable(self, grid: int | Sequence[int], *args: Any) -> MovableLaunch:
+        """Prepare a launch whose tensors may lie elsewhere, and whose stream may be another, each time.
+
+        The arguments are read as by `bind`, but not kept alive: the caller puts in the addresses of the tensors that
+        are there (`MovableLaunch.mover`). Raises as `bind` does, ValueError for an empty grid.
+        """
+        dims = self._check_grid(grid)
+        self._check_count(args)
+        if 0 in dims:
+            raise ValueError(f"kernel {self.name!r}: expected a grid with programs, got {dims}")
+        context = self._driver.ensure_context()
+        function = self._function(context)
+        block = self._fill(args, None)
+        movers = {
+            spec.name: mover
+            for spec, (parameter, slots, where) in zip(self.arguments, self._plan, strict=True)
+            if (mover := parameter.mover(block.addresses[slots], where, self._driver)) is not None
+        }
+        return MovableLaunch(
+            self._driver,
+            context,
+            self._config(dims, None),
+            function,
+            block,
+            movers,
+            scratch_bytes=self._scratch.size * math.prod(dims),
+            detail=self._described(dims),
+        )
+
+    def is_loaded(self) -> bool:
+        """Return whether the kernel is loaded in the current CUDA context, so that a launch need not do that."""
+        return self._driver.ensure_context() in self._functions
+
+    def _described(self, dims: tuple[int, int, int]) -> str:
+        return (
+            f"kernel {self.name!r}, grid {dims}, cluster {self.cluster}, "
+            f"{self.num_warps} warps, {self.shared} bytes of shared memory"
         )
 
     def _check_resources(self, global_scratch_size: int, profile_scratch_size: int, launch_pdl: bool) -> None:

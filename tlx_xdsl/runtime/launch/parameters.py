@@ -72,6 +72,10 @@ class Parameter(Protocol):
         """
         ...
 
+    def mover(self, addresses: Sequence[int], where: str, driver: CudaDriver) -> Callable[[int], None] | None:
+        """Return what puts another address in the place of the one that `write` wrote; None for what has none."""
+        ...
+
 
 @dataclass(frozen=True)
 class _Integer:
@@ -97,6 +101,9 @@ class _Integer:
         _check_multiple(number, self.divisor, where, f"a number ({self.name})", str(number))
         store(addresses[0], struct.pack("<" + self.code, number))
 
+    def mover(self, addresses: Sequence[int], where: str, driver: CudaDriver) -> None:
+        return None
+
 
 @dataclass(frozen=True)
 class _Float:
@@ -119,6 +126,9 @@ class _Float:
             raise OverflowError(f"{where}: expected a finite {self.name}, got {value}") from None
         store(addresses[0], data)
 
+    def mover(self, addresses: Sequence[int], where: str, driver: CudaDriver) -> None:
+        return None
+
 
 @dataclass(frozen=True)
 class _Pointer:
@@ -132,8 +142,21 @@ class _Pointer:
 
     def write(self, value: Any, addresses: Sequence[int], where: str, driver: CudaDriver) -> None:
         address = self._address(value, where, driver)
-        _check_multiple(address, self.divisor, where, f"an address ({self.name})", f"{address:#x}")
+        self._check(address, where)
         store(addresses[0], struct.pack("<Q", address))
+
+    def mover(self, addresses: Sequence[int], where: str, driver: CudaDriver) -> Callable[[int], None]:
+        cell = ctypes.c_uint64.from_address(addresses[0])
+
+        def move(address: int) -> None:
+            if address % self.divisor:
+                self._check(address, where)
+            cell.value = address
+
+        return move
+
+    def _check(self, address: int, where: str) -> None:
+        _check_multiple(address, self.divisor, where, f"an address ({self.name})", f"{address:#x}")
 
     def _address(self, value: Any, where: str, driver: CudaDriver) -> int:
         if value is None:
@@ -179,6 +202,9 @@ class _Descriptor:
             store(address, struct.pack("<i", extent))
         for address, stride in zip(addresses[rank + 1 :], value.strides, strict=True):
             store(address, struct.pack("<q", stride))
+
+    def mover(self, addresses: Sequence[int], where: str, driver: CudaDriver) -> Callable[[int], None]:
+        return driver.tensor_map_mover(addresses[0], where)
 
     def _check(self, value: Any, where: str) -> None:
         if not all(hasattr(value, field) for field in ("base", "shape", "strides", "block_shape")):

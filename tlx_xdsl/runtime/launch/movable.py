@@ -1,0 +1,78 @@
+"""Launches that are prepared once and repeated on other tensors of the same shapes: only addresses change.
+
+`Launcher.bind` keeps its tensors alive and where they are. Here the parameter block stays, and the caller writes into
+it what has moved: 8 bytes of a pointer, or the address within a tensor map. The driver copies the block when it
+enqueues a kernel, so the next change need not wait for anything.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+
+from tlx_xdsl.runtime.launch.cuda_driver import ERROR_INVALID_CONTEXT, CudaDriver, LaunchConfig
+from tlx_xdsl.runtime.launch.parameters import ParameterBlock
+
+
+class MovableLaunch:
+    """A kernel, its grid and its parameters in one CUDA context: `launch(stream)` enqueues it.
+
+    `scratch_bytes` is what the kernel needs of scratch memory (`move_scratch`), for all of its CTAs. Changing addresses
+    and launching are not synchronised: threads that share a launch take turns.
+    """
+
+    def __init__(
+        self,
+        driver: CudaDriver,
+        context: int,
+        config: LaunchConfig,
+        function: int,
+        block: ParameterBlock,
+        movers: Mapping[str, Callable[[int], None]],
+        *,
+        scratch_bytes: int,
+        detail: str,
+    ):
+        self._driver = driver
+        self._context = context
+        self._config = config
+        # The block's memory is what the movers and the driver write and read.
+        self._block = block
+        self._enqueue = driver.enqueuer(config, function, block.pointers)
+        self._movers = movers
+        self._detail = detail
+        self._stream = 0
+        self.scratch_bytes = scratch_bytes
+
+    def mover(self, argument: str) -> Callable[[int], None]:
+        """Return what puts another address into an argument: that of its tensor's first element, on the GPU.
+
+        Raises ValueError for an argument that is no tensor or descriptor; the function does for an address that is not
+        aligned as the kernel was compiled for.
+        """
+        if argument not in self._movers:
+            raise ValueError(f"{self._detail}: expected one of the tensors {', '.join(self._movers)}, got {argument!r}")
+        return self._movers[argument]
+
+    def move_scratch(self, address: int) -> None:
+        """Give the kernel `scratch_bytes` of memory at an address, a multiple of 128."""
+        ctypes.c_uint64.from_address(self._block.addresses[-2]).value = address
+
+    def __call__(self, stream: int) -> None:
+        """Enqueue the kernel in a stream (a CUstream as an integer); return without waiting for it.
+
+        Raises CudaDriverError if the driver refuses the launch, or reports the failure of an earlier kernel here.
+        """
+        if stream != self._stream:
+            self._config.stream = self._stream = stream
+        code = self._enqueue()
+        if code:
+            self._retry(code)
+
+    def _retry(self, code: int) -> None:
+        if code == ERROR_INVALID_CONTEXT:
+            # A thread that has made no call to CUDA yet.
+            self._driver.set_context(self._context)
+            code = self._enqueue()
+        if code:
+            raise self._driver.launch_error(code, self._detail)
