@@ -5,8 +5,9 @@ With `dry` a case is small, lies in the CPU's memory, and our kernel goes throug
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,15 +34,19 @@ class Case:
     """One problem: the same inputs for all candidates.
 
     `make` gives a function that prepares the launch of each candidate, by name; `target` is the ratio to `peer` that we
-    want to reach, and `config` what our kernel runs with. `verify` compares what our kernel has written.
+    want to reach, and `config` what our kernel runs with, which `make` may set. The other function of `make` compares
+    what our kernel has written; or, with checks by name, what several have, even without ours where `checks_all` says
+    so. `facts` are for the report.
     """
 
     name: str
     flops: float
     peer: str
     target: float | None
-    make: Callable[[], tuple[dict[str, Callable[[], Launch]], Callable[[], Check]]]
+    make: Callable[[], tuple[dict[str, Callable[[], Launch]], Callable[[], Check | Mapping[str, Check]]]]
     config: str = ""
+    checks_all: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -66,12 +71,12 @@ GEMM_TARGETS = {
 }
 """(m, n, k): ratio to cuBLAS; None where it is only looked at."""
 SCREENED = {
-    "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, subtiles=2),
+    "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, part_n=64),
     "large, one buffer": replace(gemm_config.LARGE, buffers=1),
     "large, groups of 4": replace(gemm_config.LARGE, group_m=4),
     "large, groups of 16": replace(gemm_config.LARGE, group_m=16),
 }
-"""Configurations that `choose_config` never gives, to see whether it should."""
+"""Configurations that `choose` never gives, to see whether it should."""
 
 ATTENTION_TARGETS = {
     (4, 16, 4096, 128, False): 1.05,
@@ -93,6 +98,14 @@ def families(*, dry: bool, screen: bool) -> dict[str, Family]:
     return {family.name: family for family in found}
 
 
+def config_label(choice: gemm_config.Choice) -> str:
+    """A choice in a few words: its configuration's name, and how the work is divided where it is not in whole tiles."""
+    name = next((name for name, each in gemm_config.CONFIGS.items() if each == choice.config), str(choice.config))
+    return f"{name}{' swapped' if choice.swapped else ''}" + (
+        f" {choice.full_rounds} rounds + {choice.share} steps" if choice.streamed else ""
+    )
+
+
 def _device(dry: bool) -> str:
     return "cpu" if dry else "cuda"
 
@@ -106,11 +119,11 @@ def gemm_family(dtype: str, dry: bool, screen: bool) -> Family:
 
     def checks(run: Run) -> Iterator[Check]:
         shapes = [(200, 136, 72)] if dry else [(512, 512, 512), (1000, 1304, 712), (129, 2051, 65), (1, 1, 1)]
-        for name, config in gemm_config.CONFIGS.items():
-            # Each configuration with each layout, every second time by columns.
-            layouts = {"large": (True, False), "medium": (True, True), "small": (False, True), "tiny": (False, False)}
+        orders = itertools.cycle([(True, False), (True, True), (False, True), (False, False)])
+        configs = list(gemm_config.CONFIGS.values())
+        for config, layouts in zip(configs[:4] if dry else configs, orders, strict=False):
             for shape in shapes:
-                yield gpu_checks.check_gemm(shape, dtype, device, layouts=layouts[name], config=config, run=run)
+                yield gpu_checks.check_gemm(shape, dtype, device, layouts=layouts, config=config, run=run)
         for shape in [(64, 64, 64)] if dry else [(4096, 4096, 4096), (8192, 8192, 512), (1000, 1304, 712)]:
             yield gpu_checks.repeated_gemm(shape, dtype, device, times=3 if dry else 200)
         for columns in (100,) if dry else (1000, 20000):
@@ -123,8 +136,8 @@ def gemm_family(dtype: str, dry: bool, screen: bool) -> Family:
 
 
 def _gemm_case(shape: tuple[int, int, int], target: float | None, dtype: str, dry: bool, screen: bool) -> Case:
-    config = gemm_config.choose_config(*shape)
-    label = next(name for name, each in gemm_config.CONFIGS.items() if each == config)
+    config = gemm_config.choose(*shape)
+    label = config_label(config)
     name = " x ".join(map(str, shape))
 
     def make():
@@ -137,7 +150,7 @@ def _gemm_case(shape: tuple[int, int, int], target: float | None, dtype: str, dr
         def out(candidate: str) -> torch.Tensor:
             return outs.setdefault(candidate, gpu_checks.poisoned((m, n), DTYPES[dtype], device))
 
-        def ours(candidate: str, chosen: gemm_config.GemmConfig) -> Launch:
+        def ours(candidate: str, chosen: gemm_config.GemmConfig | gemm_config.Choice) -> Launch:
             return gemm_launch(a, b, out(candidate), config=chosen).bind()
 
         def cublas() -> Launch:
@@ -157,7 +170,7 @@ def _gemm_case(shape: tuple[int, int, int], target: float | None, dtype: str, dr
         candidates: dict[str, Callable[[], Launch]] = {"cuBLAS": cublas}
         if screen:
             for other, chosen in (gemm_config.CONFIGS | SCREENED).items():
-                if chosen != config:
+                if chosen != config.config:
                     candidates[other] = lambda other=other, chosen=chosen: ours(other, chosen)
         else:
             candidates["Triton"] = plain

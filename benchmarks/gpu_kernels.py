@@ -38,8 +38,8 @@ FAMILIES = (
 FAMILY_LIMIT_S = 170.0
 """Seconds after which a family's process is ended: twice what it needs."""
 
-RESTARTS = 2
-"""How often a family goes on after its process has died."""
+RESTARTS, MORE_RESTARTS = 2, 8
+"""How often a family goes on after its process has died; that of another program, which may try more kernels."""
 
 BUDGET_S = 460.0
 """Seconds for all families."""
@@ -58,14 +58,19 @@ def child(args: argparse.Namespace) -> int:
     return 0 if gpu_run.run_family(family, args.result, timer, args.only) else 1
 
 
-def supervise(family: str, path: Path, options: list[str], deadline: float) -> dict[str, Any]:
-    """Run a family in processes of its own until it is finished or the time is over; returns what is known of it."""
-    limit = min(time.monotonic() + FAMILY_LIMIT_S, deadline)
-    for _ in range(RESTARTS + 1):
+def supervise(
+    family: str, path: Path, options: list[str], deadline: float, program: str | None = None
+) -> dict[str, Any]:
+    """Run a family in processes of its own until it is finished or the time is over; returns what is known of it.
+
+    `program` is run with the arguments that this one takes.
+    """
+    limit = deadline if program else min(time.monotonic() + FAMILY_LIMIT_S, deadline)
+    for _ in range((MORE_RESTARTS if program else RESTARTS) + 1):
         left = limit - time.monotonic()
         if left <= 0:
             break
-        command = [sys.executable, __file__, "--family", family, "--result", str(path), *options]
+        command = [sys.executable, program or __file__, "--family", family, "--result", str(path), *options]
         try:
             status = subprocess.run(command, timeout=left, check=False).returncode
             why = f"exit status {status}"

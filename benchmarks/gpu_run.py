@@ -24,6 +24,12 @@ from tlx_xdsl.backend import installed_triton_version
 COOL_ROUNDS = 7
 HOT_ROUNDS = 3
 
+FAULTED = 4
+"""Exit status of a process in which a kernel has faulted."""
+
+INPUTS, TIMING = "inputs", "timing"
+"""What a case does before and after its first launches, where a process may die too."""
+
 
 class Record:
     """What is known of a family so far, in a file."""
@@ -43,10 +49,13 @@ class Record:
 
 
 class GpuTimer:
-    """Times candidates on the GPU, with the SM clock that each burst ended with."""
+    """Times candidates on the GPU, with the SM clock that each burst ended with.
 
-    def __init__(self, rounds: int):
-        self.rounds = rounds
+    `rounds` of `burst` launches are cool, each after `idle_s` seconds; `hot_rounds` are hot, and there may be none.
+    """
+
+    def __init__(self, rounds: int, burst: int = 5, idle_s: float = 0.1, hot_rounds: int = HOT_ROUNDS):
+        self.rounds, self.burst, self.idle_s, self.hot_rounds = rounds, burst, idle_s, hot_rounds
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         self.gpu = nvml.Gpu(int(visible) if visible.isdigit() else 0)
 
@@ -54,11 +63,23 @@ class GpuTimer:
         """Launch a kernel for the first time; a kernel that hangs ends the process."""
         measure.watchdog_first_launch(launch, name=name)
 
+    def usable(self) -> bool:
+        """Whether the GPU still answers this process: after a fault in a kernel it never does."""
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError:
+            return False
+        return True
+
     def cool(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
         """Bursts at full clock."""
         clocks: list[int | None] = []
         times = measure.cool_rounds(
-            candidates, rounds=self.rounds, after_burst=lambda: clocks.append(self.gpu.clock_mhz())
+            candidates,
+            rounds=self.rounds,
+            burst=self.burst,
+            idle_s=self.idle_s,
+            after_burst=lambda: clocks.append(self.gpu.clock_mhz()),
         )
         return {"times": times, "clocks": clocks}
 
@@ -66,7 +87,7 @@ class GpuTimer:
         """Sustained load."""
         clocks: list[int | None] = []
         times = measure.hot_rounds(
-            candidates, rounds=HOT_ROUNDS, after_burst=lambda: clocks.append(self.gpu.clock_mhz())
+            candidates, rounds=self.hot_rounds, after_burst=lambda: clocks.append(self.gpu.clock_mhz())
         )
         return {"times": times, "clocks": clocks}
 
@@ -74,12 +95,16 @@ class GpuTimer:
 class DryTimer:
     """Runs each candidate and makes up the times: the rest of the benchmark can be tried without a GPU."""
 
-    def __init__(self, rounds: int):
-        self.rounds = rounds
+    def __init__(self, rounds: int, burst: int = 5, idle_s: float = 0.1, hot_rounds: int = HOT_ROUNDS):
+        self.rounds, self.hot_rounds = rounds, hot_rounds
 
     def first(self, launch: Callable[[], Any], name: str) -> None:
         """Run it."""
         launch()
+
+    def usable(self) -> bool:
+        """Always."""
+        return True
 
     def cool(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
         """Times that are as good as any."""
@@ -87,7 +112,7 @@ class DryTimer:
 
     def hot(self, candidates: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
         """The same, slower."""
-        return self._made_up(candidates, HOT_ROUNDS, 1400)
+        return self._made_up(candidates, self.hot_rounds, 1400)
 
     def _made_up(self, candidates: Mapping[str, Callable[[], Any]], rounds: int, clock: int) -> dict[str, Any]:
         times = {name: [1.0 + 0.1 * at + 0.01 * turn for turn in range(rounds)] for at, name in enumerate(candidates)}
@@ -105,7 +130,7 @@ def run_family(family: Family, path: Path, timer: GpuTimer | DryTimer, only: str
         _check(family, record, timer)
     for case in family.cases:
         if case.name not in record.data["cases"] and only in case.name:
-            _time(case, record, timer)
+            _time_or_say_why_not(case, record, timer)
     record.write(running=None, finished=True)
     return all(check["ok"] for check in record.data["checks"])
 
@@ -127,7 +152,38 @@ def _check(family: Family, record: Record, timer: GpuTimer | DryTimer) -> None:
     record.write(checks=found, checked=True, running=None)
 
 
+def _time_or_say_why_not(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
+    stopped = [record.data["skipped"].get(f"{case.name}: {step}") for step in (INPUTS, TIMING)]
+    why = next((each for each in stopped if each), "")
+    if not why:
+        try:
+            _time(case, record, timer)
+            return
+        except Exception as error:  # the other cases are not lost
+            traceback.print_exc()
+            _end_if_faulted(timer)
+            why = f"{type(error).__name__}: {error}"[:300]
+    regimes = ("cool", "hot") if timer.hot_rounds else ("cool",)
+    entry = {**_entry(case), "errors": {"all": why}, **{each: {"times": {}, "clocks": []} for each in regimes}}
+    record.write(cases={**record.data["cases"], case.name: entry}, running=None)
+
+
+def _end_if_faulted(timer: GpuTimer | DryTimer) -> None:
+    """End the process where it can do nothing more: another one goes on after what was running."""
+    if not timer.usable():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(FAULTED)
+
+
+def _entry(case: Case) -> dict[str, Any]:
+    return {
+        "flops": case.flops, "peer": case.peer, "target": case.target, "config": case.config, "facts": case.facts
+    }  # fmt: skip
+
+
 def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
+    record.write(running=f"{case.name}: {INPUTS}")
     makers, verify = case.make()
     launches: dict[str, Callable[[], Any]] = {}
     errors: dict[str, str] = {}
@@ -144,19 +200,20 @@ def _time(case: Case, record: Record, timer: GpuTimer | DryTimer) -> None:
         except Exception as error:  # a rival that this machine lacks
             errors[name] = f"{type(error).__name__}: {error}"[:300]
             print(f"{running}: {errors[name]}", file=sys.stderr, flush=True)
-    entry: dict[str, Any] = {
-        "flops": case.flops, "peer": case.peer, "target": case.target, "config": case.config, "errors": errors,
-    }  # fmt: skip
-    if OURS in launches:
-        check = verify()
+            _end_if_faulted(timer)
+    record.write(running=f"{case.name}: {TIMING}")
+    entry = {**_entry(case), "errors": errors}
+    found = verify() if case.checks_all or OURS in launches else {}
+    for name, check in (found if isinstance(found, Mapping) else {OURS: found}).items():
         print(check, flush=True)
-        entry["check"] = {"label": check.label, "error": check.error, "limit": check.limit, "ok": check.ok}
+        described = {"label": check.label, "error": check.error, "limit": check.limit, "ok": check.ok}
+        entry.setdefault("checks", {})[name] = described
         if not check.ok:
-            record.write(checks=[*record.data["checks"], entry["check"]])
-            launches.pop(OURS)
-    record.write(running=f"{case.name}: timing")
+            record.write(checks=[*record.data["checks"], described])
+            launches.pop(name, None)
     entry["cool"] = timer.cool(launches)
-    entry["hot"] = timer.hot(launches)
+    if timer.hot_rounds:
+        entry["hot"] = timer.hot(launches)
     record.write(cases={**record.data["cases"], case.name: entry}, running=None)
 
 

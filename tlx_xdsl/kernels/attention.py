@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from tlx_xdsl.kernels import operator_attention
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, HEAD_DIMS, AttentionConfig, choose_config
 from tlx_xdsl.kernels.attention_device import attention
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
@@ -31,6 +32,8 @@ from tlx_xdsl.kernels.operands import (
     operand,
     row_strides,
 )
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import Prepared
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 DTYPES = ("fp16", "bf16")
@@ -62,12 +65,7 @@ def attention_forward(
     that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
     different places, RuntimeError on a GPU that is not Hopper.
     """
-    problem = _problem(q, k, v)
-    if out is None:
-        out = empty(problem.q, problem.q.shape)
-    lse = empty(problem.q, problem.q.shape[:3], "fp32")
-    if 0 not in problem.q.shape:
-        attention_launch(q, k, v, out, lse, causal=causal, scale=scale, config=config).bind()()
+    out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
     return (out, lse) if return_lse else out
 
 
@@ -130,10 +128,28 @@ def attention_launch(
     }
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or multiprocessors(problem.q)),)
-    return Launch(attention, grid, arguments, constexprs, problem.q.device)
+    sources = {"q_desc": "q", "k_desc": "k", "v_desc": "v", "o_desc": "out", "lse_ptr": "lse"}
+    return Launch(attention, grid, arguments, constexprs, problem.q.device, sources=sources)
 
 
 _NAME = "attention_forward"
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lse = tensors
+    causal, scale, config = options
+    problem = _problem(q, k, v)
+    if out is None:
+        out = empty(problem.q, problem.q.shape)
+    if lse is None:
+        lse = empty(problem.q, problem.q.shape[:3], "fp32")
+    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse}
+    if 0 in problem.q.shape:
+        return Prepared(named)
+    return Prepared(named, (attention_launch(q, k, v, out, lse, causal=causal, scale=scale, config=config),))
+
+
+ATTENTION = PlannedFunction(_NAME, _prepare, results=slice(3, 5), operator=operator_attention.ATTENTION)
 
 
 class _Problem(NamedTuple):

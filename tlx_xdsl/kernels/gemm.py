@@ -1,100 +1,186 @@
-"""C = A @ B in half precision with f32 sums, on Hopper: `gemm(a, b)`.
+"""C = A @ B in half precision with f32 sums, on Hopper: `gemm(a, b)`, and what is done with the sums before the store.
 
-The kernels are in `gemm_device`, the choice between them in `gemm_config`. A and B lie by rows or by columns, as
-torch's `.T` leaves them: no copy is made. fp16 and bf16; any M, N and K, where rows (or columns) start at multiples of
-16 bytes, as TMA wants.
+fp16 and bf16, any M, N and K, any strides. A and B by rows or by columns (as torch's `.T` leaves them) are read as they
+lie; what TMA can't read, since rows do not begin at multiples of 16 bytes, is copied first or read by a kernel without
+TMA, whichever should be faster (`gemm_unaligned`).
 
-    c = gemm(a, b)                        # launches on the current stream
-    launch = gemm_launch(a, b, c).bind()  # the same, to be repeated: launch()
+    c = gemm(a, b)                                              # launches on the current stream
+    c = gemm(a, b, epilogue="bias_gelu", columns=(bias,))       # `epilogues.EPILOGUES`, or a function of yours
+    launch = gemm_launch(a, b, c).bind()                        # the same, to be repeated: launch()
 
-Arrays of numpy, and torch's tensors on the CPU, are multiplied by the interpreter, which is for looking, not for speed.
+The kernels are in `gemm_cooperative` and `gemm_pingpong`, the choice between them in `gemm_config`. Arrays of numpy,
+and torch's tensors on the CPU, are multiplied by the interpreter, which is for looking, not for speed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from tlx_xdsl.kernels.division import divisor
-from tlx_xdsl.kernels.gemm_config import GemmConfig, choose_config
-from tlx_xdsl.kernels.gemm_device import gemm_cooperative, gemm_pingpong
+from tlx_xdsl.kernels import operator_gemm
+from tlx_xdsl.kernels.epilogues import EPILOGUES, Epilogue
+from tlx_xdsl.kernels.gemm_config import LARGE, Choice, GemmConfig, Matrix, Reading, choose, line_cost, predict, whole
+from tlx_xdsl.kernels.gemm_launches import PLAIN, VECTORS, Finish, Problem, workspace_bytes
+from tlx_xdsl.kernels.gemm_unaligned import (
+    WORKSPACE,
+    placement,
+    transposed,
+    unaligned_launches,
+    unaligned_workspace,
+)
+from tlx_xdsl.kernels.gemm_unaligned_config import UnalignedPlan, plan_unaligned
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
-    check_alignment,
+    check_places,
     check_shape,
     check_types,
-    describe,
     empty,
     operand,
     row_strides,
 )
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import Prepared
+from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
+
+if TYPE_CHECKING:
+    from tlx_xdsl.runtime.interpret import Interpretation
 
 DTYPES = ("fp16", "bf16")
+OUT_DTYPES = ("fp16", "bf16", "fp32")
 
-_KERNELS = {"cooperative": gemm_cooperative, "pingpong": gemm_pingpong}
+_ENDING = 1.5
+"""Microseconds of an epilogue's arithmetic for a tile of 128 x 256, such as those of GELU."""
+
+_HALVES = replace(LARGE, block_n=128, tail_n=128, part_n=64)
+"""The tile whose strips are of the two halves of B."""
 
 
-def gemm(a: Any, b: Any, out: Any = None, *, config: GemmConfig | None = None) -> Any:
-    """Return a @ b: (M, K) times (K, N), in the type of `a` and `b`, each sum in f32 and rounded once.
+@dataclass(frozen=True)
+class Launches:
+    """Launches that follow each other on a stream, and the memory that they share while they run (None for none)."""
 
-    `out` receives the result where it is given; `config` replaces the choice of `gemm_config.choose_config`.
+    parts: tuple[Launch, ...]
+    workspace: Any = None
 
-    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, strides or addresses
-    that TMA can't read and tensors in different places, RuntimeError on a GPU that is not Hopper.
+    def bind(self) -> Callable[[], Any]:
+        """A function that runs them, as `Launch.bind`."""
+        bound = [part.bind() for part in self.parts]
+        if len(bound) == 1:
+            return bound[0]
+
+        def launch() -> None:
+            for each in bound:
+                each()
+
+        return launch
+
+    def interpret(self, **options: Any) -> Interpretation:
+        """Run them in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
+        results = [part.interpret(**options) for part in self.parts]
+        warnings = tuple(warning for result in results for warning in result.warnings)
+        return replace(results[-1], warnings=warnings)
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    out: Any = None,
+    *,
+    epilogue: Any = None,
+    rows: Sequence[Any] = (),
+    columns: Sequence[Any] = (),
+    matrix: Any = None,
+    out_dtype: Any = None,
+    config: GemmConfig | Choice | None = None,
+) -> Any:
+    """Return epilogue(a @ b): (M, K) times (K, N), each sum in f32 and rounded once, at the end.
+
+    `epilogue` is a name of `epilogues.EPILOGUES` or a `tlx_xdsl.jit` function that goes element by element: of the f32
+    sums of a part of C, of up to two vectors of M numbers (`rows`, as (rows, 1)), up to two of N numbers (`columns`, as
+    (1, columns)) and of `matrix`, of the shape and type of C. "swiglu" takes B as two halves of N columns each, and
+    gives N. `out` receives the result where it is given; else it is made, of `out_dtype` (fp16, bf16, fp32; by default
+    that of `a`). `config` replaces the choice of `gemm_config.choose`.
+
+    Raises TypeError for what is no tensor of fp16 or bf16 and for an epilogue that is no function, ValueError for
+    shapes that do not fit, negative strides and tensors in different places, RuntimeError on a GPU that is not Hopper.
+    """
+    return GEMM((a, b, out, matrix, *rows, *columns), (len(rows), epilogue, out_dtype, config))
+
+
+def gemm_launch(
+    a: Any,
+    b: Any,
+    out: Any,
+    *,
+    epilogue: Any = None,
+    rows: Sequence[Any] = (),
+    columns: Sequence[Any] = (),
+    matrix: Any = None,
+    config: GemmConfig | Choice | None = None,
+    programs: int | None = None,
+) -> Launches:
+    """The launches of out = epilogue(a @ b), to be bound once and repeated; no extent may be 0.
+
+    `programs` is how many multiprocessors share the tiles, by default all of the GPU. Raises as `gemm` does.
     """
     left, right = _factors(a, b)
-    if out is None:
-        out = empty(left, (left.shape[0], right.shape[1]))
-    target = _target(left, right, out)
-    if 0 in target.shape:
-        return out
-    if left.shape[1] == 0:
-        out[...] = 0
-        return out
-    gemm_launch(a, b, out, config=config).bind()()
-    return out
-
-
-def gemm_launch(a: Any, b: Any, out: Any, *, config: GemmConfig | None = None, programs: int | None = None) -> Launch:
-    """The launch of out = a @ b, to be bound once and repeated; no extent may be 0.
-
-    `programs` is how many share the tiles, by default the GPU's multiprocessors. Raises as `gemm` does.
-    """
-    left, right = _factors(a, b)
-    target = _target(left, right, out)
+    finish = _finish(epilogue, rows, columns, matrix)
+    target = _target(left, right, out, finish)
     if 0 in (*left.shape, *right.shape):
         raise ValueError(f"gemm: expected matrices with elements, got {left.shape} and {right.shape}")
-    check_hopper("gemm", left)
-    if row_strides(target) is None and row_strides(_transposed(target)) is not None:
-        # C^T = B^T A^T: the kernels store C by rows.
-        left, right, target = _transposed(right), _transposed(left), _transposed(target)
-    (m, k), n = left.shape, right.shape[1]
-    processors = multiprocessors(left)
-    chosen = config or choose_config(m, n, k, processors)
-    a_desc, a_columns = _described(left, chosen.rows, chosen.block_k)
-    b_desc, b_columns = _described(right, chosen.block_k, chosen.block_n)
-    c_desc, c_columns = _described(target, chosen.rows, chosen.block_n // chosen.subtiles)
-    assert not c_columns, "transposed above"
-    arguments = {"a_desc": a_desc, "b_desc": b_desc, "c_desc": c_desc, "M": m, "N": n, "K": k}
-    tiles_m, tiles_n = -(-m // chosen.block_m), -(-n // chosen.block_n)
-    arguments["GROUP_FACTOR"], arguments["GROUP_SHIFT"] = divisor(chosen.group_m * tiles_n)
-    arguments["REST_FACTOR"], arguments["REST_SHIFT"] = divisor(tiles_m % chosen.group_m or 1)
-    constexprs = {
-        "BLOCK_M": chosen.block_m,
-        "BLOCK_N": chosen.block_n,
-        "BLOCK_K": chosen.block_k,
-        "NUM_STAGES": chosen.stages,
-        "SUBTILES": chosen.subtiles,
-        "BUFFERS": chosen.buffers,
-        "GROUP_M": chosen.group_m,
-        "A_COLUMNS": a_columns,
-        "B_COLUMNS": b_columns,
-    }
-    grid = (min(chosen.tiles(m, n), programs or processors),)
-    return Launch(_KERNELS[chosen.schedule], grid, arguments, constexprs, left.device)
+    return _launches(left, right, target, finish, config, programs)
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    a, b, out, matrix, *vectors = tensors
+    count, epilogue, out_dtype, config = options
+    left, right = _factors(a, b)
+    finish = _finish(epilogue, vectors[:count], vectors[count:], matrix)
+    if out is None:
+        out = empty(left, (left.shape[0], _columns(right, finish)), _out_dtype(out_dtype))
+    target = _target(left, right, out, finish)
+    found = {"a": a, "b": b, "out": out, "matrix": matrix}
+    found |= {each.name: each.value for each in (*finish.rows, *finish.columns)}
+    if 0 in target.shape:
+        return Prepared(found)
+    if left.shape[1] == 0:
+        if finish.function is None:
+            out[...] = 0
+            return Prepared(found)
+        # The epilogue of sums that are zero.
+        left, right = (
+            replace(each, value=_zeros(each, shape), shape=shape, strides=(shape[1], 1))
+            for each, shape in ((left, (left.shape[0], 8)), (right, (8, right.shape[1])))
+        )
+        launches = _launches(left, right, target, finish, config, None)
+        launches.bind()()
+        return Prepared(found)
+    launches = _launches(left, right, target, finish, config, None)
+    return Prepared({**found, WORKSPACE: launches.workspace}, launches.parts)
+
+
+GEMM = PlannedFunction("gemm", _prepare, results=2, operator=operator_gemm.GEMM)
+
+
+# --- what is asked for --------------------------------------------------------------------------------------------
+
+
+def _zeros(like: Operand, shape: tuple[int, int]) -> Any:
+    made = empty(like, shape)
+    made[...] = 0
+    return made
+
+
+def _out_dtype(dtype: Any) -> str | None:
+    if dtype is None:
+        return None
+    name = dtype_name(getattr(dtype, "name", dtype))
+    if name not in OUT_DTYPES:
+        raise TypeError(f"gemm: argument 'out_dtype': expected {' or '.join(OUT_DTYPES)}, got {dtype}")
+    return name
 
 
 def _factors(a: Any, b: Any) -> tuple[Operand, Operand]:
@@ -108,29 +194,174 @@ def _factors(a: Any, b: Any) -> tuple[Operand, Operand]:
     return left, right
 
 
-def _target(left: Operand, right: Operand, out: Any) -> Operand:
+def _columns(right: Operand, finish: Finish) -> int:
+    if not finish.epilogue.paired:
+        return right.shape[1]
+    if right.shape[1] % 2:
+        raise ValueError(
+            f"{right.what}: expected two halves of columns for this epilogue, got {right.shape[1]} columns"
+        )
+    return right.shape[1] // 2
+
+
+def _target(left: Operand, right: Operand, out: Any, finish: Finish) -> Operand:
     target = operand("gemm", "out", out)
-    check_types((left, target), DTYPES)
-    check_shape(target, (left.shape[0], right.shape[1]), "rows of 'a', columns of 'b'")
+    if target.dtype not in OUT_DTYPES:
+        raise TypeError(f"{target.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {target.value.dtype}")
+    check_places((left, target, *finish.rows, *finish.columns))
+    columns = _columns(right, finish)
+    check_shape(target, (left.shape[0], columns), "rows of 'a', columns of 'b'")
+    for each in finish.rows:
+        check_shape(each, (left.shape[0],), "rows of 'a'")
+    for each in finish.columns:
+        check_shape(each, (columns,), "columns of the result")
+    if (matrix := finish.matrix) is not None:
+        check_places((left, matrix))
+        check_shape(matrix, target.shape, "the shape of the result")
+        if matrix.dtype != target.dtype:
+            raise TypeError(f"{matrix.what}: expected {target.value.dtype} as the result has, got {matrix.value.dtype}")
     return target
 
 
-def _transposed(each: Operand) -> Operand:
-    return replace(each, value=each.value.T, shape=each.shape[::-1], strides=each.strides[::-1])
-
-
-def _described(each: Operand, rows: int, columns: int) -> tuple[TensorDescriptor, bool]:
-    """A descriptor of a matrix for tiles of (rows, columns), and whether it is of the transposed matrix.
-
-    Raises ValueError for memory that TMA can't read.
-    """
-    check_alignment(each)
-    if (strides := row_strides(each)) is not None:
-        return describe(each.value, each.shape, strides, (rows, columns)), False
-    turned = _transposed(each)
-    if (strides := row_strides(turned)) is not None:
-        return describe(turned.value, turned.shape, strides, (columns, rows)), True
-    raise ValueError(
-        f"{each.what}: expected rows or columns that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
-        f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides} of the shape {each.shape}"
+def _finish(epilogue: Any, rows: Sequence[Any], columns: Sequence[Any], matrix: Any) -> Finish:
+    if epilogue is None:
+        if rows or columns or matrix is not None:
+            raise TypeError(
+                "gemm: argument 'epilogue': expected a function for 'rows', 'columns' or 'matrix', got None"
+            )
+        return PLAIN
+    for name, vectors in (("rows", rows), ("columns", columns)):
+        if len(vectors) > VECTORS:
+            raise ValueError(f"gemm: argument '{name}': expected at most {VECTORS} vectors, got {len(vectors)}")
+    known = _known(epilogue, len(rows), len(columns), matrix is not None)
+    return Finish(
+        known,
+        tuple(_vector(f"rows[{index}]", value) for index, value in enumerate(rows)),
+        tuple(_vector(f"columns[{index}]", value) for index, value in enumerate(columns)),
+        None if matrix is None else operand("gemm", "matrix", matrix),
     )
+
+
+def _known(epilogue: Any, rows: int, columns: int, matrix: bool) -> Epilogue:
+    if not isinstance(epilogue, str):
+        if not hasattr(epilogue, "arg_names"):
+            raise TypeError(
+                "gemm: argument 'epilogue': expected a name or a function with @tlx_xdsl.jit, "
+                f"got {type(epilogue).__name__}"
+            )
+        return Epilogue(epilogue)
+    if epilogue not in EPILOGUES:
+        raise ValueError(f"gemm: argument 'epilogue': expected {', '.join(EPILOGUES)}, got {epilogue!r}")
+    known = EPILOGUES[epilogue]
+    if (rows, columns, matrix) != (known.rows, known.columns, known.matrix):
+        raise TypeError(
+            f"gemm: epilogue {epilogue!r}: expected {known.rows} vectors in 'rows', {known.columns} in 'columns' and "
+            f"{'a' if known.matrix else 'no'} 'matrix', got {rows}, {columns} and {'one' if matrix else 'none'}"
+        )
+    return known
+
+
+def _vector(name: str, value: Any) -> Operand:
+    each = operand("gemm", name, value)
+    if len(each.shape) != 1:
+        raise ValueError(f"{each.what}: expected 1 dimension, got the shape {each.shape}")
+    if each.dtype not in OUT_DTYPES:
+        raise TypeError(f"{each.what}: expected elements of type {' or '.join(OUT_DTYPES)}, got {value.dtype}")
+    if each.shape[0] > 1 and each.strides[0] != 1:
+        raise ValueError(f"{each.what}: expected contiguous elements, got the stride {each.strides[0]}")
+    return each
+
+
+# --- launches -----------------------------------------------------------------------------------------------------
+
+
+def _launches(
+    left: Operand,
+    right: Operand,
+    target: Operand,
+    finish: Finish,
+    config: GemmConfig | Choice | None,
+    programs: int | None,
+) -> Launches:
+    check_hopper("gemm", left)
+    turned = placement(target).columns
+    if turned:
+        # C^T = B^T A^T: the kernels prefer a C by rows.
+        left, right, target, finish = transposed(right), transposed(left), transposed(target), finish.turned()
+    processors = programs or multiprocessors(left)
+    choice = _chosen(left, right, target, finish, config, processors)
+    if finish.epilogue.paired and turned:
+        raise ValueError(f"{target.what}: expected a result by rows for this epilogue, got it by columns")
+    places = [placement(each) for each in (left, right, target)]
+    plan = _plan(left, right, target, finish, config, processors)
+    copied = unaligned_workspace(left, right, target, plan)
+    size = copied if plan.direct is not None else copied + workspace_bytes(choice)
+    workspace = empty(left, (size,), "u8") if size else None
+    by_pointer = not places[2].tma and "target" not in plan.copies
+
+    def product(left: Operand, right: Operand, target: Operand) -> Sequence[Launch]:
+        operands, ending = (left, right, target), finish
+        if choice.swapped:
+            operands, ending = (transposed(right), transposed(left), transposed(target)), finish.turned()
+        return Problem(*operands, ending, choice, turned != choice.swapped, by_pointer).launches(workspace, copied)
+
+    return Launches(unaligned_launches(left, right, target, plan, workspace, product), workspace)
+
+
+def _chosen(
+    left: Operand,
+    right: Operand,
+    target: Operand,
+    finish: Finish,
+    config: GemmConfig | Choice | None,
+    processors: int,
+) -> Choice:
+    (m, k), n = left.shape, target.shape[1]
+    if isinstance(config, Choice):
+        return config
+    if finish.epilogue.paired:
+        tiles = -(-m // _HALVES.block_m) * -(-n // _HALVES.block_n)
+        return Choice(_HALVES, min(tiles, processors))
+    if config is not None:
+        return whole(config, m, n, processors)
+    reading = Reading(_matrix(left, 1), _matrix(right, 0))
+    return choose(m, n, k, processors, reading, 0.0 if finish.function is None else _ENDING)
+
+
+def _matrix(each: Operand, depth: int) -> Matrix:
+    """How an operand whose dimension `depth` is K lies, or its copy where TMA can't read it."""
+    by_columns = placement(each).columns
+    strides = row_strides(transposed(each) if by_columns else each)
+    if strides is None:
+        width = each.shape[0 if by_columns else 1] * each.element_bytes
+        strides = (-(-width // TMA_ALIGNMENT) * TMA_ALIGNMENT // each.element_bytes, 1)
+    return Matrix(by_columns == (depth == 0), line_cost(strides[0] * each.element_bytes))
+
+
+def _plan(
+    left: Operand,
+    right: Operand,
+    target: Operand,
+    finish: Finish,
+    config: GemmConfig | Choice | None,
+    processors: int,
+) -> UnalignedPlan:
+    """What is done about operands that TMA can't read."""
+    names = {"left": left, "right": right, "target": target}
+    places = {name: placement(each) for name, each in names.items()}
+    anywhere = places["target"].dense
+    if all(place.tma for place in places.values()):
+        return UnalignedPlan(0.0)
+    copies = {name for name, place in places.items() if not place.tma and not (name == "target" and anywhere)}
+    # A kernel that is asked for is one with TMA, and the one without has no epilogues.
+    if config is not None or finish.function is not None or target.dtype != left.dtype:
+        return UnalignedPlan(0.0, copies=frozenset(copies))
+
+    def microseconds(m: int, n: int, k: int) -> float:
+        return predict(choose(m, n, k, processors), m, n, k)
+
+    (m, k), n = left.shape, target.shape[1]
+    return plan_unaligned(
+        m, n, k, places["left"], places["right"], places["target"], processors, microseconds,
+        stores_anywhere=anywhere, element_bytes=left.element_bytes,
+    )  # fmt: skip

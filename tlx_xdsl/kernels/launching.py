@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.kernels.operands import Operand, torch_module
-from tlx_xdsl.runtime.host_values import signature_of
+from tlx_xdsl.runtime.host_values import ALIGNED, signature_of
 from tlx_xdsl.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.interpret import Interpretation
     from tlx_xdsl.runtime.launch.launcher import Launcher
+    from tlx_xdsl.runtime.launch.movable import MovableLaunch
 
 INTERPRETED_PROGRAMS = 4
 """Multiprocessors of the CPU, so to speak: persistent kernels take several tiles each, as on a GPU."""
@@ -24,7 +25,9 @@ class Launch:
     """A kernel with its arguments, ready to run as often as wanted.
 
     `grid` are programs along x, y and z; `constexprs` and `arguments` are by name, the latter in the order of the
-    kernel's parameters. `device` is torch's device, None for the interpreter.
+    kernel's parameters. `device` is torch's device, None for the interpreter. `sources` says for plans (`plans`) which
+    of the function's tensors each tensor or descriptor among the arguments is of, by name; names of arguments that this
+    launch does not have are passed over.
     """
 
     kernel: Kernel
@@ -33,11 +36,20 @@ class Launch:
     constexprs: Mapping[str, Any]
     device: Any
     num_warps: int = 4
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """CTAs of a cluster along x, y and z."""
+    launch_pdl: bool = False
+    """Whether it may start before the launch ahead of it on the stream has ended (programmatic dependent launch)."""
+
+    aligned: tuple[str, ...] = ()
+    """Arguments whose addresses are multiples of 16 bytes at every launch: the kernel is compiled for that."""
 
     @property
     def signature(self) -> dict[str, str]:
         """The types of the arguments, in Triton's spelling."""
-        return {name: str(signature_of(name, value)) for name, value in self.arguments.items()}
+        types = {name: str(signature_of(name, value)) for name, value in self.arguments.items()}
+        return {name: f"{type_}:{ALIGNED}" if name in self.aligned else type_ for name, type_ in types.items()}
 
     def bind(self) -> Callable[[], Any]:
         """A function that runs the kernel each time that it is called, on the stream that is current now.
@@ -49,26 +61,48 @@ class Launch:
         if self.device is None:
             return self.interpret
         torch = torch_module()
-        launcher = _launcher(self.kernel, tuple(self.signature.items()), tuple(self.constexprs.items()), self.num_warps)
         with torch.cuda.device(self.device):
             stream = torch.cuda.current_stream().cuda_stream
-            return launcher.bind(self.grid, *self.arguments.values(), stream=stream)
+            return self._loadable().bind(self.grid, *self.arguments.values(), stream=stream)
+
+    def movable(self) -> MovableLaunch:
+        """The launch on the GPU that is current, without its tensors: see `Launcher.movable`.
+
+        Raises CompilationError for a kernel that can't be compiled, RuntimeError for one that is not loaded while a
+        CUDA graph is captured, and what the CUDA driver has against the launch.
+        """
+        return self._loadable().movable(self.grid, *self.arguments.values())
+
+    def _loadable(self) -> Launcher:
+        """The kernel's launcher, where it can be loaded now if it is not. Compiles the kernel when it is new."""
+        from tlx_xdsl.runtime.jit.graph_capture import refuse_while_capturing
+
+        types, constants = tuple(self.signature.items()), tuple(self.constexprs.items())
+        launcher = _launcher(self.kernel, types, constants, self.num_warps, self.cluster, self.launch_pdl)
+        if not launcher.is_loaded():
+            refuse_while_capturing(self.kernel.source.name)
+        return launcher
 
     def interpret(self, **options: Any) -> Interpretation:
         """Run the kernel in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
         from tlx_xdsl.runtime.interpret import interpret
 
-        wanted = {"num_warps": self.num_warps, **options}
+        wanted = {"num_warps": self.num_warps, "cluster": self.cluster, **options}
         return interpret(self.kernel, self.grid, **self.arguments, **self.constexprs, options=wanted)
 
 
 @functools.cache
 def _launcher(
-    kernel: Kernel, signature: tuple[tuple[str, str], ...], constexprs: tuple[tuple[str, Any], ...], num_warps: int
+    kernel: Kernel,
+    signature: tuple[tuple[str, str], ...],
+    constexprs: tuple[tuple[str, Any], ...],
+    num_warps: int,
+    cluster: tuple[int, int, int],
+    launch_pdl: bool,
 ) -> Launcher:
     from tlx_xdsl.runtime.build import build
 
-    return build(kernel, dict(signature), dict(constexprs), num_warps=num_warps)
+    return build(kernel, dict(signature), dict(constexprs), num_warps=num_warps, cluster=cluster, launch_pdl=launch_pdl)
 
 
 def multiprocessors(each: Operand) -> int:

@@ -10,8 +10,11 @@ from typing import Any
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand, rows_of, warps_for
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import Prepared
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -49,13 +52,21 @@ def layer_norm(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-
 
     Raises TypeError for other types, ValueError for other shapes and strides and for rows of more than 65536 elements.
     """
+    return LAYER_NORM((x, weight, bias, out), (eps,))
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[float]) -> Prepared:
+    x, weight, bias, out = tensors
+    (eps,) = options
     given = operand("layer_norm", "x", x)
     check_types((given,), DTYPES)
     if out is None:
         out = empty(given, given.shape)
-    if 0 not in given.shape:
-        layer_norm_launch(x, weight, bias, out, eps=eps).bind()()
-    return out
+    named = {"x": x, "weight": weight, "bias": bias, "out": out}
+    return Prepared(named, () if 0 in given.shape else (layer_norm_launch(x, weight, bias, out, eps=eps),))
+
+
+LAYER_NORM = PlannedFunction("layer_norm", _prepare, results=3, operator=operator_rows.LAYER_NORM)
 
 
 def layer_norm_launch(x: Any, weight: Any, bias: Any, out: Any, *, eps: float = 1e-5) -> Launch:
@@ -87,4 +98,12 @@ def layer_norm_launch(x: Any, weight: Any, bias: Any, out: Any, *, eps: float = 
         "HAS_WEIGHT": weight is not None,
         "HAS_BIAS": bias is not None,
     }
-    return Launch(layer_norm_rows, (rows.count,), arguments, constexprs, given.device, num_warps=warps_for(rows.block))
+    return Launch(
+        layer_norm_rows,
+        (rows.count,),
+        arguments,
+        constexprs,
+        given.device,
+        num_warps=warps_for(rows.block),
+        sources={"x_ptr": "x", "weight_ptr": "weight", "bias_ptr": "bias", "out_ptr": "out"},
+    )

@@ -6,11 +6,10 @@ a GPU's tensor is at hand, so it is there.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor, dtype_name, element_size
 
@@ -19,8 +18,14 @@ TMA_ALIGNMENT = 16
 
 
 def torch_module() -> Any:
-    """The module torch, which only callers with its tensors need."""
-    return importlib.import_module("torch")
+    """The module torch, which only callers with its tensors need.
+
+    Raises ModuleNotFoundError where it is not installed.
+    """
+    # A statement: torch.compile, which reads some of our callers, knows those.
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return cast(Any, torch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +139,7 @@ def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> An
     return np.empty(shape, like.value.dtype if dtype is None else _NAMES[dtype])
 
 
-_NAMES = {"fp32": "float32"}
+_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "u8": "uint8"}
 """Names of types, in torch and in numpy."""
 
 

@@ -14,8 +14,11 @@ from typing import Any
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+from tlx_xdsl.kernels import operator_rows
 from tlx_xdsl.kernels.launching import Launch
 from tlx_xdsl.kernels.operands import check_shape, check_types, empty, operand, rows_of, warps_for
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import Prepared
 
 DTYPES = ("fp16", "bf16", "fp32")
 
@@ -71,13 +74,19 @@ def softmax(x: Any, out: Any = None) -> Any:
 
     Raises TypeError for other types, ValueError for other strides and for an `out` of another shape.
     """
+    return SOFTMAX((x, out))
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    x, out = tensors
     given = operand("softmax", "x", x)
     check_types((given,), DTYPES)
     if out is None:
         out = empty(given, given.shape)
-    if 0 not in given.shape:
-        softmax_launch(x, out).bind()()
-    return out
+    return Prepared({"x": x, "out": out}, () if 0 in given.shape else (softmax_launch(x, out),))
+
+
+SOFTMAX = PlannedFunction("softmax", _prepare, results=1, operator=operator_rows.SOFTMAX)
 
 
 def softmax_launch(x: Any, out: Any) -> Launch:
@@ -101,4 +110,5 @@ def softmax_launch(x: Any, out: Any) -> Launch:
         {"BLOCK": block},
         given.device,
         num_warps=warps_for(block),
+        sources={"x_ptr": "x", "out_ptr": "out"},
     )

@@ -1,0 +1,193 @@
+"""torch and a GPU for plans, where there is neither: tensors that say they are on a GPU, and a driver that records.
+
+`install` puts the module in torch's place and has every kernel "compiled" at once: its signature is enough for its
+launches, which `cuda.launches` shows.
+"""
+
+import contextlib
+import ctypes
+import math
+import sys
+import types
+from dataclasses import dataclass, field, replace
+
+from tests.unit.runtime.conftest import CUBIN, FUNCTION, FakeCuda
+from tlx_xdsl.kernels import launching
+from tlx_xdsl.runtime.launch.cuda_driver import CudaDriver
+from tlx_xdsl.runtime.launch.launcher import Launcher
+
+META = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "fp4_padded": False}
+
+
+class Dtype(str):
+    """torch.float16 and the like."""
+
+    @property
+    def itemsize(self):
+        return {"torch.uint8": 1, "torch.float32": 4}.get(self, 2)
+
+
+@dataclass(frozen=True)
+class Device:
+    """torch.device("cuda", index)."""
+
+    index: int = 0
+    type: str = "cuda"
+
+
+@dataclass
+class Tensor:
+    """As much of a tensor as a plan asks for: fp16 by rows, if not said otherwise."""
+
+    shape: tuple = (64, 128)
+    address: int = 0x1000
+    dtype: str = Dtype("torch.float16")
+    device: Device = Device()
+    requires_grad: bool = False
+    strides: tuple | None = None
+
+    def stride(self):
+        return self.strides or tuple(math.prod(self.shape[at + 1 :]) for at in range(len(self.shape)))
+
+    def data_ptr(self):
+        return self.address
+
+    def element_size(self):
+        return Dtype(self.dtype).itemsize
+
+    def numel(self):
+        return math.prod(self.shape)
+
+    @property
+    def T(self):
+        return replace(self, shape=self.shape[::-1], strides=self.stride()[::-1])
+
+    def __getitem__(self, parts):
+        given = parts if isinstance(parts, tuple) else (parts,)
+        ranges = [each.indices(extent) for each, extent in zip(given, self.shape, strict=True)]
+        first = sum(start * stride for (start, _, _), stride in zip(ranges, self.stride(), strict=True))
+        return replace(
+            self,
+            shape=tuple(stop - start for start, stop, _ in ranges),
+            strides=self.stride(),
+            address=self.address + first * self.element_size(),
+        )
+
+    def view(self, dtype):
+        made = replace(self, dtype=dtype)
+        return replace(made, shape=(self.numel() * self.element_size() // made.element_size(),), strides=None)
+
+    def reshape(self, *shape):
+        rest = self.numel() // -math.prod(shape) if -1 in shape else 0
+        return replace(self, shape=tuple(rest if extent == -1 else extent for extent in shape), strides=None)
+
+    def new_empty(self, shape, dtype=None):
+        return Tensor(tuple(shape), 0xEE0000, dtype or self.dtype, self.device)
+
+
+class Cuda(FakeCuda):
+    """The driver of these tests: it knows the parameters of several kernels, and a tensor map shows its address."""
+
+    def __post_init__(self):
+        self.missing = ("cuFuncGetParamInfo",)
+        super().__post_init__()
+        self.sizes = []
+        self.meanwhile = lambda: None  # during each launch
+
+    def new_kernel(self, sizes):
+        """The name of a kernel whose parameters have these sizes."""
+        self.sizes.append(sizes)
+        return str(len(self.sizes) - 1)
+
+    def _cuModuleGetFunction(self, out, module, name):
+        out[0] = FUNCTION + int(name)
+
+    def _cuLaunchKernelEx(self, config, function, parameters, extra):
+        self.meanwhile()
+        self.parameter_sizes = self.sizes[function - FUNCTION]
+        super()._cuLaunchKernelEx(config, function, parameters, extra)
+
+    def _cuTensorMapEncodeTiled(self, out, dtype, rank, address, *layout):
+        super()._cuTensorMapEncodeTiled(out, dtype, rank, address, *layout)
+        ctypes.c_uint64.from_address(out).value = address
+
+
+@dataclass
+class Torch:
+    """What a test changes and looks at."""
+
+    cuda: Cuda
+    stream: int = 0
+    device: int = 0
+    devices: int = 1
+    capturing: bool = False
+    grad: bool = False
+    modes: int = 0
+    allocated: list = field(default_factory=list)
+    entered: list = field(default_factory=list)
+
+    def _allocate(self, shape, dtype, device):
+        tensor = Tensor(shape, 0x10_0000 * (1 + len(self.allocated)), dtype, device)
+        self.allocated.append(tensor)
+        return tensor
+
+    @contextlib.contextmanager
+    def _on(self, device):
+        before, self.device = self.device, getattr(device, "index", device)
+        self.entered.append(self.device)
+        yield
+        self.device = before
+
+    def module(self):
+        """The module."""
+        module = types.ModuleType("torch")
+        module.Tensor = Tensor
+        module.nn = types.SimpleNamespace(Parameter=type("Parameter", (Tensor,), {}))
+        module.compiler = types.SimpleNamespace(is_dynamo_compiling=lambda: False)
+        module.is_grad_enabled = lambda: self.grad
+        for name in ("uint8", "float16", "bfloat16", "float32"):
+            setattr(module, name, Dtype(f"torch.{name}"))
+        module._C = types.SimpleNamespace(
+            _len_torch_dispatch_stack=lambda: self.modes, _cuda_getCurrentRawStream=lambda device: self.stream + device
+        )
+        module.cuda = types.SimpleNamespace(
+            device=self._on,
+            current_device=lambda: self.device,
+            device_count=lambda: self.devices,
+            is_available=lambda: True,
+            is_current_stream_capturing=lambda: self.capturing,
+            get_device_capability=lambda device: (9, 0),
+            get_device_properties=lambda device: types.SimpleNamespace(multi_processor_count=132),
+        )
+        module.empty_strided = lambda shape, stride, *, dtype, device: self._allocate(shape, dtype, device)
+        module.empty = lambda size, *, dtype, device: self._allocate((size,), dtype, device)
+        module.before_planning = lambda: None  # for functions of tests
+        return module
+
+
+def install(monkeypatch) -> Torch:
+    """Put the stand-ins in place for a test."""
+    torch = Torch(Cuda())
+    driver = CudaDriver(torch.cuda.library)
+    made = {}
+
+    def compiled(kernel, signature, constexprs, num_warps, *rest):
+        known = (kernel, signature, constexprs, num_warps, *rest)
+        if known not in made:
+            descriptors = [spelled for _, spelled in signature if spelled.startswith("tensordesc")]
+            made[known] = launcher = Launcher(
+                CUBIN,
+                name=kernel.source.name,
+                arguments=signature,
+                num_warps=num_warps,
+                shared=0,
+                tensordesc_meta=[META | {"elem_size": 4 if "fp32" in each else 2} for each in descriptors],
+                global_scratch_size=dict(constexprs).get("SCRATCH", 0),
+                driver=driver,
+            )
+            launcher.name = torch.cuda.new_kernel(launcher._sizes)
+        return made[known]
+
+    monkeypatch.setattr(launching, "_launcher", compiled)
+    monkeypatch.setitem(sys.modules, "torch", torch.module())
+    return torch

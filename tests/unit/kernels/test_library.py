@@ -1,0 +1,147 @@
+"""The kernels to import as operators of torch, on the CPU: kernels run in the interpreter. Skipped without torch."""
+
+import pytest
+
+from tlx_xdsl.kernels.attention import attention_forward
+from tlx_xdsl.kernels.attention_config import AttentionConfig
+from tlx_xdsl.kernels.epilogues import add_relu
+from tlx_xdsl.kernels.gemm import gemm
+from tlx_xdsl.kernels.gemm_config import TINY, Choice
+from tlx_xdsl.kernels.layernorm import layer_norm
+from tlx_xdsl.kernels.operators import as_text, found_at, from_text, place_of
+from tlx_xdsl.kernels.softmax import softmax
+
+
+@pytest.mark.parametrize("config", [AttentionConfig(2, 240), TINY, Choice(TINY, 132), None])
+def test_configurations_are_written_with_their_values(config):
+    assert from_text(as_text(config), AttentionConfig, type(TINY), Choice) == config
+
+
+def test_functions_are_named_by_their_place():
+    assert place_of(add_relu) == "tlx_xdsl.kernels.epilogues:add_relu"
+    assert found_at(place_of(add_relu)) is add_relu
+
+    def local():
+        """No other process finds it."""
+
+    with pytest.raises(ValueError, match="expected a function at the top level of a module"):
+        place_of(local)
+
+
+torch = pytest.importorskip("torch")
+
+# Makes the operators.
+pytest.importorskip("tlx_xdsl.kernels.library")
+
+OPS = torch.ops.tlx_xdsl
+HALF = torch.float16
+
+
+def random(*shape, dtype=HALF):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).to(dtype)
+
+
+def close(found, expected):
+    return torch.allclose(found.float(), expected.float(), rtol=2e-3, atol=4e-3)
+
+
+def compiled(fn, **options):
+    return torch.compile(fn, fullgraph=True, backend="aot_eager", **options)
+
+
+def operators():
+    x, q = random(3, 40), random(1, 2, 70, 64)
+    a, b, bias, c = random(40, 72), random(72, 48), random(48), random(40, 48)
+    plain = (None, [], [], "")
+    return {
+        "softmax": (x,),
+        "softmax_out": (x, x.clone()),
+        "layer_norm": (x, random(40), None, 1e-5),
+        "layer_norm_out": (x, None, random(40), 1e-5, x.clone()),
+        "attention_forward": (q, q.clone(), q.clone(), True, None, ""),
+        "attention_forward_out": (q, q.clone(), q.clone(), False, 0.1, "", q.clone(), torch.empty(1, 2, 70)),
+        "gemm": (a.requires_grad_(), b.requires_grad_(), *plain, None, ""),
+        "gemm_out": (a.detach(), b.detach(), None, [], [bias], "bias_relu", None, as_text(TINY), c),
+    }
+
+
+@pytest.mark.parametrize("name", operators())
+def test_opcheck(name):
+    torch.library.opcheck(getattr(OPS, name).default, operators()[name])
+
+
+def test_functions_in_a_compiled_graph():
+    x = random(3, 40)
+    assert close(compiled(lambda x: softmax(x + 1) * 2, dynamic=True)(x), (x + 1).softmax(-1) * 2)
+    assert close(compiled(lambda x: layer_norm(x, x[0]))(x), torch.nn.functional.layer_norm(x, (40,), x[0]))
+    q = random(1, 2, 70, 64)
+    found, lse = compiled(
+        lambda q: attention_forward(q, q, q, causal=True, return_lse=True, config=AttentionConfig(2, 240))
+    )(q)
+    assert close(found, torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True))
+    assert lse.dtype == torch.float32
+
+
+@pytest.mark.parametrize("epilogue", ["bias_relu", add_relu])
+def test_gemm_in_a_compiled_graph(epilogue):
+    a, b, bias = random(40, 72), random(72, 48), random(48)
+
+    def fn(a, b, bias):
+        return gemm(a * 1, b, epilogue=epilogue, columns=(bias,), out_dtype=torch.float32, config=TINY)
+
+    assert close(compiled(fn)(a, b, bias), (a.float() @ b.float() + bias).relu())
+
+
+def test_out_in_a_compiled_graph():
+    a, b, out = random(40, 72), random(72, 48), random(40, 48)
+
+    def fn(a, b, out):
+        gemm(a, b, out=out)
+        return softmax(a, torch.empty_like(a)).sum() * 0 + out * 2
+
+    assert close(compiled(fn)(a, b, out), a @ b * 2)
+    assert close(out, a @ b)
+
+
+@pytest.mark.parametrize("through", [lambda fn: fn, compiled], ids=["eager", "compiled"])
+def test_gradients_of_gemm(through):
+    def gradients(fn):
+        a, b = random(40, 72).requires_grad_(), random(48, 72).requires_grad_()
+        # The gradient of the sum is one number, repeated; that of the transposed product lies by columns.
+        fn(a, b.T).sum().backward()
+        (fn(a, b.T).T @ random(40, 8)).sum().backward()
+        return a.grad, b.grad
+
+    for found, expected in zip(gradients(through(lambda a, b: gemm(a, b))), gradients(torch.mm), strict=True):
+        assert close(found, expected)
+
+
+def test_what_has_no_gradient_says_so():
+    x = random(8, 16).requires_grad_()
+    with pytest.raises(RuntimeError, match="softmax: there is no gradient of it yet"):
+        softmax(x).sum().backward()
+    with pytest.raises(RuntimeError, match="gemm with the epilogue 'relu': there is no gradient"):
+        gemm(x, x.T, epilogue="relu").sum().backward()
+    with pytest.raises(RuntimeError, match="gemm: argument 'out': expected none where a tensor wants a gradient"):
+        gemm(x, x.T, out=random(8, 8))
+    with torch.no_grad():
+        assert not softmax(x, torch.empty_like(x)).requires_grad
+
+
+def test_tensors_without_data():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        a, b = torch.empty(40, 72, dtype=HALF), torch.empty(72, 96, dtype=HALF)
+        assert gemm(a, b, epilogue="swiglu", out_dtype="fp32").shape == (40, 48)
+        with pytest.raises(RuntimeError, match="gemm: argument 'b': expected as many rows as 'a' has columns"):
+            gemm(a, a)
+
+
+class Tagged(torch.Tensor):
+    """A tensor with memory of its own that is more than one."""
+
+
+def test_subclasses_of_tensors():
+    x = random(3, 40)
+    assert close(softmax(x.as_subclass(Tagged)), x.softmax(-1))

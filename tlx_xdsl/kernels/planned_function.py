@@ -1,0 +1,187 @@
+"""Functions whose calls repeat: what one worked out for tensors of some shapes is kept as a plan (`plans`).
+
+    SOFTMAX = PlannedFunction("softmax", _prepare, results=1)
+
+    def softmax(x, out=None):
+        return SOFTMAX((x, out))
+
+`_prepare((x, out), ())` checks, allocates and says what to launch; it is called for each new key: shapes, strides,
+types, places and alignment of the tensors, and the options. A later call of the same key repeats none of that: what was
+checked is the key. Nothing is kept of calls that the interpreter runs, those with arrays of the CPU.
+
+Time of the host. A call that finds its plan asks five questions of each tensor, of some 50 ns each, looks into a
+dictionary once, and calls the driver once for each kernel, which takes about 5 us. All that costs more is avoided:
+checks, descriptors, torch's dispatcher, its objects for streams, its contexts for devices.
+
+torch's dispatcher is passed by for plain tensors alone. Where someone else has to see the call, it goes to the
+function's operator of torch (`library`): while torch.compile reads the program, for tensors that want a gradient, for
+subclasses of tensors and for those of torch's transformations, and under modes that look at every operator.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tlx_xdsl.kernels.operands import torch_module
+from tlx_xdsl.kernels.operators import Operator, Run, register
+from tlx_xdsl.kernels.plans import Plan, Prepared
+
+MAX_PLANS = 1024
+"""Plans that a function keeps, of some 4 KB each."""
+
+
+class PlannedFunction:
+    """A function of tensors, called with a tuple of them and a tuple of options: returns its results.
+
+    name: that of the function, for errors.
+    prepare: called with the tensors and the options, two tuples, returns `Prepared`. Raises what the function does.
+    results: which of the tensors is the result, or which are (a slice).
+    operator: the function as torch sees it; without one, calls that torch has to see raise NotImplementedError.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        prepare: Callable[[tuple[Any, ...], tuple[Any, ...]], Prepared],
+        *,
+        results: int | slice,
+        operator: Operator | None = None,
+    ):
+        self.name = name
+        self._call = self._not_there if operator is None else operator.call
+        self._prepare = prepare
+        self._results = results
+        self._plans: dict[Any, Plan] = {}
+        self._making = threading.RLock()
+        # Until there is a tensor of torch's, no gradient is wanted (False) and there are no modes (0).
+        self._torch: Any = None
+        self._grad_is_enabled: Callable[[], bool] = bool
+        self._dispatch_modes: Callable[[], int] = int
+        if operator is not None:
+            register(operator, self.below_torch)
+
+    def __call__(self, tensors: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Any:
+        """Run on these tensors, of which some may be None, and return the results."""
+        torch = self._torch or self._find_torch(tensors[0])
+        # Reading this, torch.compile takes the answer for True, and the rest for not there.
+        if torch is not None and torch.compiler.is_dynamo_compiling():
+            return self._operator()(tensors, options)
+        if self._dispatch_modes() and isinstance(tensors[0], self._torch.Tensor):
+            return self._operator()(tensors, options)
+        return self._run(tensors, options, self._grad_is_enabled(), True)
+
+    def below_torch(self, tensors: tuple[Any, ...], options: tuple[Any, ...] = ()) -> Any:
+        """Run as the implementation of the operator: torch has seen the call."""
+        return self._run(tensors, options, False, False)
+
+    def forget(self) -> None:
+        """Drop all plans."""
+        with self._making:
+            self._plans.clear()
+
+    def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
+        key: list[Any] = [options, is_direct]
+        addresses: list[int] = []
+        try:
+            for tensor in tensors:
+                if tensor is None:
+                    key.append(None)
+                    addresses.append(0)
+                    continue
+                address = tensor.data_ptr()
+                addresses.append(address)
+                key += (
+                    type(tensor),
+                    tensor.shape,
+                    tensor.stride(),
+                    tensor.dtype,
+                    tensor.device,
+                    address & 15,
+                    grad and tensor.requires_grad,
+                )
+            found = tuple(key)
+            plan = self._plans.get(found)
+        except (AttributeError, TypeError, RuntimeError):
+            # Arrays, tensors without memory, options that can't be compared: nothing is kept of such.
+            found = plan = None
+        if plan is None:
+            if is_direct and self._torch is not None and any(self._is_torch_s(tensor, grad) for tensor in tensors):
+                return self._operator()(tensors, options)
+            return self._first(tensors, options, found)
+        plan.is_used = True
+        return plan.run(tensors, addresses)[self._results]
+
+    def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
+        prepared = self._prepare(tensors, options)
+        found = tuple(prepared.tensors.values())[: len(tensors)]
+        if not prepared.launches or prepared.launches[0].device is None:
+            for launch in prepared.launches:
+                launch.interpret()
+            return found[self._results]
+        # Threads that come with the same key compile once.
+        with self._making:
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = Plan(prepared, tensors)
+                if key is not None:
+                    self._keep(key, plan)
+        return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])[self._results]
+
+    def _keep(self, key: Any, plan: Plan) -> None:
+        """Put a plan among the others; where there are too many, drop one that was not used since the last time.
+
+        That is the least recently used one or nearly so, and costs a call that finds its plan next to nothing.
+        """
+        while len(self._plans) >= MAX_PLANS:
+            oldest = next(iter(self._plans))
+            passed = self._plans.pop(oldest)
+            if passed.is_used:
+                passed.is_used = False
+                self._plans[oldest] = passed
+        self._plans[key] = plan
+
+    def _operator(self) -> Run:
+        """The function as torch sees it, with its operators made."""
+        # Making them is what the import does; torch.compile reads this, and runs nothing else.
+        from tlx_xdsl.kernels import library  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+        return self._call
+
+    def _not_there(self, tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+        raise NotImplementedError(
+            f"{self.name}: there is no operator of it for torch yet: call it outside of torch.compile, under "
+            "torch.no_grad()"
+        )
+
+    def _find_torch(self, tensor: Any) -> Any:
+        """torch, if this looks like a tensor of its: who has one has imported it."""
+        if not hasattr(tensor, "data_ptr"):
+            return None
+        try:
+            torch = torch_module()
+        except ModuleNotFoundError:
+            return None
+        # What torch.compile reads leaves nothing.
+        if not torch.compiler.is_dynamo_compiling():
+            self._grad_is_enabled = torch.is_grad_enabled
+            self._dispatch_modes = torch._C._len_torch_dispatch_stack
+            self._torch = torch
+        return torch
+
+    def _is_torch_s(self, tensor: Any, grad: bool) -> bool:
+        """Return whether torch has to see what is done with a tensor."""
+        if not isinstance(tensor, self._torch.Tensor):
+            return False
+        is_plain = type(tensor) in (self._torch.Tensor, self._torch.nn.Parameter)
+        return not is_plain or bool(grad and tensor.requires_grad) or not _has_memory(tensor)
+
+
+def _has_memory(tensor: Any) -> bool:
+    """Return whether a tensor has an address: those of torch's transformations (vmap) have none."""
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,173 @@
+"""Plans: the launches of a call, to be repeated on other tensors of the same shapes, strides, types and alignment.
+
+A plan has the launches in order, with their parameter blocks filled (`runtime.launch.movable`). To run it is to put the
+addresses of other tensors into the blocks, where they differ, and to enqueue. Which argument of a kernel has the
+address of which tensor is said by `Launch.sources`; the addresses of one call do not say it, for two tensors may start
+at the same. `planned_function` keeps plans and finds them.
+
+A plan keeps no tensor alive. The memory that a call needs only while it runs, its workspace and the scratch memory of
+its kernels, is that of the stream (`workspaces`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.launching import Launch
+from tlx_xdsl.kernels.operands import torch_module
+from tlx_xdsl.kernels.workspaces import WORKSPACES, aligned
+from tlx_xdsl.runtime.host_values import is_descriptor
+from tlx_xdsl.runtime.launch.movable import MovableLaunch
+
+WORKSPACE = "workspace"
+"""The name of a call's workspace in `Launch.sources` and `Prepared.tensors`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What one call comes to.
+
+    `tensors` are by the names that `Launch.sources` use: first those that were given, in their order, with results that
+    were allocated in the places of None; then a contiguous `workspace`, or None, if there is one. Without launches
+    there is nothing left to do, and nothing is kept.
+    """
+
+    tensors: Mapping[str, Any]
+    launches: Sequence[Launch] = ()
+
+
+class Move(NamedTuple):
+    """A place that holds the address of a tensor, `offset` bytes after its first element."""
+
+    to: Callable[[int], None]
+    offset: int
+
+
+class Plan:
+    """The launches of a call. Threads may share it.
+
+    Made of a call whose tensors `given` were, None for results that it allocated. Compiles the kernels that are new.
+
+    Raises ValueError for an argument of a launch whose tensor is not said, RuntimeError where a kernel would have to be
+    loaded while a CUDA graph is captured, and what the CUDA driver has against a launch.
+    """
+
+    def __init__(self, prepared: Prepared, given: Sequence[Any]):
+        torch = torch_module()
+        self.is_used = False
+        self._device: int = prepared.launches[0].device.index
+        self._is_only_device: bool = torch.cuda.device_count() == 1
+        self._current_device: Callable[[], int] = torch.cuda.current_device
+        self._on_device: Callable[[int], Any] = torch.cuda.device
+        # What Triton's launches ask: an integer, and no object of torch's.
+        self._current_stream: Callable[[int], int] = torch._C._cuda_getCurrentRawStream
+        self._is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
+        self._allocate: Callable[..., Any] = torch.empty_strided
+        tensors = list(prepared.tensors.values())[: len(given)]
+        self._allocations = [
+            (at, (tuple(made.shape), tuple(made.stride())), {"dtype": made.dtype, "device": made.device})
+            for at, made in enumerate(tensors)
+            if made is not None and given[at] is None
+        ]
+        with self._on_device(self._device):
+            self._launches: tuple[MovableLaunch, ...] = tuple(launch.movable() for launch in prepared.launches)
+        moves = _moves(prepared, self._launches)
+        self._moves = [moves[name] for name in list(prepared.tensors)[: len(given)]]
+        self._addresses: list[int] = _UNKNOWN * len(given)
+        self._workspace_moves, self._workspace_bytes = _workspace(prepared, moves, self._launches)
+        self._workspace_address = 0
+        self._turn = threading.Lock()
+
+    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+        """Launch on tensors at these addresses, on the stream that is current; return them, with new results."""
+        if self._is_only_device or self._current_device() == self._device:
+            return self._run(tensors, addresses)
+        with self._on_device(self._device):
+            return self._run(tensors, addresses)
+
+    def _run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+        if self._allocations:
+            tensors, addresses = self._with_results(tensors, addresses)
+        stream = self._current_stream(self._device)
+        if self._workspace_bytes:
+
+            def use(workspace: int) -> None:
+                self._enqueue(addresses, stream, workspace)
+
+            WORKSPACES.lend(self._device, stream, self._workspace_bytes, self._is_capturing(), use)
+        else:
+            self._enqueue(addresses, stream, 0)
+        return tensors
+
+    def _with_results(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[tuple[Any, ...], list[int]]:
+        found, places = list(tensors), list(addresses)
+        for at, layout, options in self._allocations:
+            # The call that the plan was made of has its results.
+            if found[at] is None:
+                found[at] = made = self._allocate(*layout, **options)
+                places[at] = made.data_ptr()
+        return tuple(found), places
+
+    def _enqueue(self, addresses: list[int], stream: int, workspace: int) -> None:
+        # The driver's calls let other threads run.
+        with self._turn:
+            if addresses != self._addresses:
+                self._move(addresses)
+            if workspace != self._workspace_address:
+                self._move_workspace(workspace)
+            for launch in self._launches:
+                launch(stream)
+
+    def _move(self, addresses: list[int]) -> None:
+        before, self._addresses = self._addresses, _UNKNOWN * len(addresses)  # in case that a move fails
+        for address, last, moves in zip(addresses, before, self._moves, strict=True):
+            if address != last:
+                for to, offset in moves:
+                    to(address + offset)
+        self._addresses = addresses
+
+    def _move_workspace(self, address: int) -> None:
+        self._workspace_address = 0
+        for to, offset in self._workspace_moves:
+            to(address + offset)
+        self._workspace_address = address
+
+
+_UNKNOWN = [-1]
+"""The address of no tensor."""
+
+
+def _moves(prepared: Prepared, movables: Sequence[MovableLaunch]) -> dict[str, list[Move]]:
+    """For each tensor the places in the launches that have its address."""
+    found: dict[str, list[Move]] = {name: [] for name in prepared.tensors}
+    for launch, movable in zip(prepared.launches, movables, strict=True):
+        for name, value in launch.arguments.items():
+            memory = value.base if is_descriptor(value) else value
+            if not hasattr(memory, "data_ptr"):
+                continue
+            source = launch.sources.get(name, "")
+            start = prepared.tensors.get(source)
+            if start is None:
+                raise ValueError(
+                    f"kernel '{launch.kernel.source.name}': argument '{name}': expected in the launch's sources one of "
+                    f"{', '.join(prepared.tensors)}, got {source!r}"
+                )
+            found[source].append(Move(movable.mover(name), memory.data_ptr() - start.data_ptr()))
+    return found
+
+
+def _workspace(
+    prepared: Prepared, moves: Mapping[str, list[Move]], movables: Sequence[MovableLaunch]
+) -> tuple[list[Move], int]:
+    """Where addresses of the workspace stand, and its bytes: the function's own, then each kernel's scratch memory."""
+    found = list(moves.get(WORKSPACE, ()))
+    memory = prepared.tensors.get(WORKSPACE)
+    size = 0 if memory is None else aligned(memory.numel() * memory.element_size())
+    for movable in movables:
+        if movable.scratch_bytes:
+            found.append(Move(movable.move_scratch, size))
+            size += aligned(movable.scratch_bytes)
+    return found, size
