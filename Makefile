@@ -31,7 +31,7 @@ TRITON_PIN := $(if $(filter Linux,$(shell uname -s)),triton==$(TRITON_VERSION))
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-filecheck test-unit test-backend test-all lint format typecheck hooks
-.PHONY: docs docs-serve size bench bench-cpu bench-gpu table build clean distclean
+.PHONY: docs docs-serve size bench bench-cpu bench-gpu bench-gemm table build clean distclean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,6 +119,9 @@ bench-cpu: setup ## Measure kernels on this CPU against their rivals; writes the
 bench-gpu: setup ## Measure launches, and our kernels against their rivals; writes docs/performance.md (needs a Hopper GPU and torch)
 	$(BIN)/python benchmarks/gpu_launch.py
 	$(BIN)/python benchmarks/gpu_kernels.py $(BENCH_ARGS)
+
+bench-gemm: setup ## Measure GEMMs of many shapes, in 8 bits, in groups, with epilogues, and calls; figures into build/gemm (needs a Hopper GPU and torch)
+	$(BIN)/python benchmarks/gemm_report.py --out build/gemm $(BENCH_ARGS)
 
 build: setup ## Build wheel and source distribution into dist/
 	rm -rf dist

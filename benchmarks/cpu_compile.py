@@ -27,9 +27,9 @@ from tlx_xdsl.backend.cpu.host import host
 from tlx_xdsl.backend.cpu.llvm import optimized
 from tlx_xdsl.backend.cpu.module import llvm_module
 from tlx_xdsl.dialects.registry import make_context
+from tlx_xdsl.runtime.cache import FOLDER
 from tlx_xdsl.runtime.compilation import frontend_module
 from tlx_xdsl.runtime.cpu.build import CpuSpecialization, load_program
-from tlx_xdsl.runtime.cache import FOLDER
 from tlx_xdsl.text.diagnostics import collected_diagnostics
 from tlx_xdsl.text.verify import verify_module
 from tlx_xdsl.transforms.bufferize.pipeline import bufferize_pipeline

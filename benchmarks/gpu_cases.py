@@ -71,7 +71,7 @@ GEMM_TARGETS = {
 }
 """(m, n, k): ratio to cuBLAS; None where it is only looked at."""
 SCREENED = {
-    "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, part_n=64),
+    "tall": gemm_config.GemmConfig("cooperative", 256, 128, 64, stages=4, subtiles=2),
     "large, one buffer": replace(gemm_config.LARGE, buffers=1),
     "large, groups of 4": replace(gemm_config.LARGE, group_m=4),
     "large, groups of 16": replace(gemm_config.LARGE, group_m=16),

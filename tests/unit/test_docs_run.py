@@ -175,5 +175,11 @@ def test_the_page_about_addresses(capsys):
 def test_the_architecture_names_the_passes_in_their_order():
     (way,) = [block for block in blocks("docs/architecture.md", "") if "▼" in block]
     shown = re.findall(r"│ {4}([a-z][\w.-]*) ", way)
-    every = ttgir_pipeline(native_gathers=False, buffer_selects=False, calls_beside_tasks=False, dead_accesses=False)
+    every = ttgir_pipeline(
+        native_gathers=False,
+        buffer_selects=False,
+        calls_beside_tasks=False,
+        dead_accesses=False,
+        native_dependents=False,
+    )
     assert shown == [each.name for each in every]

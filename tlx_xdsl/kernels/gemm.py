@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.kernels import operator_gemm
 from tlx_xdsl.kernels.epilogues import EPILOGUES, Epilogue
-from tlx_xdsl.kernels.gemm_config import LARGE, Choice, GemmConfig, Matrix, Reading, choose, line_cost, predict, whole
+from tlx_xdsl.kernels.gemm_config import (
+    LARGE,
+    Choice,
+    GemmConfig,
+    Matrix,
+    Reading,
+    choose,
+    covers,
+    line_cost,
+    predict,
+    whole,
+)
 from tlx_xdsl.kernels.gemm_launches import PLAIN, VECTORS, Finish, Problem, workspace_bytes
 from tlx_xdsl.kernels.gemm_unaligned import (
     WORKSPACE,
@@ -54,7 +65,7 @@ OUT_DTYPES = ("fp16", "bf16", "fp32")
 _ENDING = 1.5
 """Microseconds of an epilogue's arithmetic for a tile of 128 x 256, such as those of GELU."""
 
-_HALVES = replace(LARGE, block_n=128, tail_n=128, part_n=64)
+_HALVES = replace(LARGE, block_n=128, tail_n=128, subtiles=2)
 """The tile whose strips are of the two halves of B."""
 
 
@@ -177,7 +188,7 @@ def _zeros(like: Operand, shape: tuple[int, int]) -> Any:
 def _out_dtype(dtype: Any) -> str | None:
     if dtype is None:
         return None
-    name = dtype_name(getattr(dtype, "name", dtype))
+    name = dtype_name(getattr(dtype, "__name__", getattr(dtype, "name", dtype)))
     if name not in OUT_DTYPES:
         raise TypeError(f"gemm: argument 'out_dtype': expected {' or '.join(OUT_DTYPES)}, got {dtype}")
     return name
@@ -284,20 +295,21 @@ def _launches(
     programs: int | None,
 ) -> Launches:
     check_hopper("gemm", left)
-    turned = placement(target).columns
+    turned = placement(target).columns and not finish.epilogue.paired
+    if finish.epilogue.paired and target.shape[1] > 1 and target.strides[1] != 1:
+        raise ValueError(f"{target.what}: expected a result by rows for this epilogue, got it by columns")
     if turned:
         # C^T = B^T A^T: the kernels prefer a C by rows.
         left, right, target, finish = transposed(right), transposed(left), transposed(target), finish.turned()
     processors = programs or multiprocessors(left)
     choice = _chosen(left, right, target, finish, config, processors)
-    if finish.epilogue.paired and turned:
-        raise ValueError(f"{target.what}: expected a result by rows for this epilogue, got it by columns")
     places = [placement(each) for each in (left, right, target)]
     plan = _plan(left, right, target, finish, config, processors)
     copied = unaligned_workspace(left, right, target, plan)
     size = copied if plan.direct is not None else copied + workspace_bytes(choice)
     workspace = empty(left, (size,), "u8") if size else None
-    by_pointer = not places[2].tma and "target" not in plan.copies
+    # TMA writes units of 16 bytes: what lies in a row after the last column is overwritten up to the next one.
+    by_pointer = not (places[2].tma and places[2].vector > 1) and "target" not in plan.copies
 
     def product(left: Operand, right: Operand, target: Operand) -> Sequence[Launch]:
         operands, ending = (left, right, target), finish
@@ -318,6 +330,8 @@ def _chosen(
 ) -> Choice:
     (m, k), n = left.shape, target.shape[1]
     if isinstance(config, Choice):
+        if not covers(config, m, n, k):
+            raise ValueError(f"gemm: argument 'config': expected a choice that covers ({m}, {n}, {k}), got {config}")
         return config
     if finish.epilogue.paired:
         tiles = -(-m // _HALVES.block_m) * -(-n // _HALVES.block_n)

@@ -35,10 +35,10 @@ BARRIER_BYTES = 1024
 class GemmConfig:
     """A tile of C of block_m x (block_n + tail_n), products of block_k columns of A, and who computes what.
 
-    `stages` are tiles of A and B in shared memory, `part_n` the columns of the parts in which the epilogue stores a
-    tile, `buffers` what a consumer has for them, `group_m` the tiles along M whose order is such that neighbours share
-    tiles of B. `tail_n` are the columns of a second strip, `consumers` the warp groups that multiply, and `cluster` the
-    CTAs that share their loads of B. See `gemm_cooperative`.
+    `stages` are tiles of A and B in shared memory, `subtiles` the parts in which the epilogue stores the columns
+    block_n, of `part_n` columns each, `buffers` what a consumer has for them, `group_m` the tiles along M whose order
+    is such that neighbours share tiles of B. `tail_n` are the columns of a second strip, `consumers` the warp groups
+    that multiply, and `cluster` the CTAs that share their loads of B. See `gemm_cooperative`.
     """
 
     schedule: Schedule
@@ -46,7 +46,7 @@ class GemmConfig:
     block_n: int
     block_k: int
     stages: int
-    part_n: int
+    subtiles: int
     buffers: int = 1
     group_m: int = 8
     tail_n: int = 0
@@ -62,6 +62,11 @@ class GemmConfig:
     def shared_m(self) -> int:
         """Rows of the tiles of a cluster."""
         return self.block_m * self.cluster
+
+    @property
+    def part_n(self) -> int:
+        """Columns of a part of the epilogue."""
+        return self.block_n // self.subtiles
 
     @property
     def tile_n(self) -> int:
@@ -86,14 +91,20 @@ class GemmConfig:
 def _cooperative(block_n: int, tail_n: int, stages: int, part_n: int, buffers: int, **more: int) -> GemmConfig:
     settings = {"block_m": 128, "block_k": 64, **more}
     return GemmConfig(
-        "cooperative", block_n=block_n, tail_n=tail_n, stages=stages, part_n=part_n, buffers=buffers, **settings
+        "cooperative",
+        block_n=block_n,
+        tail_n=tail_n,
+        stages=stages,
+        subtiles=block_n // part_n,
+        buffers=buffers,
+        **settings,
     )
 
 
 LARGE = _cooperative(256, 0, stages=3, part_n=128, buffers=2)
-MEDIUM = GemmConfig("pingpong", 128, 128, 64, stages=6, part_n=64)
-SMALL = GemmConfig("pingpong", 64, 128, 64, stages=8, part_n=128)
-TINY = GemmConfig("pingpong", 64, 64, 128, stages=6, part_n=64)
+MEDIUM = GemmConfig("pingpong", 128, 128, 64, stages=6, subtiles=2)
+SMALL = GemmConfig("pingpong", 64, 128, 64, stages=8, subtiles=1)
+TINY = GemmConfig("pingpong", 64, 64, 128, stages=6, subtiles=1)
 
 
 _ALONE = {
@@ -125,7 +136,7 @@ _ALONE = {
 _SHARING: dict[int, dict[str, dict[str, int]]] = {
     2: {
         "320": {},
-        "large": {"stages": 4, "part_n": 64, "buffers": 1},
+        "large": {"stages": 4, "subtiles": 4, "buffers": 1},
         "192": {},
         "272": {},
         "160": {"stages": 4},
@@ -367,6 +378,16 @@ def divisions(
             yield Choice(config, programs if full_rounds else needed, swapped, full_rounds, share)
 
 
+def covers(choice: Choice, m: int, n: int, k: int) -> bool:
+    """Whether the programs of a choice compute all tiles of C (m x n), each step along K once."""
+    if choice.swapped:
+        m, n = n, m
+    rest = choice.config.tiles(m, n) - choice.full_rounds * choice.programs
+    if not choice.streamed:
+        return choice.programs > 0
+    return 0 < rest * -(-k // choice.config.block_k) <= choice.programs * choice.share
+
+
 def clusters_on(multiprocessors: int, cluster: int) -> int:
     """Clusters of so many CTAs that run at once."""
     return multiprocessors // cluster
@@ -449,6 +470,11 @@ def choose(
     return best
 
 
+def choose_config(m: int, n: int, k: int, multiprocessors: int = 132) -> GemmConfig:
+    """The configuration of the choice for operands that lie by rows and begin at lines of 128 bytes."""
+    return choose(m, n, k, multiprocessors).config
+
+
 def whole(config: GemmConfig, m: int, n: int, multiprocessors: int) -> Choice:
     """A choice of this configuration whose tiles are dealt out whole."""
     return Choice(config, min(config.tiles(m, n), clusters_on(multiprocessors, config.cluster)))
@@ -456,7 +482,7 @@ def whole(config: GemmConfig, m: int, n: int, multiprocessors: int) -> Choice:
 
 def fit_output(config: GemmConfig, element_bytes: int) -> GemmConfig:
     """The configuration for elements of C of so many bytes: the same buffers hold half as many columns of f32."""
-    return config if element_bytes == 2 else replace(config, part_n=config.part_n * 2 // element_bytes)
+    return config if element_bytes == 2 else replace(config, subtiles=config.subtiles * element_bytes // 2)
 
 
 def for_sums(config: GemmConfig) -> GemmConfig:

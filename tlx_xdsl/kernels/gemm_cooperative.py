@@ -35,8 +35,9 @@ writes it again, not after the store, so that the store overlaps what follows. E
 a part, and of what `epilogue_operands` finds of vectors and the matrix there. With C_COLUMNS parts are transposed on
 their way: C lies by columns.
 
-Edges. TMA reads zeros outside of A and B, and writes nothing outside of C: M, N and K may be any. Without `c_desc`
-threads write C at `c_ptr`, whose rows and columns are `c_row` and `c_column` elements apart.
+Edges. TMA reads zeros outside of A and B, so that M, N and K may be any, and leaves out rows of C that are not
+there; but it writes a row in units of 16 bytes, past its end where that is none. Without `c_desc` threads write C at
+`c_ptr`, with rows and columns `c_row` and `c_column` elements apart.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.

@@ -7,7 +7,8 @@ Order of tiles. They go in columns of GROUP_M, so that neighbours share tiles in
 two divisions by numbers that only the launch knows; they stand before a program's first load, so they are made as
 products with what `division.divisor` finds for these numbers (200 ns of the 28 us of 2048 x 2048 x 2048 on an H200).
 
-Edges. TMA reads zeros outside of A and B, and writes nothing outside of C: M, N and K may be any.
+Edges. TMA reads zeros outside of A and B, and leaves out rows of C that are not there; but it writes a row in units of
+16 bytes, past its end where that is none (seen on an H200, 2026-11-23).
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.

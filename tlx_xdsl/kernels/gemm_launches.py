@@ -78,7 +78,8 @@ def described(each: Operand, rows: int, columns: int) -> tuple[TensorDescriptor,
 class Problem:
     """A product in the kernels' orientation: C may be what the caller knows as its transpose (`turned`).
 
-    `by_pointer` says that TMA can't write C; then C lies by rows or by columns, from any element on.
+    `by_pointer` says that TMA can't write C, or not without what lies between its rows; then C lies by rows or by
+    columns, from any element on.
     """
 
     left: Operand

@@ -37,12 +37,13 @@ def grouped_gemm(x: Any, w: Any, offsets: Any, *, out: Any = None, config: Group
     are not written. With `w` (T, N), `x` is (M, T) and the result (G, M, N): for each group the product over its part
     of T; zeros for an empty one.
 
-    `x`, `w` and the result lie by rows or by columns, but where T is cut into groups it is not the contiguous
-    dimension: the result of the first kind lies by rows, in the second `x` by columns and `w` by rows. Offsets that
-    fall, or exceed T, are taken for the nearest ones that do not. Without elements to sum over (K or T is 0) the result
-    is zero, all of it.
+    In the first kind `x` and the result lie by rows, `w` by rows or by columns; in the second `x` lies by columns, `w`
+    by rows and the result either way: where T is cut into groups it is not the contiguous dimension, along which TMA
+    begins at multiples of 16 bytes. Offsets that fall, or exceed T, are taken for the nearest ones that do not. Without
+    elements to sum over (K or T is 0) the result is zero, all of it.
 
-    `out` receives the result where it is given; `config` replaces the choice of `grouped_gemm_config.choose_config`.
+    `out` receives the result where it is given; rows of a number of columns that is no multiple of 8 are written up to
+    the next one, where `out` has padding. `config` replaces the choice of `grouped_gemm_config.choose_config`.
 
     Raises TypeError for what is no tensor of fp16 or bf16, or offsets that are not int32; ValueError for shapes that do
     not fit, strides or addresses that TMA can't read, and tensors in different places; RuntimeError on a GPU that is
@@ -109,6 +110,9 @@ def launch_of_rows(
     chosen = config or choose_config(problem.groups, rows, n, -(-k // step_k), programs).of_step(step_k)
     part_m, part_n = chosen.part
     x_desc, x_columns = described(problem.x, (part_m, chosen.block_k))
+    if x_columns:
+        # A copy would begin at a group's first row: TMA begins at multiples of 16 bytes along the contiguous dimension.
+        raise ValueError(f"{problem.x.what}: expected rows that are contiguous, got the strides {problem.x.strides}")
     w_desc, w_columns = described(problem.w, (1, chosen.block_k, part_n))
     arguments = {
         "x_desc": x_desc,
@@ -125,7 +129,6 @@ def launch_of_rows(
         **({"scale_x": None, "scale_w": None} if scales is None else {}),
         **_sizes(chosen),
         "SPLIT_N": chosen.split_n,
-        "X_COLUMNS": x_columns,
         "W_COLUMNS": w_columns,
     }
     # The groups may end anywhere: each can add a row of tiles that is not full.

@@ -36,7 +36,7 @@ from tlx_xdsl.kernels.rings import next_place
 @tlx_xdsl.jit
 def load_rows_step(
     x_desc, w_desc, x, w, full, stage, group, off_m, off_n, off_k, both,
-    X_COLUMNS: tl.constexpr, W_COLUMNS: tl.constexpr, SPLIT_N: tl.constexpr, BYTES: tl.constexpr,
+    W_COLUMNS: tl.constexpr, SPLIT_N: tl.constexpr, BYTES: tl.constexpr,
 ):  # fmt: skip
     """Load what one product needs to a stage: one operand for both consumers, and each one's part of the other.
 
@@ -44,14 +44,13 @@ def load_rows_step(
     """
     X_PARTS: tl.constexpr = 1 if SPLIT_N else 2
     W_PARTS: tl.constexpr = 2 if SPLIT_N else 1
-    PART_M: tl.constexpr = as_matrix(x[0]).shape[1 if X_COLUMNS else 0]
+    PART_M: tl.constexpr = as_matrix(x[0]).shape[0]
     PART_N: tl.constexpr = as_matrix(w[0]).shape[0 if W_COLUMNS else 1]
     PART_BYTES: tl.constexpr = BYTES * (PART_N if SPLIT_N else PART_M) // (X_PARTS * PART_M + W_PARTS * PART_N)
     tlx.barrier_expect_bytes(full[stage], BYTES, pred=both)
     tlx.barrier_expect_bytes(full[stage], BYTES - PART_BYTES, pred=not both)
     for part in tl.static_range(X_PARTS):
-        row = off_m + part * PART_M
-        where = (off_k, row) if X_COLUMNS else (row, off_k)
+        where = (off_m + part * PART_M, off_k)
         tlx.async_descriptor_load(x_desc, x[stage * X_PARTS + part], where, full[stage], pred=both if part else None)
     for part in tl.static_range(W_PARTS):
         column = off_n + part * PART_N
@@ -64,7 +63,7 @@ def ragged_rows(
     x_desc, w_desc, out_desc, offsets, scale_x, scale_w, ROWS, GROUPS, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT_N: tl.constexpr,
     NUM_STAGES: tl.constexpr, SUBTILES: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
-    X_COLUMNS: tl.constexpr, W_COLUMNS: tl.constexpr,
+    W_COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """out[t] = x[t] @ w[the group of t]. See the top of the file.
 
@@ -82,7 +81,7 @@ def ragged_rows(
     tiles_n = tl.cdiv(N, BLOCK_N)
     num_k = tl.cdiv(K, BLOCK_K)
 
-    x = tlx.local_alloc((BLOCK_K, PART_M) if X_COLUMNS else (PART_M, BLOCK_K), dtype, X_PARTS * NUM_STAGES)
+    x = tlx.local_alloc((PART_M, BLOCK_K), dtype, X_PARTS * NUM_STAGES)
     w = tlx.local_alloc((1, PART_N, BLOCK_K) if W_COLUMNS else (1, BLOCK_K, PART_N), dtype, W_PARTS * NUM_STAGES)
     c = tlx.local_alloc((1, 1, PART_M, PART_N // SUBTILES), tlx.dtype_of(out_desc), 2 * BUFFERS)
     full = tlx.alloc_barriers(NUM_STAGES)
@@ -102,7 +101,7 @@ def ragged_rows(
             both = off_n + PART_N < end_n if SPLIT_N else off_m + PART_M < end_m
             load_rows_step(
                 x_desc, w_desc, x, w, full, 0, first_place[0], off_m, off_n, 0, both,
-                X_COLUMNS, W_COLUMNS, SPLIT_N, STAGE_BYTES,
+                W_COLUMNS, SPLIT_N, STAGE_BYTES,
             )  # fmt: skip
             loaded = 1
 
@@ -123,7 +122,7 @@ def ragged_rows(
                         tlx.barrier_wait(empty[stage], phase ^ 1)
                         load_rows_step(
                             x_desc, w_desc, x, w, full, stage, place[0], off_m, off_n, k * BLOCK_K, both,
-                            X_COLUMNS, W_COLUMNS, SPLIT_N, STAGE_BYTES,
+                            W_COLUMNS, SPLIT_N, STAGE_BYTES,
                         )  # fmt: skip
                         stage, phase = next_place(stage, phase, NUM_STAGES)
                     first_k = 0
@@ -149,7 +148,7 @@ def ragged_rows(
                     if (row < end_m) & (column < end_n):
                         acc, stage, phase = multiply(
                             x, w, full, empty, stage, phase, num_k, x_part, w_part, X_PARTS, W_PARTS,
-                            X_COLUMNS, W_COLUMNS, NUM_STAGES,
+                            False, W_COLUMNS, NUM_STAGES,
                         )  # fmt: skip
                         scales = None
                         if scale_x is not None:

@@ -35,8 +35,8 @@ def ttgir_pipeline(
 
     The options are properties of Triton versions (`text.profiles.Profile`): `whole_views` is for those with
     `views_fill_allocations`, `native_clc` for those with `has_clc`, `native_gathers` for those with
-    `has_local_gathers`, `native_dependents` for those with `has_dependent_launches`, `buffer_selects` for those with `selects_buffers`, `cached_loads`, `calls_beside_tasks` and
-    `dead_accesses` for those of that name.
+    `has_local_gathers`, `native_dependents` for those with `has_dependent_launches`, `buffer_selects` for those with
+    `selects_buffers`, `cached_loads`, `calls_beside_tasks` and `dead_accesses` for those of that name.
     Without `check_budget` what can't fit the target goes on, too: for looking at it, for it can never launch.
     """
     return (

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from tlx_xdsl.kernels.attention import attention_launch
 from tlx_xdsl.kernels.gemm import gemm_launch
-from tlx_xdsl.kernels.gemm_config import GemmConfig
+from tlx_xdsl.kernels.gemm_config import Choice, GemmConfig
 from tlx_xdsl.kernels.layernorm import layer_norm
 from tlx_xdsl.kernels.softmax import softmax
 
@@ -77,7 +77,7 @@ def check_gemm(
     device: str,
     *,
     layouts: tuple[bool, bool] = (False, False),
-    config: GemmConfig | None = None,
+    config: GemmConfig | Choice | None = None,
     run: Callable[[Callable[[], Any], str], None],
 ) -> Check:
     """Compare a product of (m, n, k); `layouts` say whether A and B lie by columns. `run` makes the launch."""
@@ -87,7 +87,7 @@ def check_gemm(
     c = matrix(m, n, DTYPES[dtype], device, by_columns=False, seed=3)
     c[...] = math.nan
     order = "".join("rc"[by_columns] for by_columns in layouts)
-    label = f"gemm {m}x{n}x{k} {dtype} {order} {config.schedule if config else 'chosen'}"
+    label = f"gemm {m}x{n}x{k} {dtype} {order} {config or 'chosen'}"
     run(gemm_launch(a, b, c, config=config).bind(), label)
     return Check(label, relative_error(c, a.float() @ b.float()), LIMITS[dtype])
 

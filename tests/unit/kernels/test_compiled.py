@@ -7,10 +7,11 @@ import pytest
 
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, heads, matrix
+from tests.unit.kernels.test_gemm_epilogues import everything
 from tlx_xdsl.analysis.layout_costs import conversions
 from tlx_xdsl.kernels.attention import attention_launch
 from tlx_xdsl.kernels.gemm import gemm_launch
-from tlx_xdsl.kernels.gemm_config import CONFIGS
+from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice
 from tlx_xdsl.kernels.layernorm import layer_norm_launch
 from tlx_xdsl.kernels.softmax import softmax_launch
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
@@ -22,25 +23,68 @@ pytestmark = pytest.mark.backend
 
 
 def compiled(launch):
-    wanted = Specialization(launch.signature, launch.constexprs, "sm_90a", launch.num_warps)
+    wanted = Specialization(launch.signature, launch.constexprs, "sm_90a", launch.num_warps, cluster=launch.cluster)
     return compile_kernel(launch.kernel, wanted)
 
 
-GEMMS = [("large", "fp16", False, False), ("medium", "bf16", True, True)]
-MORE_GEMMS = [(name, "fp16", a, b) for name in CONFIGS for a in (False, True) for b in (False, True)]
+REGISTERS = {1: (255, [232, 256]), 2: (168, [40, 120, 232, 256]), 3: (128, [32, 80, 160, 256])}
+"""For so many warp groups that multiply: the registers at the launch, and what the tasks set theirs to.
+
+Around its tasks a kernel has 256; then come the consumers, what waits, and the producer.
+"""
 
 
-@pytest.mark.parametrize(("name", "dtype", "a_columns", "b_columns"), GEMMS + (MORE_GEMMS if volume.is_full() else []))
+def check_gemm(launch, consumers, spilled=0):
+    result = compiled(launch)
+    expected, tasks = REGISTERS[consumers]
+    assert result.resources.registers == expected
+    assert registers(result.ptx) == tasks
+    assert max(result.resources.spill_store_bytes, result.resources.stack_bytes) <= spilled
+    assert result.warnings == ()
+    return result
+
+
+GEMMS = [("192x192 by 2", "fp16", False, False), ("tiny", "bf16", True, True)]
+MORE_GEMMS = [(name, "fp16", False, False) for name in CONFIGS if name not in ("large", "medium", "192x192 by 2")]
+MORE_GEMMS += [
+    (name, dtype, a, b)
+    for name in ("large", "medium", "192x192 by 2")
+    for dtype in DTYPES
+    for a in (False, True)
+    for b in (False, True)
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "a_columns", "b_columns"), MORE_GEMMS if volume.is_full() else GEMMS)
 def test_gemm(name, dtype, a_columns, b_columns):
     a = matrix(64, 64, DTYPES[dtype], by_columns=a_columns)
     b = matrix(64, 64, DTYPES[dtype], by_columns=b_columns)
-    result = compiled(gemm_launch(a, b, np.empty((64, 64), DTYPES[dtype]), config=CONFIGS[name]))
-    assert result.resources.registers == 168
-    assert (result.resources.spill_store_bytes, result.resources.stack_bytes) == (0, 0)
-    assert result.warnings == ()
-    assert "convert_layout" not in result.ttgir
-    # Around its tasks the kernel has 256, and what waits has 120.
-    assert registers(result.ptx) == [40, 120, 232, 256]
+    config = CONFIGS[name]
+    (launch,) = gemm_launch(a, b, np.empty((64, 64), DTYPES[dtype]), config=config, programs=2).parts
+    assert "convert_layout" not in check_gemm(launch, config.consumers).ttgir
+
+
+@pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["64x16"])
+def test_gemm_in_pieces(name):
+    """Of few rows, so C^T = B^T A^T; and the kernel that adds."""
+    config = CONFIGS[name]
+    if config.schedule == "pingpong":
+        return
+    a, b, c = (np.empty(size, np.float16) for size in ((64, 512), (512, 64), (64, 64)))
+    product, added = gemm_launch(a, b, c, config=Choice(config, 8, swapped=True, share=1)).parts
+    check_gemm(product, config.consumers)
+    resources = compiled(added).resources
+    assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["large"])
+def test_gemm_with_every_operand_of_an_epilogue(name):
+    a = np.empty((64, 64), np.float16)
+    vectors = {"rows": (a[0], a[1]), "columns": (a[2], a[3])}
+    config = CONFIGS[name]
+    (launch,) = gemm_launch(a, a, a, epilogue=everything, matrix=a, **vectors, config=config, programs=2).parts
+    # With sums of 272 columns and all operands of a part at once 24 bytes of a thread are spilled.
+    check_gemm(launch, config.consumers, spilled=24 if name == "272 by 2" else 0)
 
 
 ATTENTIONS = [(128, True, 256), (64, False, 200)]

@@ -1,12 +1,19 @@
-"""What `docs/kernels.md` shows runs as it stands there."""
+"""What the pages about kernels to import show runs as it stands there."""
 
 import re
+import runpy
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "kernels.md"
+import pytest
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_python_runs():
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
-    exec("\n".join(blocks), {})
+@pytest.mark.parametrize(("page", "count"), [("kernels.md", 2), ("gemm.md", 1)])
+def test_python_runs(page, count, tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == count
+    # A kernel's source has to be in a file.
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(blocks))
+    runpy.run_path(str(program))

@@ -37,7 +37,7 @@ def assert_ok(*found):
         assert check.ok, str(check)
 
 
-@pytest.mark.parametrize("layouts", itertools.product((False, True), repeat=2))
+@pytest.mark.parametrize("layouts", [(False, False), (False, True)])
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows(dtype, name, layouts):

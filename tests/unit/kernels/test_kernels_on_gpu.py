@@ -1,10 +1,6 @@
-"""The kernels that people import, on a Hopper GPU, against float32 references."""
-
-import itertools
+"""Attention and the kernels of rows on a Hopper GPU, against float32 references."""
 
 import pytest
-
-from tlx_xdsl.kernels.gemm_config import CONFIGS
 
 pytestmark = pytest.mark.gpu
 
@@ -31,15 +27,6 @@ def run(launch, label):
     launch()
 
 
-@pytest.mark.parametrize("layouts", itertools.product((False, True), repeat=2))
-@pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_gemm(dtype, name, layouts):
-    for shape in ((512, 512, 512), (1000, 1304, 712), (1, 1, 1), (129, 2051, 65), (4096, 512, 1024)):
-        check = gpu_checks.check_gemm(shape, dtype, "cuda", layouts=layouts, config=CONFIGS[name], run=run)
-        assert check.ok, str(check)
-
-
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dim", [64, 128])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -58,12 +45,6 @@ def test_attention(dtype, dim, causal):
 def test_rows(dtype, columns):
     for check in gpu_checks.check_rows(300, columns, dtype, "cuda"):
         assert check.ok, str(check)
-
-
-@pytest.mark.parametrize("shape", [(4096, 4096, 4096), (8192, 8192, 512), (1000, 1304, 712)])
-def test_repeated_gemm(shape):
-    check = gpu_checks.repeated_gemm(shape, "fp16", "cuda")
-    assert check.ok, str(check)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -19,7 +19,7 @@ from xdsl.rewriter import Rewriter
 from tlx_xdsl.analysis.value_classes import ValueClasses
 from tlx_xdsl.dialects import tt, ttg, ttng
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, bare, layout_attr, like
-from tlx_xdsl.dialects.base.operation import is_elementwise
+from tlx_xdsl.dialects.base.operation import EachElement, is_elementwise
 from tlx_xdsl.dialects.base.tensors import as_tensor, tensor_type
 from tlx_xdsl.dialects.tlx import (
     AssertSameLayoutExpectedOp,
@@ -56,9 +56,6 @@ _TAKES_ANY_LAYOUT = (
     ReleaseLayoutOp,
 )
 """Operations that take a tensor in any layout."""
-
-_KEEPS_LAYOUT = (tt.BroadcastOp, tt.LoadOp, tt.StoreOp)
-"""Operations beside the elementwise ones whose operands and results have one layout."""
 
 _IN_FLIGHT = (ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp)
 
@@ -175,9 +172,16 @@ class _Spread:
             _convert_operand(use.operation, use.index, tensor_type(target.type).encoding)
 
 
+def _keeps_layout(op: Operation) -> bool:
+    """True if all tensors that `op` takes and gives have one layout."""
+    if is_elementwise(op) or isinstance(op, tt.BroadcastOp):
+        return True
+    return op.has_trait(EachElement, value_if_unregistered=False)
+
+
 def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
     """The layout of the results of `op` when an operand has `encoding`; None when it does not follow."""
-    if is_elementwise(op) or isinstance(op, _KEEPS_LAYOUT):
+    if _keeps_layout(op):
         return encoding
     layout = bare(encoding)
     if not isinstance(layout, LayoutAttr):
@@ -203,7 +207,7 @@ def _convert_operands(op: Operation, encoding: Attribute) -> None:
     """Bring all operands of an operation that computes in the layout `encoding` to it."""
     if isinstance(op, tt.ReduceOp):
         encoding = tensor_type(op.srcs[0].type).encoding
-    elif not (is_elementwise(op) or isinstance(op, _KEEPS_LAYOUT)):
+    elif not _keeps_layout(op):
         return
     for index in range(len(op.operands)):
         _convert_operand(op, index, encoding)

@@ -22,6 +22,7 @@ from tlx_xdsl.dialects import tt
 from tlx_xdsl.transforms.nvidia.ptx import elementwise_ptx
 from tlx_xdsl.transforms.rewriting import Pass, insert_before, ops_of
 
+
 class ExpandDependentLaunchesPass(Pass):
     """Write both operations as PTX."""
 
