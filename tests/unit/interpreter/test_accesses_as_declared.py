@@ -150,7 +150,7 @@ def run_library() -> None:
     """The kernels of `tlx_xdsl/kernels`."""
     for stage in STAGES if volume.is_full() else STAGES[1:]:
         for schedule in test_gemm.TILES.values():
-            test_gemm.run(200, 130, 150, schedule, stage=stage)
+            test_gemm.check(*test_gemm.operands(200, 130, 150), schedule, stage=stage)
         test_attention.run(2, 1, 70, 150, causal=True, stage=stage)
     x = np.ones((3, 100), np.float32)
     softmax_launch(x, x.copy()).interpret(jobs=1)

@@ -71,7 +71,7 @@ def test_gemm_in_pieces(name):
     if config.schedule == "pingpong":
         return
     a, b, c = (np.empty(size, np.float16) for size in ((64, 512), (512, 64), (64, 64)))
-    product, added = gemm_launch(a, b, c, config=Choice(config, 8, swapped=True, share=1)).parts
+    product, added = gemm_launch(a, b, c, config=Choice(config, 64, swapped=True, share=1)).parts
     check_gemm(product, config.consumers)
     resources = compiled(added).resources
     assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)

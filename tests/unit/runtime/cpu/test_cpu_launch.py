@@ -20,7 +20,8 @@ from tests.unit.runtime.cpu import cpu_kernels as kernels
 from tests.unit.runtime.cpu.cpu_kernels import Pair, jit
 from tlx_xdsl.errors import CompilationError
 from tlx_xdsl.interpreter.faults import Fault
-from tlx_xdsl.runtime.cpu import build, cache, launch
+from tlx_xdsl.runtime import cache
+from tlx_xdsl.runtime.cpu import build, launch
 
 
 @pytest.fixture
