@@ -81,6 +81,19 @@ def kernel(tiles):
             "shape and type.",
         ),
         Entry(
+            "A copy from within 16 bytes",
+            """
+@tlx_xdsl.jit
+def kernel(tiles):
+    buffers = tlx.local_alloc((64, 64), tl.float16, 1)
+    full = tlx.alloc_barriers(1)
+    tlx.async_descriptor_load(tiles, buffers[0], [0, 4], full[0])  # error
+""",
+            "Along the contiguous dimension TMA begins to copy at multiples of 16 bytes, in either direction; from "
+            "elsewhere it is an illegal instruction. Other dimensions are free. An offset that is known only at run "
+            "time [is checked there](#a-copy-that-begins-within-16-bytes).",
+        ),
+        Entry(
             "A product that is used before it is there",
             """
 @tlx_xdsl.jit

@@ -157,6 +157,39 @@ def kernel(x, out, n):
             grid=2,
         ),
         Entry(
+            "A copy that begins within 16 bytes",
+            """
+@tlx_xdsl.jit
+def kernel(src, n):
+    tile = tlx.local_alloc((8, 8), tlx.dtype_of(src), 1)
+    full = tlx.alloc_barriers(1)
+    tlx.barrier_expect_bytes(full[0], 8 * 8 * 2)
+    tlx.async_descriptor_load(src, tile[0], [0, n], full[0])  # error
+    tlx.barrier_wait(full[0], 0)
+""",
+            "A GPU stops here with an illegal instruction, even where the place is outside of the tensor. Begin at a "
+            "multiple of 8 fp16 before it and leave out the first columns in registers, or load through pointers.",
+            arguments={"src": "desc(randn:fp16[64,64], [8,8])", "n": "4"},
+        ),
+        Entry(
+            "A store past the end of a row",
+            """
+@tlx_xdsl.jit
+def kernel(x, n):
+    room = tlx.allocate_tensor_descriptor(1)
+    desc = tlx.make_tensor_descriptor(room, x, [8, n], [8, 1], [8, 8])
+    tile = tlx.local_alloc((8, 8), tl.float32, 1)
+    tlx.local_store(tile[0], tl.zeros((8, 8), tl.float32))
+    tlx.fence_async_shared()
+    tlx.async_descriptor_store(desc, tile[0], [0, 0])  # error
+    tlx.async_descriptor_store_wait(0)
+""",
+            "The rows of the tensor have 5 elements of 4 bytes, and TMA writes units of 16 bytes: 8 elements. Between "
+            "rows it overwrites what is there, which must be padding; after the last row there is no memory. Allocate "
+            "whole units, or store through pointers and a mask.",
+            arguments={"x": "zeros:fp32[61]", "n": "5"},
+        ),
+        Entry(
             "An assertion of the kernel",
             """
 @tlx_xdsl.jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerType, UnrankedMemRefType
 from xdsl.ir import Attribute
 
+from tlx_xdsl.analysis.tma_copies import written_columns
 from tlx_xdsl.dialects.memref import element_of, is_memref, sizes_of, strides_of
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
 from tlx_xdsl.errors import InputError, InputTypeError
@@ -42,7 +43,8 @@ def bind(function: Function, values: Sequence[Any], names: Sequence[str], memory
     the arguments after it that hold its shape (i32) and strides (i64), where the function has them.
     Raises TypeError for a value that does not fit its argument, and ValueError for a wrong number of them.
     """
-    addresses = _place([_array_of(value) for value in values], names, memory)
+    ranges = [_range_of(value, name) for value, name in zip(values, names, strict=True)]
+    addresses = _place(ranges, memory)
     types = list(function.function_type.inputs.data)
     types = types[: len(types) - coordinates_of(function)]
     result: list[Any] = []
@@ -157,12 +159,8 @@ ALIGNED = 16
 """Bytes that a signature may promise that a pointer is a multiple of."""
 
 
-def _place(arrays: Sequence[NDArray[Any] | None], names: Sequence[str], memory: GlobalMemory) -> list[int | None]:
-    """The address of each array; arrays that share memory share it in the kernel, too.
-
-    Raises TypeError for an array that runs backwards.
-    """
-    ranges = [_range(array, name) for array, name in zip(arrays, names, strict=True)]
+def _place(ranges: Sequence[_Range | None], memory: GlobalMemory) -> list[int | None]:
+    """The address of each range; those that share memory share it in the kernel, too."""
     merged = _merged(ranges)
     # Aligned as they are here: the signature says so.
     starts: Mapping[_Range, int] = {
@@ -189,6 +187,25 @@ def _merged(ranges: Sequence[_Range | None]) -> list[_Range]:
         else:
             merged.append(range_)
     return merged
+
+
+def _range_of(value: Any, name: str) -> _Range | None:
+    """The memory that a value gives the kernel.
+
+    Of a tensor descriptor that is what TMA writes after the last row, too, as far as the array is a part of another
+    one that has it: rows that are padded to units of 16 bytes lose the last padding when they are sliced.
+    Raises TypeError as `_range` does.
+    """
+    array = _array_of(value)
+    found = _range(array, name)
+    if found is None or array is None or not _is_descriptor(value):
+        return found
+    owner: NDArray[Any] = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    last = owner.ctypes.data + owner.nbytes if owner.flags.forc else found.end
+    written = found.start + written_columns(found.end - found.start, 1)
+    return replace(found, end=max(found.end, min(written, last)))
 
 
 def _range(array: NDArray[Any] | None, name: str) -> _Range | None:

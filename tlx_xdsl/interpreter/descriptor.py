@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tlx_xdsl.interpreter.faults import fault_at
+from tlx_xdsl.analysis.tma_copies import UNIT, written_columns
+from tlx_xdsl.interpreter.faults import Fault, fault_at
 from tlx_xdsl.interpreter.global_memory import GlobalMemory
 from tlx_xdsl.interpreter.matmul import nearest_tf32
 from tlx_xdsl.numerics.arrays import Array, is_float
@@ -35,6 +36,8 @@ class Descriptor:
     pads_with_nan: bool = False
     rounds_to_tf32: bool = False
     """True if loads round f32 elements to tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32)."""
+    surplus: int = 0
+    """Elements after the last one of a row that stores write, too (`in_units`)."""
 
     def check(self, op: Operation) -> None:
         """Raise Fault for what TMA cannot address."""
@@ -50,6 +53,16 @@ class Descriptor:
                 )
         if self.strides[-1] != 1:
             raise fault_at(op, f"TMA needs a last stride of 1 element, found {self.strides[-1]}")
+
+    def check_start(self, op: Operation, corner: Sequence[int]) -> None:
+        """Raise Fault for the corner of a tile that TMA cannot begin to copy at (`analysis/tma_copies.py`)."""
+        if (start := corner[-1] * self.dtype.itemsize) % UNIT:
+            raise fault_at(
+                op,
+                f"misaligned TMA: along the contiguous dimension a copy begins at a multiple of {UNIT} bytes, "
+                f"found element {corner[-1]}, which is byte {start}",
+                ("on the GPU that is an illegal instruction",),
+            )
 
     def load(self, op: Operation, memory: GlobalMemory, corner: Sequence[int]) -> Array:
         """The block at `corner`; what is outside of the tensor is 0, or NaN where the descriptor says so."""
@@ -68,10 +81,15 @@ class Descriptor:
         return None if target is None else (inside, target)
 
     def store(self, op: Operation, memory: GlobalMemory, corner: Sequence[int], values: Array) -> None:
-        """Write a block; what is outside of the tensor is dropped."""
+        """Write a block; what is outside of the tensor is dropped, but for the surplus of its rows."""
         if (found := self.window(op, memory, corner)) is not None:
             inside, target = found
             target[...] = values.reshape(self.block)[inside]
+
+    def in_units(self) -> Descriptor:
+        """The same tensor for the stores of tiles, which write whole units of a row (`analysis/tma_copies.py`)."""
+        columns = self.shape[-1]
+        return replace(self, surplus=written_columns(columns, self.dtype.itemsize) - columns)
 
     def row(self, number: int) -> Descriptor:
         """The descriptor of one row of a matrix, whose blocks have one row."""
@@ -86,7 +104,8 @@ class Descriptor:
         self, op: Operation, memory: GlobalMemory, corner: Sequence[int], verb: str
     ) -> tuple[tuple[slice, ...], Array | None]:
         low = [max(-at, 0) for at in corner]
-        high = [min(size - at, part) for at, size, part in zip(corner, self.shape, self.block, strict=True)]
+        reach = (*self.shape[:-1], self.shape[-1] + self.surplus)
+        high = [min(size - at, part) for at, size, part in zip(corner, reach, self.block, strict=True)]
         inside = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
         if any(a >= b for a, b in zip(low, high, strict=True)):
             return inside, None
@@ -96,5 +115,14 @@ class Descriptor:
         first = sum(at * stride for at, stride in zip(firsts, self.strides, strict=True))
         last = first + sum((count - 1) * stride for count, stride in zip(counts, self.strides, strict=True))
         address = (self.address + first * size) % _ADDRESSES
-        data = memory.bytes_at(op, address, (last - first + 1) * size, verb)
+        try:
+            data = memory.bytes_at(op, address, (last - first + 1) * size, verb)
+        except Fault as fault:
+            if (past := firsts[-1] + counts[-1] - self.shape[-1]) > 0:
+                fault.notes = (*fault.notes, _past_the_end(past * size))
+            raise
         return inside, np.ndarray(counts, self.dtype, data, strides=[stride * size for stride in self.strides])
+
+
+def _past_the_end(size: int) -> str:
+    return f"TMA writes rows in units of {UNIT} bytes, here the {size} bytes after the last column, too"

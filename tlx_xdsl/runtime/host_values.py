@@ -175,4 +175,12 @@ def _array(name: str, tensor: Any) -> NDArray[Any]:
         "strides": tuple(int(stride) * size for stride in tensor.stride()),
         "typestr": "|u1" if size == 1 else f"<u{size}",
     }
-    return np.asarray(_Memory(tensor, interface)).view(dtype)
+    array: NDArray[Any] = np.asarray(_Memory(tensor, interface)).view(dtype)
+    if not array.size or not callable(getattr(tensor, "untyped_storage", None)):
+        return array
+    # A view's array is one of the whole memory: TMA may write what follows the view (`interpreter/arguments.py`).
+    storage = tensor.untyped_storage()
+    start, count = int(storage.data_ptr()), int(storage.nbytes())
+    flat: dict[str, Any] = {"version": 3, "data": (start, False), "shape": (count,), "typestr": "|u1"}
+    whole = np.asarray(_Memory(tensor, flat))
+    return np.ndarray(array.shape, dtype, whole, array.ctypes.data - start, array.strides)

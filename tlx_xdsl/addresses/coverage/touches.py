@@ -27,6 +27,7 @@ from tlx_xdsl.addresses.coverage.values import (
     times,
 )
 from tlx_xdsl.analysis.integers.transfer import bytes_of, pointee_bytes
+from tlx_xdsl.analysis.tma_copies import UNIT, is_tile_copy, written_columns
 from tlx_xdsl.dialects import nvvm, tt
 from tlx_xdsl.dialects.base.effects import BULK_COPY, Kind as MemoryKind, effects_of, global_access
 from tlx_xdsl.dialects.tlx.copies import BULK_BYTES
@@ -203,8 +204,23 @@ def _through_descriptor(
         offset = term if isinstance(term, Unknown) else plus(offset, term)
         if isinstance(offset, Unknown):
             return Unknown(offset.reason, base)
-        inside.append((index.total >= 0) & (index.total < sizes.total))
+        ends = sizes.total
+        if dim == len(block) - 1 and _writes_whole_units(op, descriptor, size):
+            ends = written_columns(ends, size)
+        inside.append((index.total >= 0) & (index.total < ends))
     return Pointer(base, offset), size, inside
+
+
+def _writes_whole_units(op: Operation, descriptor: Descriptor, size: int) -> bool:
+    """Return whether rows are written in units, of which the last may go on after a row's end.
+
+    An argument counts as contiguous. If TMA could not address such rows, they are padded, and what is after their ends
+    is not known.
+    """
+    if access_kind(op) == "load" or not is_tile_copy(op):
+        return False
+    strides = [stride.total * size for stride in descriptor.strides[:-1] if not isinstance(stride, Unknown)]
+    return not any((stride % UNIT).any() for stride in strides)
 
 
 def _scalar(number: Number, rank: int) -> Number:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
+from tlx_xdsl.analysis.tma_copies import UNIT
 from tlx_xdsl.dialects import tlx as dialect, tt, ttg, ttng
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
 from tlx_xdsl.dialects.tt.types import PointerType, TensorDescType
@@ -23,10 +26,20 @@ INNER_BYTES = 16
 """Least size of the innermost dimension of a block (CUDA C++ Programming Guide, "Tensor Memory Access")."""
 
 
+def _corner(call: Call, descriptor: TensorDescriptor) -> list[Tensor]:
+    """The argument `offsets` of a copy; refuses a constant that TMA cannot begin at."""
+    corner = call.coordinates("offsets", len(descriptor.block_shape))
+    owner, step = corner[-1].ssa.owner, 8 * UNIT // descriptor.dtype.primitive_bitwidth
+    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data % step:
+        found = owner.value.value.data
+        call.fail("offsets", f"the last offset must be a multiple of {step} elements ({UNIT} bytes), found {found}")
+    return corner
+
+
 @lowers("tlx.async_descriptor_load")
 def _async_descriptor_load(call: Call) -> None:
     descriptor, buffer = block_of(call, "result")
-    coordinates = call.coordinates("offsets", len(descriptor.block_shape))
+    coordinates = _corner(call, descriptor)
     two_ctas = call.flag("two_ctas")
     barrier, pred = one_barrier(call, "barrier", remote=two_ctas), call.predicate()
     targets = call.items("multicast_targets", "a list of CTA ranks")
@@ -75,7 +88,7 @@ REDUCTIONS: dict[str, DescriptorReduceKind | None] = {
 @lowers("tlx.async_descriptor_store")
 def _async_descriptor_store(call: Call) -> None:
     descriptor, buffer = block_of(call, "source")
-    coordinates = call.coordinates("offsets", len(descriptor.block_shape))
+    coordinates = _corner(call, descriptor)
     reduction = call.choice("store_reduce", REDUCTIONS)
     policy = cache_policy(call)
     if reduction is not None:

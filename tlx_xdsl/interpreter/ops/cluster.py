@@ -143,6 +143,7 @@ def places_of(
 def start_load(task: Task, op: Operation, desc: Descriptor, corner: list[int], places: list[tuple[View, View]]) -> None:
     """Issue a load of the block at `corner` to all places."""
     desc.check(op)
+    desc.check_start(op, corner)
     # A barrier knows of a transfer when all before it in its queue are complete: they all go to the same places.
     key = " ".join(f"{target.memory.rank} {barrier.memory.rank}" for target, barrier in places)
     queue = task.queue(

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Operation
 
+from tlx_xdsl.analysis.tma_copies import is_tile_copy
 from tlx_xdsl.dialects import tt, ttng
 from tlx_xdsl.dialects.base.tensors import shape_of_tensor
 from tlx_xdsl.dialects.tt.enums import DescriptorReduceKind, PaddingOption
@@ -32,6 +33,7 @@ def copy_to_local(task: Task, op: ttng.AsyncTMACopyGlobalToLocalOp, desc: Descri
     corner = [int(at) for at in rest[: len(op.coord)]]
     barrier, target, pred = rest[-3:]
     if pred:
+        desc.check_start(op, corner)
         start_load(task, op, desc, target, barrier, lambda: desc.load(op, task.global_memory, corner))
 
 
@@ -113,13 +115,25 @@ def start_store(task: Task, op: Operation, source: View, put: Callable[[Array], 
     task.issue(queue, op, lambda _transfer: put(source.read(op)))
 
 
+def written_tile(op: Operation, desc: Descriptor, corner: list[int]) -> Descriptor:
+    """The descriptor of what the store of a tile at `corner` writes: by TMA whole units of each row.
+
+    Raises Fault for what TMA cannot address.
+    """
+    desc.check(op)
+    if not is_tile_copy(op):
+        return desc
+    desc.check_start(op, corner)
+    return desc.in_units()
+
+
 @action(ttng.AsyncTMACopyLocalToGlobalOp)
 def copy_to_global(task: Task, op: ttng.AsyncTMACopyLocalToGlobalOp, desc: Descriptor, *rest: Any) -> None:
     """The buffer is read some time."""
     *corner, source = rest
-    desc.check(op)
     place, memory = [int(at) for at in corner], task.global_memory
-    start_store(task, op, source, lambda values: desc.store(op, memory, place, values.view(desc.dtype)))
+    written = written_tile(op, desc, place)
+    start_store(task, op, source, lambda values: written.store(op, memory, place, values.view(desc.dtype)))
 
 
 @action(ttng.AsyncTMAScatterOp)
@@ -142,9 +156,9 @@ def scatter_rows(task: Task, op: Operation, desc: Descriptor, rows: Array, colum
 def reduce(task: Task, op: ttng.AsyncTMAReduceOp, desc: Descriptor, *rest: Any) -> None:
     """The block is combined with what is in memory."""
     *corner, source = rest
-    desc.check(op)
     place = [int(at) for at in corner]
-    start_store(task, op, source, lambda values: _reduce_block(task, op, desc, place, values))
+    written = written_tile(op, desc, place)
+    start_store(task, op, source, lambda values: _reduce_block(task, op, written, place, values))
 
 
 def _increment(old: Any, limit: Any) -> Array:
@@ -218,23 +232,26 @@ def descriptor_load(task: Task, op: tt.DescriptorLoadOp, desc: Descriptor, *corn
     Raises Fault for a tensor that TMA cannot address.
     """
     desc.check(op)
-    values = desc.load(op, task.global_memory, [int(at) for at in corner])
+    place = [int(at) for at in corner]
+    if is_tile_copy(op):
+        desc.check_start(op, place)
+    values = desc.load(op, task.global_memory, place)
     return values.reshape(shape_of_tensor(op.result.type)).view(dtype_of(op.result.type))
 
 
 @immediate(tt.DescriptorStoreOp)
 def descriptor_store(task: Task, op: tt.DescriptorStoreOp, desc: Descriptor, values: Array, *corner: Any) -> None:
-    """Elements outside of the tensor are dropped."""
-    desc.check(op)
+    """Elements outside of the tensor are dropped, but for the last unit of a row by TMA."""
     place = [int(at) for at in corner]
-    desc.store(op, task.global_memory, place, np.ascontiguousarray(values).view(desc.dtype))
+    written = written_tile(op, desc, place)
+    written.store(op, task.global_memory, place, np.ascontiguousarray(values).view(desc.dtype))
 
 
 @immediate(tt.DescriptorReduceOp)
 def descriptor_reduce(task: Task, op: tt.DescriptorReduceOp, desc: Descriptor, values: Array, *corner: Any) -> None:
     """The block is combined with what is in memory."""
-    desc.check(op)
-    _reduce_block(task, op, desc, [int(at) for at in corner], np.ascontiguousarray(values))
+    place = [int(at) for at in corner]
+    _reduce_block(task, op, written_tile(op, desc, place), place, np.ascontiguousarray(values))
 
 
 @immediate(tt.DescriptorGatherOp)

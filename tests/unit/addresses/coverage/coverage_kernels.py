@@ -75,6 +75,17 @@ def split_k_with_store(src, dst, BLOCK: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def two_parts(dst, first, BLOCK: tl.constexpr):
+    """Program 0 writes the columns before `first` by TMA, in units of 16 bytes, program 1 the others."""
+    if tl.program_id(0) == 0:
+        part = tl.make_tensor_descriptor(dst, [8, first], [BLOCK, 1], [8, BLOCK])
+        part.store([0, 0], tl.zeros((8, BLOCK), tl.float32))
+    else:
+        row, column = tl.arange(0, 8)[:, None], tl.arange(0, BLOCK)[None, :]
+        tl.store(dst + row * BLOCK + column, 1.0, mask=column >= first)
+
+
+@tlx_xdsl.jit
 def scatter(index, dst, BLOCK: tl.constexpr):
     """Where it stores is loaded."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -176,6 +187,7 @@ TLX_COMPILE = {
     },
     "split_k": {"signature": {"src": "*fp32", "dst": "*fp32"}, "constexprs": _VECTOR},
     "split_k_with_store": {"signature": {"src": "*fp32", "dst": "*fp32"}, "constexprs": _VECTOR},
+    "two_parts": {"signature": {"dst": "*fp32", "first": "i32"}, "constexprs": _VECTOR},
     "scatter": {"signature": {"index": "*i32", "dst": "*fp32"}, "constexprs": _VECTOR},
     "chosen": {"signature": {"flags": "*i32", "dst": "*fp32"}, "constexprs": _VECTOR},
     "chosen_collision": {"signature": {"flags": "*i32", "dst": "*fp32"}, "constexprs": _VECTOR},

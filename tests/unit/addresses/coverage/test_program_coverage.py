@@ -90,6 +90,14 @@ def test_a_collision_of_two_lines():
     assert alone.verdict == "disjoint"
 
 
+def test_a_collision_in_the_last_unit_of_a_row():
+    """TMA writes rows in units of 16 bytes: 41 to 44 floats are 44."""
+    (writing,) = covered("two_parts", (2, 1, 1), numbers={"first": 41}).writings()
+    assert (writing.meeting.program, writing.meeting.other, writing.meeting.byte) == (0, 1, 41 * 4)
+    (writing,) = covered("two_parts", (2, 1, 1), numbers={"first": 44}).writings()
+    assert writing.verdict == "disjoint"
+
+
 def test_holes():
     coverage = covered("holes", (4, 1, 1), {"dst": (256,)})
     assert [(hole.start // 4, hole.end // 4) for hole in coverage.holes("dst")] == [

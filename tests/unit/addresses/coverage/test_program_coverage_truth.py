@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -119,6 +120,21 @@ def test_examples(file: str, case: str, monkeypatch: pytest.MonkeyPatch):
     assert compare(coverage, bound, memory) == len({each.op for each in coverage.touched}) > 2
     assert {each.verdict for each in coverage.writings()} == {"disjoint"}
     assert not pairs(memory, *STORES)
+
+
+@pytest.mark.parametrize("first", [41, 44])
+def test_units_of_rows(first: int, monkeypatch: pytest.MonkeyPatch):
+    """What TMA writes after the end of a row."""
+    watch_descriptors(monkeypatch)
+    kernel, defaults = load_kernel(f"{Path(__file__).parent / 'coverage_kernels.py'}:two_parts")
+    module = frontend_module(kernel.source, Specialization(defaults.signature, defaults.constexprs))
+    plan, memory = make_plan(module), Watched()
+    bound = bind(plan.function, [np.zeros(8 * 64, np.float32), first], ["dst", "first"], memory)
+    run(plan, memory, bound, (2, 1, 1))
+    coverage = coverage_of(plan.function, bound, (2, 1, 1), {})
+    assert compare(coverage, bound, memory) == 2
+    assert pairs(memory, *STORES) == ({(0, 1)} if first % 4 else set())
+    check_collisions(coverage, memory)
 
 
 def test_random_programs():

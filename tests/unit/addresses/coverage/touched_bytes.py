@@ -53,7 +53,8 @@ def watch_descriptors(monkeypatch: Any) -> None:
 
     def watched(self: Descriptor, op: Operation, memory: Any, corner: Any, verb: str) -> Any:
         axes = []
-        for at, size, part, stride in zip(corner, self.shape, self.block, self.strides, strict=True):
+        reach = (*self.shape[:-1], self.shape[-1] + self.surplus)
+        for at, size, part, stride in zip(corner, reach, self.block, self.strides, strict=True):
             inside = np.arange(max(int(at), 0), min(int(at) + part, size))
             axes.append(inside * stride * self.dtype.itemsize)
         addresses = np.array(self.address)

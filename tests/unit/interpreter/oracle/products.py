@@ -158,7 +158,7 @@ def put(m: Model, name: str, corner: tuple[int, ...], values: np.ndarray, functi
 
 
 @reference("host_descriptors", grid=(2, 1, 1), x=described("f2", (60, 200), [32, 64]),
-           out=described("f2", (100, 208), [32, 64]), n=value(150))  # fmt: skip
+           out=described("f2", (100, 208), [32, 64]), n=value(152))  # fmt: skip
 def host_descriptors(m: Model, x, out, n) -> None:
     row = m.pid[0] * 32
     for column in range(0, n, 64):
