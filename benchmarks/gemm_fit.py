@@ -5,7 +5,7 @@
 
 Measured is every candidate that the model of today does not find 1.6 times slower than the best one, and its eight best
 at most (`--most 12`, `--configs large,192`): few launches each, cool, in turns. `gemm_model` fits the constants, and
-says how much is lost by choosing with them. The problems are by rows and in fp16, and such that TMA reads them.
+says how much is lost by choosing with them. The problems are in fp16, and such that TMA reads them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import gemm_common
 import gemm_model
 from gemm_common import Part
-from gemm_shapes import Shape, fitting
+from gemm_shapes import Shape, fitting, fitting_small_results
 
 WORST = 1.6
 """How many times the best prediction a candidate's may be."""
@@ -36,20 +36,19 @@ and a number in the place of `MOST`."""
 
 def shapes() -> list[Shape]:
     """The fitting set as it is measured."""
-    plain = [replace(shape, layout="NN", dtype="fp16") for shape in fitting()]
+    plain = [replace(shape, dtype="fp16") for shape in (*fitting(), *fitting_small_results())]
     return [shape for shape in dict.fromkeys(plain) if shape.aligned]
 
 
 def measured_choices(shape: Shape) -> dict[str, Any]:
     """The candidates to measure, by name."""
-    from tlx_xdsl.kernels import gemm_config
+    from tlx_xdsl.kernels import gemm_division, gemm_tiles
 
-    sizes = (shape.m, shape.n, shape.k)
-    found = list(gemm_config.candidates(*sizes, gemm_common.MULTIPROCESSORS))
+    found = list(gemm_division.candidates(shape.m, shape.n, shape.k, gemm_common.MULTIPROCESSORS))
     if names := os.environ.get(CONFIGS):
-        wanted = [gemm_config.CONFIGS[name] for name in names.split(",")]
+        wanted = [gemm_tiles.CONFIGS[name] for name in names.split(",")]
         found = [each for each in found if each.config in wanted]
-    times = {each: gemm_model.predict(each, sizes) for each in found}
+    times = {each: gemm_model.predict(each, shape) for each in found}
     best = sorted(times, key=times.__getitem__)[: int(os.environ.get(CANDIDATES, MOST))]
     return {gemm_model.label(each): each for each in best if times[each] <= WORST * times[best[0]]}
 
@@ -99,7 +98,7 @@ def _case(shape: Shape, dry: bool) -> Any:
 
         return {"cuBLAS": cublas, **{name: lambda name=name: ours(name) for name in choices}}, verify
 
-    facts = {"sizes": [shape.m, shape.n, shape.k]}
+    facts = {"sizes": [shape.m, shape.n, shape.k], "layout": shape.layout}
     return Case(str(shape), shape.flops, "cuBLAS", None, make, checks_all=True, facts=facts)
 
 

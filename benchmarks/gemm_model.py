@@ -1,9 +1,9 @@
 """Constants of the GEMM time model from measured times: least squares of the relative errors, and what a choice loses.
 
-The model is `gemm_config.predict`; its constants are `Model`'s and, for each configuration, `Times`'. They are
-positive, so their logarithms are fitted (Levenberg-Marquardt with numerical derivatives). A weak pull towards the
-constants of today keeps what no time depends on. A candidate that is far from the best of its problem counts less: the
-choice is between those that are close.
+The model is `tlx_xdsl.kernels.gemm_model.predict`; its constants are `Model`'s and, for each configuration, `Times`'.
+They are positive, so their logarithms are fitted (Levenberg-Marquardt with numerical derivatives). A weak pull towards
+the constants of today keeps what no time depends on. A candidate that is far from the best of its problem counts less:
+the choice is between those that are close.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from gemm_shapes import Shape
 
-from tlx_xdsl.kernels import gemm_config
-from tlx_xdsl.kernels.gemm_config import CONFIGS, MODEL, TIMES, Choice, Matrix, Model, Reading, Times, line_cost
+from tlx_xdsl.kernels import gemm_model as kernels_model
+from tlx_xdsl.kernels.gemm_division import Choice
+from tlx_xdsl.kernels.gemm_model import MODEL, TIMES, Matrix, Model, Reading, Times, line_cost
+from tlx_xdsl.kernels.gemm_tiles import CONFIGS
 
-PULL = 0.03
-"""What a constant that is e times that of today counts, as a relative error of one time."""
+PULL, PULL_OF_STEPS = 0.03, 4
+"""What a constant that is e times that of today counts, as a relative error of one time; and for the time of a step,
+which is nearly that of its products, so that ends of tiles do not take over from it what only longer launches tell."""
 
 STEPS = 30
 DIFFERENCE = 1e-3
@@ -27,19 +31,19 @@ DIFFERENCE = 1e-3
 
 @dataclass(frozen=True)
 class Sample:
-    """A measured time: the problem (m, n, k), what ran, its microseconds, and those of the problem's best candidate."""
+    """A measured time: the problem, what ran, its microseconds, and those of the problem's best candidate."""
 
-    sizes: tuple[int, int, int]
+    shape: Shape
     choice: Choice
     microseconds: float
     best: float
 
 
-def predict(choice: Choice, sizes: tuple[int, int, int], **constants: Any) -> float:
-    """Microseconds of a product of matrices by rows, of 16-bit elements, that lie without gaps."""
-    _, n, k = sizes
-    a, b = Matrix(True, line_cost(2 * k)), Matrix(False, line_cost(2 * n))
-    return gemm_config.predict(choice, *sizes, Reading(a, b), **constants)
+def predict(choice: Choice, shape: Shape, **constants: Any) -> float:
+    """Microseconds of a product of matrices of 16-bit elements that lie without gaps."""
+    a = Matrix(True, line_cost(2 * shape.k)) if shape.layout[0] == "N" else Matrix(False, line_cost(2 * shape.m))
+    b = Matrix(False, line_cost(2 * shape.n)) if shape.layout[1] == "N" else Matrix(True, line_cost(2 * shape.k))
+    return kernels_model.predict(choice, shape.m, shape.n, shape.k, Reading(a, b), **constants)
 
 
 def label(choice: Choice) -> str:
@@ -47,7 +51,8 @@ def label(choice: Choice) -> str:
     name = next((name for name, each in CONFIGS.items() if each == choice.config), None)
     if name is None:
         raise ValueError(f"expected a configuration of CONFIGS, got {choice.config}")
-    return f"{name}/{'swapped' if choice.swapped else 'straight'}/{choice.programs}/{choice.full_rounds}/{choice.share}"
+    order = "swapped" if choice.swapped else "straight"
+    return f"{name}/{order}/{choice.programs}/{choice.full_rounds}/{choice.share}/{choice.split}"
 
 
 def choice_named(name: str) -> Choice | None:
@@ -55,20 +60,20 @@ def choice_named(name: str) -> Choice | None:
     config, order, *numbers = name.split("/")
     if config not in CONFIGS:
         return None
-    programs, full_rounds, share = map(int, numbers)
-    return Choice(CONFIGS[config], programs, order == "swapped", full_rounds, share)
+    programs, full_rounds, share, split = map(int, numbers)
+    return Choice(CONFIGS[config], programs, order == "swapped", full_rounds, share, split)
 
 
 def samples_of(records: Sequence[Mapping[str, Any]]) -> list[Sample]:
     """The times of runs of `gemm_fit`; of what several have measured, the later one's."""
-    found: dict[tuple[int, int, int], dict[str, float]] = {}
+    found: dict[Shape, dict[str, float]] = {}
     for case in (case for record in records for case in record["cases"].values()):
-        m, n, k = case["facts"]["sizes"]
+        shape = Shape(*case["facts"]["sizes"], case["facts"]["layout"])
         times = {name: median(each) * 1e3 for name, each in case["cool"]["times"].items() if each and name != "cuBLAS"}
-        found.setdefault((m, n, k), {}).update(times)
+        found.setdefault(shape, {}).update(times)
     return [
-        Sample(sizes, choice, microseconds, min(times.values()))
-        for sizes, times in found.items()
+        Sample(shape, choice, microseconds, min(times.values()))
+        for shape, times in found.items()
         for name, microseconds in times.items()
         if (choice := choice_named(name)) is not None
     ]
@@ -84,7 +89,7 @@ class Constants:
     def predict(self, sample: Sample) -> float:
         """Microseconds."""
         times = self.times[label(sample.choice).split("/")[0]]
-        return predict(sample.choice, sample.sizes, model=self.model, times=times)
+        return predict(sample.choice, sample.shape, model=self.model, times=times)
 
     def values(self) -> dict[str, float]:
         """All by name."""
@@ -112,11 +117,12 @@ def fit(samples: Sequence[Sample], start: Constants = TODAY) -> Constants:
     first = np.log(np.array(list(start.values().values())))
     weights = np.array([each.best / each.microseconds for each in samples])
     measured = np.array([each.microseconds for each in samples])
+    pull = np.array([PULL_OF_STEPS if name.endswith(".step") else PULL for name in names])
 
     def residuals(logs: np.ndarray) -> np.ndarray:
         constants = start.with_values(dict(zip(names, map(float, np.exp(logs)), strict=True)))
         predicted = np.array([constants.predict(each) for each in samples])
-        return np.concatenate([weights * (predicted / measured - 1), PULL * (logs - first)])
+        return np.concatenate([weights * (predicted / measured - 1), pull * (logs - first)])
 
     logs, damping = first.copy(), 1e-2
     now = residuals(logs)
@@ -138,16 +144,16 @@ def fit(samples: Sequence[Sample], start: Constants = TODAY) -> Constants:
     return start.with_values(dict(zip(names, map(float, np.exp(logs)), strict=True)))
 
 
-def losses(samples: Sequence[Sample], constants: Constants) -> dict[tuple[int, int, int], tuple[float, Choice, Choice]]:
+def losses(samples: Sequence[Sample], constants: Constants) -> dict[Shape, tuple[float, Choice, Choice]]:
     """For each problem: how many times the best time the choice takes, what is chosen, and what is best."""
-    groups: dict[tuple[int, int, int], list[Sample]] = {}
+    groups: dict[Shape, list[Sample]] = {}
     for each in samples:
-        groups.setdefault(each.sizes, []).append(each)
-    found: dict[tuple[int, int, int], tuple[float, Choice, Choice]] = {}
-    for sizes, group in groups.items():
+        groups.setdefault(each.shape, []).append(each)
+    found: dict[Shape, tuple[float, Choice, Choice]] = {}
+    for shape, group in groups.items():
         chosen = min(group, key=constants.predict)
         best = min(group, key=lambda each: each.microseconds)
-        found[sizes] = (chosen.microseconds / best.microseconds, chosen.choice, best.choice)
+        found[shape] = (chosen.microseconds / best.microseconds, chosen.choice, best.choice)
     return found
 
 
@@ -159,19 +165,19 @@ def lost(found: Mapping[Any, tuple[float, Choice, Choice]]) -> str:
     )
 
 
-def crossed(samples: Sequence[Sample], folds: int) -> dict[tuple[int, int, int], tuple[float, Choice, Choice]]:
+def crossed(samples: Sequence[Sample], folds: int) -> dict[Shape, tuple[float, Choice, Choice]]:
     """`losses` of problems that the constants were not fitted to: each part in turn is left out of the fit."""
-    problems = list(dict.fromkeys(each.sizes for each in samples))
-    found: dict[tuple[int, int, int], tuple[float, Choice, Choice]] = {}
+    problems = list(dict.fromkeys(each.shape for each in samples))
+    found: dict[Shape, tuple[float, Choice, Choice]] = {}
     for fold in range(folds):
         out = set(problems[fold::folds])
-        constants = fit([each for each in samples if each.sizes not in out])
-        found |= losses([each for each in samples if each.sizes in out], constants)
+        constants = fit([each for each in samples if each.shape not in out])
+        found |= losses([each for each in samples if each.shape in out], constants)
     return found
 
 
 def report(records: Sequence[Mapping[str, Any]], folds: int = 0) -> str:
-    """The constants to write into `gemm_config`, and what choosing with them loses."""
+    """The constants to write into `gemm_model`, and what choosing with them loses."""
     samples = samples_of(records)
     fitted = fit(samples)
     lines = ["MODEL = Model("]
@@ -185,7 +191,7 @@ def report(records: Sequence[Mapping[str, Any]], folds: int = 0) -> str:
         lines.append(f"{title}: relative error {typical:.3f}; {lost(losses(samples, constants))}")
     if folds:
         lines.append(f"fitted to others, {folds} folds: {lost(crossed(samples, folds))}")
-    for sizes, (factor, chosen, best) in sorted(losses(samples, fitted).items(), key=lambda each: -each[1][0]):
+    for shape, (factor, chosen, best) in sorted(losses(samples, fitted).items(), key=lambda each: -each[1][0]):
         if factor > 1.01:
-            lines.append(f"{1 / factor:.3f} {'x'.join(map(str, sizes)):<20} chosen {label(chosen)}, best {label(best)}")
+            lines.append(f"{1 / factor:.3f} {shape!s:<28} chosen {label(chosen)}, best {label(best)}")
     return "\n".join(lines)

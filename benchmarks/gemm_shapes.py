@@ -8,6 +8,7 @@ same for a seed; a test has their hash.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -72,7 +73,9 @@ TARGETS = {
 }
 """(m, n, k) of problems with a name, by rows in fp16: the speed wanted, as a part of cuBLAS's."""
 
-KINDS = (
+Kind = tuple[int, tuple[int, int], tuple[int, int], tuple[int, int]]
+
+KINDS: tuple[Kind, ...] = (
     # How many of sixty; the smallest and the largest m, n and k.
     (22, (128, 16384), (128, 16384), (128, 16384)),
     (12, (1, 64), (256, 16384), (256, 16384)),
@@ -82,6 +85,14 @@ KINDS = (
     (6, (16, 1024), (16, 1024), (16, 1024)),
 )
 """All-round, skinny, medium rows, few columns, deep, small; sizes are uniform in their logarithm."""
+
+SMALL_RESULTS: tuple[Kind, ...] = (
+    (18, (16, 2048), (16, 2048), (4096, 65536)),
+    (9, (64, 1024), (256, 4096), (2048, 16384)),
+    (9, (256, 4096), (64, 1024), (2048, 32768)),
+    (30, (512, 4096), (256, 1024), (8192, 65536)),
+)
+"""Problems of few tiles and a long K, whose division weighs most: more of them for the fit."""
 
 _GRAINS = (64, 8, 1)
 """What sizes are multiples of, each for a third of the problems."""
@@ -103,11 +114,17 @@ def fitting() -> list[Shape]:
     return named() + _drawn(FITTING_SEED, taken)
 
 
-def _drawn(seed: int, taken: set[tuple[int, int, int]]) -> list[Shape]:
+def fitting_small_results() -> list[Shape]:
+    """More to be fitted to, of few tiles and a long K."""
+    taken = {(each.m, each.n, each.k) for each in (*acceptance(), *fitting())}
+    return _drawn(FITTING_SEED + 1, taken, SMALL_RESULTS)
+
+
+def _drawn(seed: int, taken: set[tuple[int, int, int]], kinds: Sequence[Kind] = KINDS) -> list[Shape]:
     numbers = random.Random(seed).random
     found: list[Shape] = []
     taken = set(taken)
-    for count, *ranges in KINDS:
+    for count, *ranges in kinds:
         for _ in range(count):
             while True:
                 # Every second problem by rows; the types and the grains take turns, so that each has its share.

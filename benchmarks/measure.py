@@ -43,7 +43,7 @@ def cool_rounds(
     candidates: Mapping[str, Candidate],
     rounds: int = 7,
     burst: int = 5,
-    flush_bytes: int = 256 << 20,
+    flush_bytes: int = 768 << 20,
     idle_s: float = 0.1,
     after_burst: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:

@@ -23,14 +23,12 @@ from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
-    check_alignment,
     check_places,
     check_shape,
     check_types,
-    describe,
+    described_rows,
     empty,
     operand,
-    row_strides,
 )
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
@@ -192,11 +190,10 @@ def _check_lse(q: Operand, lse: Operand) -> None:
 
 def _described(each: Operand, rows: int) -> TensorDescriptor:
     """A descriptor for blocks of so many rows of a head. Raises ValueError for memory that TMA can't read."""
-    check_alignment(each)
-    strides = row_strides(each)
-    if strides is None:
+    found = described_rows(each, (1, 1, rows, each.shape[3]))
+    if found is None:
         raise ValueError(
             f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
             f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
         )
-    return describe(each.value, each.shape, strides, (1, 1, rows, each.shape[3]))
+    return found

@@ -45,14 +45,12 @@ import math
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.rings import next_place
+from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 LN_2 = tl.constexpr(math.log(2))
 ROWS = tl.constexpr(64)
 """Rows of a consumer: those of one wgmma."""
-TURN_THREADS = tl.constexpr(256)
-"""Threads that meet at a named barrier: the consumer that waits, and the one that calls it."""
 
 
 @tlx_xdsl.jit

@@ -1,7 +1,7 @@
 """Division by a number that only the launch knows, in a kernel: a product and a shift instead of some 25 instructions.
 
-    order = divisor(tiles)                    # on the host, once for a launch
-    quotient = divided(tile, order)           # in the kernel
+    by = divisor(tiles)                       # on the host, once for a launch
+    quotient = divided(tile, by)              # in the kernel
 
 Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (PLDI 1994), section 4, for dividends of
 31 bits: with l = ceil(log2 d) and m = ceil(2^(31 + l) / d), which has 32 bits, n // d = n * m // 2^(31 + l).
@@ -25,6 +25,12 @@ def divisor(number: int) -> tuple[int, int]:
         return 0, 0
     bits = (number - 1).bit_length()
     return -(-(1 << (31 + bits)) // number) - (1 << 32), bits - 1
+
+
+def order_of_tiles(tiles_m: int, tiles_n: int, group_m: int) -> dict[str, int]:
+    """The arguments with which a kernel finds its tiles, `group_m` of them along M (`gemm_device.tile_offsets`)."""
+    group, rest = divisor(group_m * tiles_n), divisor(tiles_m % group_m or 1)
+    return {"GROUP_FACTOR": group[0], "GROUP_SHIFT": group[1], "REST_FACTOR": rest[0], "REST_SHIFT": rest[1]}
 
 
 @tlx_xdsl.jit

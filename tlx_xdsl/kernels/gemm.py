@@ -8,7 +8,7 @@ TMA, whichever should be faster (`gemm_unaligned`).
     c = gemm(a, b, epilogue="bias_gelu", columns=(bias,))       # `epilogues.EPILOGUES`, or a function of yours
     launch = gemm_launch(a, b, c).bind()                        # the same, to be repeated: launch()
 
-The kernels are in `gemm_cooperative` and `gemm_pingpong`, the choice between them in `gemm_config`. Arrays of numpy,
+The kernels are in `gemm_cooperative`, `gemm_pingpong` and `gemm_split`, the choice in `gemm_config`. Arrays of numpy,
 and torch's tensors on the CPU, are multiplied by the interpreter, which is for looking, not for speed.
 """
 
@@ -20,23 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.kernels import operator_gemm
 from tlx_xdsl.kernels.epilogues import EPILOGUES, Epilogue
-from tlx_xdsl.kernels.gemm_config import (
-    LARGE,
-    Choice,
-    GemmConfig,
-    Matrix,
-    Reading,
-    choose,
-    covers,
-    line_cost,
-    predict,
-    whole,
-)
+from tlx_xdsl.kernels.gemm_config import choose
+from tlx_xdsl.kernels.gemm_division import Choice, covers, whole
 from tlx_xdsl.kernels.gemm_launches import PLAIN, VECTORS, Finish, Problem, workspace_bytes
+from tlx_xdsl.kernels.gemm_model import Matrix, Reading, line_cost, predict
+from tlx_xdsl.kernels.gemm_tiles import LARGE, GemmConfig
 from tlx_xdsl.kernels.gemm_unaligned import (
     WORKSPACE,
     placement,
-    transposed,
     unaligned_launches,
     unaligned_workspace,
 )
@@ -46,15 +37,17 @@ from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
     check_places,
+    check_product,
     check_shape,
     check_types,
     empty,
     operand,
     row_strides,
+    transposed,
+    type_of_result,
 )
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
 if TYPE_CHECKING:
     from tlx_xdsl.runtime.interpret import Interpretation
@@ -112,8 +105,8 @@ def gemm(
     `epilogue` is a name of `epilogues.EPILOGUES` or a `tlx_xdsl.jit` function that goes element by element: of the f32
     sums of a part of C, of up to two vectors of M numbers (`rows`, as (rows, 1)), up to two of N numbers (`columns`, as
     (1, columns)) and of `matrix`, of the shape and type of C. "swiglu" takes B as two halves of N columns each, and
-    gives N. `out` receives the result where it is given; else it is made, of `out_dtype` (fp16, bf16, fp32; by default
-    that of `a`). `config` replaces the choice of `gemm_config.choose`.
+    gives N, a multiple of 8 unless B lies by columns. `out` receives the result where it is given; else it is made, of
+    `out_dtype` (fp16, bf16, fp32; by default that of `a`). `config` replaces the choice of `gemm_config.choose`.
 
     Raises TypeError for what is no tensor of fp16 or bf16 and for an epilogue that is no function, ValueError for
     shapes that do not fit, negative strides and tensors in different places, RuntimeError on a GPU that is not Hopper.
@@ -151,7 +144,8 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     left, right = _factors(a, b)
     finish = _finish(epilogue, vectors[:count], vectors[count:], matrix)
     if out is None:
-        out = empty(left, (left.shape[0], _columns(right, finish)), _out_dtype(out_dtype))
+        dtype = None if out_dtype is None else type_of_result("gemm", out_dtype, OUT_DTYPES)
+        out = empty(left, (left.shape[0], _columns(right, finish)), dtype)
     target = _target(left, right, out, finish)
     found = {"a": a, "b": b, "out": out, "matrix": matrix}
     found |= {each.name: each.value for each in (*finish.rows, *finish.columns)}
@@ -185,23 +179,10 @@ def _zeros(like: Operand, shape: tuple[int, int]) -> Any:
     return made
 
 
-def _out_dtype(dtype: Any) -> str | None:
-    if dtype is None:
-        return None
-    name = dtype_name(getattr(dtype, "__name__", getattr(dtype, "name", dtype)))
-    if name not in OUT_DTYPES:
-        raise TypeError(f"gemm: argument 'out_dtype': expected {' or '.join(OUT_DTYPES)}, got {dtype}")
-    return name
-
-
 def _factors(a: Any, b: Any) -> tuple[Operand, Operand]:
     left, right = operand("gemm", "a", a), operand("gemm", "b", b)
     check_types((left, right), DTYPES)
-    for each in (left, right):
-        if len(each.shape) != 2:
-            raise ValueError(f"{each.what}: expected 2 dimensions, got the shape {each.shape}")
-    if left.shape[1] != right.shape[0]:
-        raise ValueError(f"{right.what}: expected {left.shape[1]} rows, as 'a' has columns, got {right.shape[0]}")
+    check_product(left, right)
     return left, right
 
 
@@ -298,6 +279,14 @@ def _launches(
     turned = placement(target).columns and not finish.epilogue.paired
     if finish.epilogue.paired and target.shape[1] > 1 and target.strides[1] != 1:
         raise ValueError(f"{target.what}: expected a result by rows for this epilogue, got it by columns")
+    if finish.epilogue.paired and not placement(right).columns:
+        unit = TMA_ALIGNMENT // right.element_bytes
+        if target.shape[1] % unit:
+            raise ValueError(
+                f"{right.what}: expected halves of a multiple of {unit} columns for this epilogue, or a matrix by "
+                f"columns, got halves of {target.shape[1]} columns by rows: TMA begins to copy at multiples of "
+                f"{TMA_ALIGNMENT} bytes"
+            )
     if turned:
         # C^T = B^T A^T: the kernels prefer a C by rows.
         left, right, target, finish = transposed(right), transposed(left), transposed(target), finish.turned()

@@ -5,8 +5,8 @@ NUM_STAGES stages and does not wait for epilogues: it fills the ring for the nex
 of one warp group share each tile: every consumer has 64 of its rows. The largest tiles, so the fewest bytes from memory
 per product; all consumers stop for the epilogue.
 
-The first step of a program is loaded before the tasks begin, and the producer goes on after it: the load is under way
-while the warps of the tasks get their registers.
+Without clusters, the first step of a program is loaded before the tasks begin, and the producer goes on after it: the
+load is under way while the warps of the tasks get their registers.
 
 Barriers. `full[stage]` completes when the bytes of the stage's copies have arrived; `empty[stage]` when the consumers
 that read it have arrived, which they do one step late, when `async_dot_wait` says that the product before is done.
@@ -17,17 +17,20 @@ Strips. The columns of a tile are one power of two, BLOCK_N, or two of them (192
 of the second strip, which has its own descriptor, ring and accumulator; products of both read the same tile of A. With
 PAIRED the second strip lies N columns after the first one, and the epilogue makes one tile of C of both (SwiGLU).
 
-Clusters (CLUSTER = 2). Two CTAs have tiles above each other and load the tile of B once for both: CTA s % 2 to stage s.
-It waits for the other CTA's consumers as well, which arrive at its `far[stage]`. With one barrier for all consumers,
-one that is a turn ahead could be counted for one that is late; and a barrier that both CTAs wait for could complete
-twice before the second of them looks (the interpreter found both). Pays where lines of the L2 cache limit the loads:
-rows of A or B that begin at odd multiples of 16 bytes take twice as many of them.
+Clusters (CLUSTER of 2 or 4). CTAs have tiles above each other and load the tile of B once for all: CTA s % CLUSTER to
+stage s. It waits for the other CTAs' consumers as well, which arrive at its `far[stage]`. With one barrier for all
+consumers, one that is a turn ahead could be counted for one that is late; and a barrier that all CTAs wait for could
+complete twice before the last of them looks (the interpreter found both). At the end each producer waits until all
+stages that it has loaded are given back, so that no arrival comes to a CTA that has ended. Pays where lines of the L2
+cache limit the loads: rows of A or B that begin at odd multiples of 16 bytes take twice as many of them.
 
 Stream-K (STREAM). Tiles that do not fill a round of all programs would leave most of them idle. FULL_ROUNDS rounds are
 dealt out as above; the steps along K of all other tiles are one sequence, of which each program takes SHARE steps in a
-row. A piece that is a whole tile is stored; of another one the f32 sums go to `w_desc`, slot 2 p + 1 for the piece that
-begins its tile, 2 p for one that continues it (a program has at most one of each), and `gemm_reduce` adds up the slots
-of each tile in the order of K: the same bits every time, without atomics and without waiting for other programs.
+row. Where the programs suffice for parts that end with their tiles (split-K), STEPS, a tile's steps in the sequence,
+is the next multiple of SHARE, and those past K are left out. A piece that is a whole tile is stored; of another one
+the f32 sums go to `w_desc`, slot 2 p + 1 for the piece that begins its tile, 2 p for one that continues it (a program
+has at most one of each), and `gemm_reduce` adds up the slots of each tile in the order of K: the same bits every time,
+without atomics and without waiting for other programs.
 
 Epilogue. A tile goes through shared memory, in parts of PART_N columns: the store of one part begins while the next one
 is converted. Each consumer has BUFFERS buffers of its own in turn, and waits for the store that used a buffer before it
@@ -54,22 +57,22 @@ from tlx_xdsl.kernels.rings import next_place
 
 
 @tlx_xdsl.jit
-def pieces_of(pid, programs, num_tiles, num_k, by_k, FULL_ROUNDS, SHARE):
+def pieces_of(pid, programs, num_tiles, by_steps, FULL_ROUNDS, SHARE, STEPS):
     """The first tile of the sequence of steps, this program's first step, the one after its last, and its pieces.
 
-    Steps are counted from the first one of that tile. `by_k` is the divisor of a tile's steps.
+    Steps are counted from the first one of that tile. A tile has STEPS of them, of which `by_steps` is the divisor.
     """
     first_tile = FULL_ROUNDS * programs
-    steps = (num_tiles - first_tile) * num_k
+    steps = (num_tiles - first_tile) * STEPS
     begin = min(pid * SHARE, steps)
     end = min(begin + SHARE, steps)
-    tile = divided(begin, by_k)
-    count = tl.where(end > begin, divided(max(end - 1, 0), by_k) - tile + 1, 0)
-    return first_tile + tile, begin - tile * num_k, end - tile * num_k, count
+    tile = divided(begin, by_steps)
+    count = tl.where(end > begin, divided(max(end - 1, 0), by_steps) - tile + 1, 0)
+    return first_tile + tile, begin - tile * STEPS, end - tile * STEPS, count
 
 
 @tlx_xdsl.jit
-def work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STREAM: tl.constexpr):
+def work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM: tl.constexpr):
     """The tile of a program's item, its first step along K and the one after its last."""
     tile = pid + item * programs
     first, last = 0, num_k
@@ -79,7 +82,7 @@ def work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STREAM: tl.constexp
         streamed = piece >= 0
         tile = tl.where(streamed, first_tile + piece, tile)
         first = tl.where(piece == 0, begin, 0)
-        last = tl.where(streamed, min(num_k, end - piece * num_k), num_k)
+        last = tl.where(streamed, min(num_k, end - piece * STEPS), num_k)
     return tile, first, last
 
 
@@ -101,9 +104,8 @@ def load_strips(
     elif stage % CLUSTER == rank:
         for strip in tl.static_range(len(b_descs)):
             offsets = [columns[strip], off_k] if B_COLUMNS else [off_k, columns[strip]]
-            tlx.async_descriptor_load(
-                b_descs[strip], b[strip][stage], offsets, full[stage], multicast_targets=[0, 1]
-            )  # fmt: skip
+            every: tl.constexpr = list(range(CLUSTER))
+            tlx.async_descriptor_load(b_descs[strip], b[strip][stage], offsets, full[stage], multicast_targets=every)
     for part in tl.static_range(1, CONSUMERS):
         load_tile(a_desc, a[stage * CONSUMERS + part], off_m + part * PART_M, off_k, full[stage], A_COLUMNS)
 
@@ -144,10 +146,19 @@ def wait_for_stage(empty, far, stage, phase, rank, CLUSTER: tl.constexpr):
 
 
 @tlx_xdsl.jit
+def wait_for_cluster(empty, far, stage, phase, rank, NUM_STAGES: tl.constexpr, CLUSTER: tl.constexpr):
+    """Wait until all stages are given back: no arrival comes to a CTA that has ended."""
+    if CLUSTER > 1:
+        for _ in range(NUM_STAGES):
+            wait_for_stage(empty, far, stage, phase, rank, CLUSTER)
+            stage, phase = next_place(stage, phase, NUM_STAGES)
+
+
+@tlx_xdsl.jit
 def gemm_cooperative(
     a_desc, b_desc, tail_desc, c_desc, c_ptr, c_row, c_column, w_desc, row0, row1, column0, column1,
     matrix_desc, M, N, K,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, K_FACTOR, K_SHIFT, FULL_ROUNDS, SHARE,
+    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, STEPS_FACTOR, STEPS_SHIFT, FULL_ROUNDS, SHARE, STEPS,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, TAIL_N: tl.constexpr, BLOCK_K: tl.constexpr,
     NUM_STAGES: tl.constexpr, PART_N: tl.constexpr, BUFFERS: tl.constexpr, GROUP_M: tl.constexpr,
     A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, PAIRED: tl.constexpr,
@@ -170,7 +181,7 @@ def gemm_cooperative(
     num_tiles = tl.cdiv(M, SHARED_M) * tl.cdiv(N, TILE_N)
     num_k = tl.cdiv(K, BLOCK_K)
     if STREAM:
-        pieces = pieces_of(pid, programs, num_tiles, num_k, (K_FACTOR, K_SHIFT), FULL_ROUNDS, SHARE)
+        pieces = pieces_of(pid, programs, num_tiles, (STEPS_FACTOR, STEPS_SHIFT), FULL_ROUNDS, SHARE, STEPS)
         items = FULL_ROUNDS + pieces[3]
     else:
         pieces = ()
@@ -190,24 +201,25 @@ def gemm_cooperative(
     empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
     far = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS * (CLUSTER - 1)) if CLUSTER > 1 else None
     arrived = tlx.alloc_barriers(CONSUMERS) if matrix_desc is not None else None
+    # In a cluster the producer begins: it waits until the other CTAs' barriers are ready.
+    BEGUN: tl.constexpr = 0 if CLUSTER > 1 else 1
     if CLUSTER > 1:
-        tlx.cluster_barrier()  # the other CTA's barriers are ready
-
-    if items > 0:
-        tile, first, _ = work_of(0, pid, programs, num_k, pieces, FULL_ROUNDS, STREAM)
+        tlx.cluster_barrier()
+    elif items > 0:
+        tile, first, _ = work_of(0, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM)
         off_m, off_n = tile_offsets(tile, M, N, order, SHARED_M, TILE_N, GROUP_M)
         load_strips(
             a_desc, b_descs, a, b, full, 0, off_m + rank * BLOCK_M, (off_n, off_n + to_second), first, rank,
             A_COLUMNS, B_COLUMNS, CONSUMERS, CLUSTER, PART_M, BLOCK_K, STAGE_BYTES,
         )  # fmt: skip
 
-    with tlx.async_tasks():
+    with tlx.async_tasks(no_ending_cluster_sync=True):
         with tlx.async_task("default"):  # producer
-            stage = 1
+            stage = BEGUN
             phase = 0
-            loaded = 1
+            loaded = BEGUN
             for item in range(items):
-                tile, first, last = work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STREAM)
+                tile, first, last = work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM)
                 off_m, off_n = tile_offsets(tile, M, N, order, SHARED_M, TILE_N, GROUP_M)
                 for k in range(first + loaded, last):
                     wait_for_stage(empty, far, stage, phase, rank, CLUSTER)
@@ -217,6 +229,7 @@ def gemm_cooperative(
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                 loaded = 0
+            wait_for_cluster(empty, far, stage, phase, rank, NUM_STAGES, CLUSTER)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             part: tl.constexpr = tlx.async_task_replica_id()
@@ -224,7 +237,7 @@ def gemm_cooperative(
             phase = 0
             turn = 0
             for item in range(items):
-                tile, first, last = work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STREAM)
+                tile, first, last = work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM)
                 off_m, off_n = tile_offsets(tile, M, N, order, SHARED_M, TILE_N, GROUP_M)
                 # The first product overwrites the sums: no zeros, and no condition in the loop.
                 tlx.barrier_wait(full[stage], phase)
@@ -260,5 +273,3 @@ def gemm_cooperative(
                     )  # fmt: skip
                     turn += 1
             tlx.async_descriptor_store_wait(0)
-    if CLUSTER > 1:
-        tlx.cluster_barrier()  # no arrival comes to a CTA that has ended

@@ -19,6 +19,7 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.division import divided
+from tlx_xdsl.kernels.rings import next_place
 
 
 @tlx_xdsl.jit
@@ -43,22 +44,39 @@ def load_tile(desc, buffer, row, column, full, COLUMNS: tl.constexpr):
 
 
 @tlx_xdsl.jit
-def load_step(
-    a_desc, b_desc, a, b, full, stage, off_m, off_n, off_k, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
-    PARTS: tl.constexpr, PART_M: tl.constexpr, BYTES: tl.constexpr,
-):  # fmt: skip
-    """Load what one product needs to a stage: the tile of A in PARTS parts of PART_M rows, and that of B."""
-    tlx.barrier_expect_bytes(full[stage], BYTES)
-    load_tile(a_desc, a[stage * PARTS], off_m, off_k, full[stage], A_COLUMNS)
-    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
-    for part in tl.static_range(1, PARTS):
-        load_tile(a_desc, a[stage * PARTS + part], off_m + part * PART_M, off_k, full[stage], A_COLUMNS)
-
-
-@tlx_xdsl.jit
 def operand(buffer, COLUMNS: tl.constexpr):
     """The tile in a buffer as the product reads it."""
     return tlx.local_trans(buffer) if COLUMNS else buffer
+
+
+@tlx_xdsl.jit
+def multiply_steps(
+    tiles, barriers, stage, phase, num_k, NUM_STAGES: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+    A_PARTS: tl.constexpr = 1, A_PART: tl.constexpr = 0, B_PARTS: tl.constexpr = 1, B_PART: tl.constexpr = 0,
+):  # fmt: skip
+    """Multiply num_k steps from a stage on: part A_PART of the A_PARTS that a stage has of A, and the same of B.
+
+    Returns the sums, whose last product is in flight; the stage that it reads, to be given back; the next stage and its
+    phase.
+    """
+    a, b = tiles
+    full, empty = barriers
+    tlx.barrier_wait(full[stage], phase)
+    # The first product overwrites the sums: no zeros, and no condition in the loop.
+    a_tile, b_tile = operand(a[stage * A_PARTS + A_PART], A_COLUMNS), operand(b[stage * B_PARTS + B_PART], B_COLUMNS)
+    sums = tlx.async_dot(a_tile, b_tile)
+    last = stage
+    stage, phase = next_place(stage, phase, NUM_STAGES)
+    for _ in range(1, num_k):
+        tlx.barrier_wait(full[stage], phase)
+        b_tile = operand(b[stage * B_PARTS + B_PART], B_COLUMNS)
+        sums = tlx.async_dot(operand(a[stage * A_PARTS + A_PART], A_COLUMNS), b_tile, sums)
+        # One product stays in flight; the one before it is done, so its stage can be refilled.
+        sums = tlx.async_dot_wait(1, sums)
+        tlx.barrier_arrive(empty[last])
+        last = stage
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+    return sums, last, stage, phase
 
 
 @tlx_xdsl.jit

@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tlx_xdsl.kernels.division import divisor
+from tlx_xdsl.kernels.division import divisor, order_of_tiles
 from tlx_xdsl.kernels.epilogues import Epilogue
-from tlx_xdsl.kernels.gemm_config import Choice, GemmConfig, fit_output, for_sums
 from tlx_xdsl.kernels.gemm_cooperative import gemm_cooperative
+from tlx_xdsl.kernels.gemm_division import Choice
 from tlx_xdsl.kernels.gemm_pingpong import gemm_pingpong
 from tlx_xdsl.kernels.gemm_reduce import gemm_reduce
-from tlx_xdsl.kernels.gemm_unaligned import WORKSPACE, float32_of, transposed
+from tlx_xdsl.kernels.gemm_split import gemm_split
+from tlx_xdsl.kernels.gemm_tiles import GemmConfig, fit_output, for_split, for_sums
+from tlx_xdsl.kernels.gemm_unaligned import WORKSPACE, float32_of
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import TMA_ALIGNMENT, Operand, check_alignment, describe, row_strides
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+from tlx_xdsl.kernels.operands import Operand, describe, described, transposed
 
 VECTORS = 2
 """Vectors of each kind that an epilogue can have."""
@@ -57,23 +58,6 @@ def workspace_bytes(choice: Choice) -> int:
     return 2 * choice.programs * config.shared_m * config.tile_n * 4 if choice.streamed else 0
 
 
-def described(each: Operand, rows: int, columns: int) -> tuple[TensorDescriptor, bool]:
-    """A descriptor of a matrix for tiles of (rows, columns), and whether it is of the transposed matrix.
-
-    Raises ValueError for memory that TMA can't read.
-    """
-    check_alignment(each)
-    if (strides := row_strides(each)) is not None:
-        return describe(each.value, each.shape, strides, (rows, columns)), False
-    turned = transposed(each)
-    if (strides := row_strides(turned)) is not None:
-        return describe(turned.value, turned.shape, strides, (columns, rows)), True
-    raise ValueError(
-        f"{each.what}: expected rows or columns that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
-        f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides} of the shape {each.shape}"
-    )
-
-
 @dataclass(frozen=True)
 class Problem:
     """A product in the kernels' orientation: C may be what the caller knows as its transpose (`turned`).
@@ -92,54 +76,72 @@ class Problem:
 
     def launches(self, workspace: Any, at: int) -> tuple[Launch, ...]:
         """The product, and the sums of pieces where there are any, in the workspace from the byte `at` on."""
-        config = fit_output(self.choice.config, self.target.element_bytes)
-        if self.choice.streamed:
-            config = for_sums(config)
+        config = self._config()
         (m, k), n = self.left.shape, self.target.shape[1]
         tile_n = config.block_n if self.finish.epilogue.paired else config.tile_n
         tiles_m, tiles_n = -(-m // config.shared_m), -(-n // tile_n)
-        sizes = {"M": m, "N": n, "K": k}
-        sizes["GROUP_FACTOR"], sizes["GROUP_SHIFT"] = divisor(config.group_m * tiles_n)
-        sizes["REST_FACTOR"], sizes["REST_SHIFT"] = divisor(tiles_m % config.group_m or 1)
+        sizes = {"M": m, "N": n, "K": k, **order_of_tiles(tiles_m, tiles_n, config.group_m)}
         if config.schedule == "pingpong":
             return (self._pingpong(config, sizes),)
+        if self.choice.split > 1:
+            return (self._split(config, sizes),)
+        num_k = -(-k // config.block_k)
+        sizes |= {"FULL_ROUNDS": self.choice.full_rounds, "SHARE": self.choice.share, "STEPS": num_k}
+        sizes["STEPS_FACTOR"], sizes["STEPS_SHIFT"] = divisor(num_k)
         if not self.choice.streamed:
             return (self._cooperative(config, sizes, None),)
+        tiles = tiles_m * tiles_n
+        sizes["STEPS"] = self.choice.steps(tiles, num_k)
+        sizes["STEPS_FACTOR"], sizes["STEPS_SHIFT"] = divisor(sizes["STEPS"])
         count = workspace_bytes(self.choice)
         sums = workspace[at : at + count].view(float32_of(workspace)).reshape(-1, config.tile_n)
-        tiles = tiles_m * tiles_n - self.choice.full_rounds * self.choice.programs
-        return self._cooperative(config, sizes, sums), self._reduce(config, sizes, sums, tiles)
+        return self._cooperative(config, sizes, sums), self._reduce(config, sizes, sums, self.choice.rest(tiles))
+
+    def _config(self) -> GemmConfig:
+        """The configuration with what its division and the type of C leave of shared memory."""
+        config, element_bytes = self.choice.config, self.target.element_bytes
+        if self.choice.split > 1:
+            config = for_split(config, self.choice.split, element_bytes)
+            assert config is not None, "`covers` has seen to that"
+            return config
+        config = fit_output(config, element_bytes)
+        return for_sums(config) if self.choice.streamed else config
 
     def _pingpong(self, config: GemmConfig, sizes: Mapping[str, int]) -> Launch:
         values, constants = self._tiles(config)
         return self._launch(gemm_pingpong, (self.choice.programs,), {**values, **sizes}, constants)
 
+    def _split(self, config: GemmConfig, sizes: Mapping[str, int]) -> Launch:
+        values, constants = self._strips(config)
+        values |= {**sizes, "SHARE": self.choice.share}
+        constants["SPLIT"] = self.choice.split
+        launch = self._launch(gemm_split, (self.choice.ctas,), values, constants)
+        return replace(launch, cluster=(self.choice.split, 1, 1))
+
     def _cooperative(self, config: GemmConfig, sizes: Mapping[str, int], sums: Any) -> Launch:
-        values, constants = self._tiles(config)
-        values["tail_desc"] = described(self.right, config.block_k, config.tail_n)[0] if config.tail_n else None
-        values["w_desc"] = None
+        values, constants = self._strips(config)
+        values |= {**sizes, "w_desc": None}
         if sums is not None:
             width = config.part_n * self.target.element_bytes // 4
             values["w_desc"] = describe(sums, sums.shape, (config.tile_n, 1), (config.rows, width))
-        values |= {**sizes, "FULL_ROUNDS": self.choice.full_rounds, "SHARE": self.choice.share}
-        values["K_FACTOR"], values["K_SHIFT"] = divisor(-(-sizes["K"] // config.block_k))
         constants |= {
-            "TAIL_N": config.tail_n,
             "PAIRED": self.finish.epilogue.paired,
             "STREAM": sums is not None,
-            "CONSUMERS": config.consumers,
             "CLUSTER": config.cluster,
         }
-        launch = self._launch(gemm_cooperative, (self.choice.programs * config.cluster,), values, constants)
+        launch = self._launch(gemm_cooperative, (self.choice.ctas,), values, constants)
         return replace(launch, cluster=(config.cluster, 1, 1))
 
     def _reduce(self, config: GemmConfig, sizes: Mapping[str, int], sums: Any, tiles: int) -> Launch:
-        steps = -(-sizes["K"] // config.block_k)
-        pieces = min(-(-steps // self.choice.share) + 1, MOST_PIECES)
+        # A tile whose parts do not end with it can begin and end within one.
+        pieces = -(-sizes["STEPS"] // self.choice.share) + (sizes["STEPS"] % self.choice.share > 0)
+        pieces = min(pieces, MOST_PIECES)
         columns = min(REDUCED_COLUMNS, config.block_n, config.tail_n or config.block_n)
         by_columns = self.target.strides[1] != 1 and self.target.shape[1] != 1
         near = 1 if by_columns else 0
-        values = {"w": sums, "c": self.target.value, **self._vectors(), "matrix": None, "matrix_stride": 0, **sizes}
+        names = ("M", "N", "GROUP_FACTOR", "GROUP_SHIFT", "REST_FACTOR", "REST_SHIFT", "STEPS")
+        values = {"w": sums, "c": self.target.value, **self._vectors(), "matrix": None, "matrix_stride": 0}
+        values |= {name: sizes[name] for name in names}
         values["c_stride"] = self.target.strides[near]
         if (matrix := self.finish.matrix) is not None:
             values["matrix"], values["matrix_stride"] = matrix.value, matrix.strides[near]
@@ -148,7 +150,6 @@ class Problem:
         constants = {
             "BLOCK_M": config.shared_m,
             "TILE_N": config.tile_n,
-            "BLOCK_K": config.block_k,
             "GROUP_M": config.group_m,
             "PIECES": 1 << (pieces - 1).bit_length(),
             "ROWS": REDUCED_ROWS,
@@ -160,10 +161,16 @@ class Problem:
         grid = (tiles, config.shared_m // REDUCED_ROWS, config.tile_n // columns)
         return replace(self._launch(gemm_reduce, grid, values, constants), aligned=("w",), launch_pdl=True)
 
+    def _strips(self, config: GemmConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the kernels with one or two strips of columns have."""
+        values, constants = self._tiles(config)
+        values["tail_desc"] = described(self.right, (config.block_k, config.tail_n))[0] if config.tail_n else None
+        return values, {**constants, "TAIL_N": config.tail_n, "CONSUMERS": config.consumers}
+
     def _tiles(self, config: GemmConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What both kernels have: descriptors and vectors, and constants."""
-        a_desc, a_columns = described(self.left, config.rows, config.block_k)
-        b_desc, b_columns = described(self.right, config.block_k, config.block_n)
+        """What all products have: descriptors and vectors, and constants."""
+        a_desc, a_columns = described(self.left, (config.rows, config.block_k))
+        b_desc, b_columns = described(self.right, (config.block_k, config.block_n))
         values: dict[str, Any] = {"a_desc": a_desc, "b_desc": b_desc, **self._vectors()}
         values |= dict.fromkeys(("c_desc", "c_ptr", "c_row", "c_column", "matrix_desc"))
         if self.by_pointer:
@@ -171,9 +178,9 @@ class Problem:
             values["c_ptr"] = self.target.value
             values["c_row"], values["c_column"] = self.target.strides
         else:
-            values["c_desc"], c_columns = described(self.target, config.rows, config.part_n)
+            values["c_desc"], c_columns = described(self.target, (config.rows, config.part_n))
         if self.finish.matrix is not None:
-            values["matrix_desc"], columns = described(self.finish.matrix, config.rows, config.part_n)
+            values["matrix_desc"], columns = described(self.finish.matrix, (config.rows, config.part_n))
             if columns != c_columns:
                 raise ValueError(f"{self.finish.matrix.what}: expected it by rows or by columns as the result is")
         constants = {

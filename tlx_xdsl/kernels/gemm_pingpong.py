@@ -12,12 +12,20 @@ epilogues are frequent.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm_device import load_step, operand, tile_offsets
+from tlx_xdsl.kernels.gemm_device import load_tile, multiply_steps, tile_offsets
 from tlx_xdsl.kernels.gemm_epilogue import store_tile, type_of_result
-from tlx_xdsl.kernels.rings import next_place
+from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
-TURN_THREADS = tl.constexpr(256)
-"""Threads that meet at a named barrier: both consumers."""
+
+@tlx_xdsl.jit
+def load_step(
+    a_desc, b_desc, a, b, full, stage, off_m, off_n, off_k, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+    BYTES: tl.constexpr,
+):  # fmt: skip
+    """Load what one product needs to a stage: the tiles of A and B."""
+    tlx.barrier_expect_bytes(full[stage], BYTES)
+    load_tile(a_desc, a[stage], off_m, off_k, full[stage], A_COLUMNS)
+    load_tile(b_desc, b[stage], off_k, off_n, full[stage], B_COLUMNS)
 
 
 @tlx_xdsl.jit
@@ -57,9 +65,7 @@ def gemm_pingpong(
 
     if num_tiles > 0:
         off_m, off_n = tile_offsets(pid, M, N, order, BLOCK_M, BLOCK_N, GROUP_M)
-        load_step(
-            a_desc, b_desc, a, b, full, 0, off_m, off_n, 0, A_COLUMNS, B_COLUMNS, 1, BLOCK_M, STAGE_BYTES
-        )  # fmt: skip
+        load_step(a_desc, b_desc, a, b, full, 0, off_m, off_n, 0, A_COLUMNS, B_COLUMNS, STAGE_BYTES)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
@@ -72,7 +78,7 @@ def gemm_pingpong(
                     tlx.barrier_wait(empty[stage], phase ^ 1)
                     load_step(
                         a_desc, b_desc, a, b, full, stage, off_m, off_n, k * BLOCK_K, A_COLUMNS, B_COLUMNS,
-                        1, BLOCK_M, STAGE_BYTES,
+                        STAGE_BYTES,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                 first_k = 0
@@ -85,22 +91,13 @@ def gemm_pingpong(
                 stage, phase = tlx.get_bufidx_phase(j * num_k, NUM_STAGES)
                 if j > 0:
                     tlx.named_barrier_wait(consumer, TURN_THREADS)
-                tlx.barrier_wait(full[stage], phase)
-                acc = tlx.async_dot(operand(a[stage], A_COLUMNS), operand(b[stage], B_COLUMNS))
-                before = stage
-                stage, phase = next_place(stage, phase, NUM_STAGES)
-                for _ in range(1, num_k):
-                    tlx.barrier_wait(full[stage], phase)
-                    acc = tlx.async_dot(operand(a[stage], A_COLUMNS), operand(b[stage], B_COLUMNS), acc)
-                    # One product stays in flight; the one before it is done, so its stage can be refilled.
-                    acc = tlx.async_dot_wait(1, acc)
-                    tlx.barrier_arrive(empty[before])
-                    before = stage
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                acc, last, _, _ = multiply_steps(
+                    (a, b), (full, empty), stage, phase, num_k, NUM_STAGES, A_COLUMNS, B_COLUMNS
+                )  # fmt: skip
                 if j + 1 < num_tiles:
                     tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
                 acc = tlx.async_dot_wait(0, acc)
-                tlx.barrier_arrive(empty[before])
+                tlx.barrier_arrive(empty[last])
                 store_tile(
                     (acc,), out, c, consumer, off_m, off_n, M, N, (row0, row1), (column0, column1), matrix_desc,
                     arrived, j // 2, PART_N, BUFFERS, C_COLUMNS, False, TURNED, EPILOGUE,

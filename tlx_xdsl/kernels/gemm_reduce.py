@@ -29,18 +29,17 @@ def element(row, column, stride, COLUMNS: tl.constexpr):
 
 @tlx_xdsl.jit
 def gemm_reduce(
-    w, c, row0, row1, column0, column1, matrix, M, N, K, c_stride, matrix_stride,
-    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, SHARE_FACTOR, SHARE_SHIFT, FIRST_TILE,
-    BLOCK_M: tl.constexpr, TILE_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+    w, c, row0, row1, column0, column1, matrix, M, N, c_stride, matrix_stride,
+    GROUP_FACTOR, GROUP_SHIFT, REST_FACTOR, REST_SHIFT, SHARE_FACTOR, SHARE_SHIFT, STEPS, FIRST_TILE,
+    BLOCK_M: tl.constexpr, TILE_N: tl.constexpr, GROUP_M: tl.constexpr,
     PIECES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, C_COLUMNS: tl.constexpr, TURNED: tl.constexpr,
     EPILOGUE: tl.constexpr,
 ):  # fmt: skip
     """C = EPILOGUE(sums of the slots) for the tiles from FIRST_TILE on: programs are (tile, rows, columns)."""
     tile = tl.program_id(0)
-    num_k = tl.cdiv(K, BLOCK_K)
     by_share = (SHARE_FACTOR, SHARE_SHIFT)
-    first_program = divided(tile * num_k, by_share)
-    last_program = divided((tile + 1) * num_k - 1, by_share)
+    first_program = divided(tile * STEPS, by_share)
+    last_program = divided((tile + 1) * STEPS - 1, by_share)
     tl.extra.cuda.gdc_wait()  # the programs of this launch are there before the product has ended
     if first_program < last_program:
         in_rows = tl.program_id(1) * ROWS + tl.arange(0, ROWS)

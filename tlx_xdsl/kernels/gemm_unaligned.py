@@ -20,7 +20,7 @@ from typing import Any
 from tlx_xdsl.kernels.gemm_unaligned_config import Direct, Placement, UnalignedPlan
 from tlx_xdsl.kernels.gemm_unaligned_device import add_splits, copy_tiles, copy_tiles_of_two, gemm_direct
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import TMA_ALIGNMENT, Operand, torch_module
+from tlx_xdsl.kernels.operands import TMA_ALIGNMENT, Operand, torch_module, transposed
 
 WORKSPACE = "workspace"
 """The name, in `Launch.sources`, of the memory that the launches need while they run."""
@@ -54,11 +54,6 @@ def address(value: Any) -> int:
     if callable(getattr(value, "data_ptr", None)):
         return int(value.data_ptr())
     return int(value.ctypes.data)
-
-
-def transposed(each: Operand) -> Operand:
-    """The same memory, as the transposed matrix."""
-    return replace(each, value=each.value.T, shape=each.shape[::-1], strides=each.strides[::-1])
 
 
 # --- launches -----------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from typing import Any
 from tlx_xdsl.kernels import operator_grouped
 from tlx_xdsl.kernels.grouped_gemm_config import GroupedConfig, choose_config
 from tlx_xdsl.kernels.grouped_gemm_device import ragged_rows, ragged_sums
-from tlx_xdsl.kernels.grouped_gemm_operands import Problem, described, ragged, read_problem, transposed
+from tlx_xdsl.kernels.grouped_gemm_operands import Problem, ragged, read_problem
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import Operand, check_types, empty, row_strides
+from tlx_xdsl.kernels.operands import Operand, check_types, described, empty, row_strides, transposed
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
 

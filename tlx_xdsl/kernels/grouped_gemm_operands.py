@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tlx_xdsl.kernels.operands import (
@@ -87,30 +87,6 @@ def read_problem(function: str, x: Any, w: Any, offsets: Any, dtypes: Sequence[s
     if rows > MAX_ROWS:
         raise ValueError(f"{left.what}: expected at most {MAX_ROWS} rows in all groups, got {rows}")
     return Problem(left, right, groups)
-
-
-def transposed(each: Operand) -> Operand:
-    """The matrices of an operand transposed: shape and strides; `value` still says where its memory begins."""
-    *groups, rows, columns = each.shape
-    *distances, down, right = each.strides
-    return replace(each, shape=(*groups, columns, rows), strides=(*distances, right, down))
-
-
-def described(each: Operand, block: tuple[int, ...]) -> tuple[TensorDescriptor, bool]:
-    """A descriptor of matrices for tiles of such rows and columns, and whether it is of the transposed ones.
-
-    Raises ValueError for memory that TMA can't read.
-    """
-    check_alignment(each)
-    if (strides := row_strides(each)) is not None:
-        return describe(each.value, each.shape, strides, block), False
-    turned = transposed(each)
-    if (strides := row_strides(turned)) is not None:
-        return describe(turned.value, turned.shape, strides, (*block[:-2], block[-1], block[-2])), True
-    raise ValueError(
-        f"{each.what}: expected rows or columns that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
-        f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides} of the shape {each.shape}"
-    )
 
 
 def ragged(each: Operand, block: tuple[int, int]) -> TensorDescriptor:

@@ -15,7 +15,7 @@ from typing import Any
 from tlx_xdsl.kernels import operator_grouped
 from tlx_xdsl.kernels.grouped_gemm import launch_of_rows
 from tlx_xdsl.kernels.grouped_gemm_config import GroupedConfig
-from tlx_xdsl.kernels.grouped_gemm_operands import Problem, read_problem, transposed
+from tlx_xdsl.kernels.grouped_gemm_operands import Problem, read_problem
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
@@ -26,6 +26,7 @@ from tlx_xdsl.kernels.operands import (
     empty,
     operand,
     row_strides,
+    transposed,
 )
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared

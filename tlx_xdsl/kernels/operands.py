@@ -7,7 +7,7 @@ a GPU's tensor is at hand, so it is there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
@@ -100,9 +100,57 @@ def check_shape(each: Operand, expected: tuple[int, ...], why: str) -> None:
         raise ValueError(f"{each.what}: expected the shape {expected} ({why}), got {each.shape}")
 
 
+def check_product(left: Operand, right: Operand) -> None:
+    """Refuse what are no matrices, or none that can be multiplied. Raises ValueError."""
+    for each in (left, right):
+        if len(each.shape) != 2:
+            raise ValueError(f"{each.what}: expected 2 dimensions, got the shape {each.shape}")
+    if left.shape[1] != right.shape[0]:
+        raise ValueError(
+            f"{right.what}: expected {left.shape[1]} rows, as '{left.name}' has columns, got {right.shape[0]}"
+        )
+
+
+# --- types --------------------------------------------------------------------------------------------------------
+
+_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "u8": "uint8"}
+"""Names of types, in torch and in numpy."""
+
+
+def type_of_result(function: str, dtype: Any, expected: Sequence[str]) -> str:
+    """The short name of an `out_dtype`, which is a name or as torch or numpy have it. Raises TypeError for another."""
+    # numpy's types are classes, or have a name.
+    name = dtype_name(getattr(dtype, "__name__", getattr(dtype, "name", dtype)))
+    if name is None or name not in expected:
+        raise TypeError(f"{function}: argument 'out_dtype': expected {' or '.join(expected)}, got {dtype}")
+    return name
+
+
+def torch_type(name: str) -> Any:
+    """The type of a short name in torch."""
+    return getattr(torch_module(), _NAMES[name])
+
+
+def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+    """A tensor or array where `like` is, of its type or of the one given; what it holds is anything."""
+    if callable(getattr(like.value, "new_empty", None)):
+        return like.value.new_empty(shape) if dtype is None else like.value.new_empty(shape, dtype=torch_type(dtype))
+    import numpy as np
+
+    return np.empty(shape, like.value.dtype if dtype is None else _NAMES[dtype])
+
+
+# --- what TMA reads -----------------------------------------------------------------------------------------------
+
+
+def is_aligned(each: Operand) -> bool:
+    """Whether TMA can start at the first element. The interpreter's can start anywhere."""
+    return not callable(getattr(each.value, "data_ptr", None)) or each.value.data_ptr() % TMA_ALIGNMENT == 0
+
+
 def check_alignment(each: Operand) -> None:
     """Refuse a first element where TMA can't start. Raises ValueError."""
-    if callable(getattr(each.value, "data_ptr", None)) and each.value.data_ptr() % TMA_ALIGNMENT:
+    if not is_aligned(each):
         raise ValueError(
             f"{each.what}: expected memory that starts at a multiple of {TMA_ALIGNMENT} bytes, "
             f"got {each.value.data_ptr():#x}"
@@ -123,24 +171,39 @@ def row_strides(each: Operand) -> tuple[int, ...] | None:
     return (*strides, 1) if all(stride % step == 0 and stride > 0 for stride in strides) else None
 
 
+def transposed(each: Operand) -> Operand:
+    """The same memory, as the transposed matrix or matrices."""
+    *groups, rows, columns = each.shape
+    *distances, down, right = each.strides
+    value = each.value.swapaxes(-2, -1)
+    return replace(each, value=value, shape=(*groups, columns, rows), strides=(*distances, right, down))
+
+
 def describe(value: Any, shape: Sequence[int], strides: Sequence[int], block: Sequence[int]) -> TensorDescriptor:
     """A descriptor of a tensor as the kernel sees it."""
     return TensorDescriptor(value, list(shape), list(strides), list(block))
 
 
-def empty(like: Operand, shape: tuple[int, ...], dtype: str | None = None) -> Any:
-    """A tensor or array where `like` is, of its type or of the one given; what it holds is anything."""
-    if callable(getattr(like.value, "new_empty", None)):
-        if dtype is None:
-            return like.value.new_empty(shape)
-        return like.value.new_empty(shape, dtype=getattr(torch_module(), _NAMES[dtype]))
-    import numpy as np
-
-    return np.empty(shape, like.value.dtype if dtype is None else _NAMES[dtype])
+def described_rows(each: Operand, block: Sequence[int]) -> TensorDescriptor | None:
+    """A descriptor of what lies by rows, None for another order. Raises ValueError where TMA can't start."""
+    check_alignment(each)
+    strides = row_strides(each)
+    return None if strides is None else describe(each.value, each.shape, strides, block)
 
 
-_NAMES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "u8": "uint8"}
-"""Names of types, in torch and in numpy."""
+def described(each: Operand, block: tuple[int, ...]) -> tuple[TensorDescriptor, bool]:
+    """A descriptor of matrices for tiles of such rows and columns, and whether it is of the transposed ones.
+
+    Raises ValueError for memory that TMA can't read.
+    """
+    if (found := described_rows(each, block)) is not None:
+        return found, False
+    if (found := described_rows(transposed(each), (*block[:-2], block[-1], block[-2]))) is not None:
+        return found, True
+    raise ValueError(
+        f"{each.what}: expected rows or columns that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
+        f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides} of the shape {each.shape}"
+    )
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from tlx_xdsl.kernels.epilogues import EPILOGUES
-from tlx_xdsl.kernels.gemm_config import Choice, GemmConfig
-from tlx_xdsl.kernels.operands import torch_module
+from tlx_xdsl.kernels.gemm_division import Choice
+from tlx_xdsl.kernels.gemm_tiles import GemmConfig
+from tlx_xdsl.kernels.operands import torch_module, torch_type
 from tlx_xdsl.kernels.operators import (
     MADE,
     Operator,
@@ -24,14 +25,12 @@ from tlx_xdsl.kernels.operators import (
     refuse_gradients,
 )
 
-_TYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
-
 
 def _gemm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     a, b, out, matrix, *vectors = tensors
     count, epilogue, out_dtype, config = options
     if isinstance(out_dtype, str):
-        out_dtype = getattr(torch_module(), _TYPES[out_dtype])
+        out_dtype = torch_type(out_dtype)
     given = (a, b, matrix, vectors[:count], vectors[count:], _epilogue_text(epilogue), out_dtype, as_text(config))
     if out is None:
         return MADE["gemm"](*given)

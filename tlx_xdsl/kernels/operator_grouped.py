@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tlx_xdsl.kernels.grouped_gemm_config import GroupedConfig
-from tlx_xdsl.kernels.operands import torch_module
+from tlx_xdsl.kernels.operands import torch_module, torch_type
 from tlx_xdsl.kernels.operators import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
 
 
@@ -95,10 +95,9 @@ def _define_scaled(run: Run) -> None:
         return run((x, w, offsets, scale_x, scale_w, out), (out_dtype, from_text(config, GroupedConfig)))
 
     def fake(x: Any, w: Any, offsets: Any, scale_x: Any, scale_w: Any, out_dtype: str, config: str) -> Any:
-        torch = torch_module()
-        types = {"fp16": torch.float16, "bf16": torch.bfloat16}
-        torch._check(out_dtype in types, lambda: "scaled_grouped_gemm: argument 'out_dtype': expected bf16 or fp16")
-        return x.new_empty(_shape("scaled_grouped_gemm", x, w, offsets), dtype=types[out_dtype])
+        refusal = "scaled_grouped_gemm: argument 'out_dtype': expected bf16 or fp16"
+        torch_module()._check(out_dtype in ("bf16", "fp16"), lambda: refusal)
+        return x.new_empty(_shape("scaled_grouped_gemm", x, w, offsets), dtype=torch_type(out_dtype))
 
     given = "Tensor x, Tensor w, Tensor offsets, Tensor scale_x, Tensor scale_w, str out_dtype, str config"
     define("scaled_grouped_gemm", f"({given}) -> Tensor", scaled_grouped_gemm, fake)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tlx_xdsl.kernels.operands import TMA_ALIGNMENT, torch_module
+from tlx_xdsl.kernels.operands import torch_module, torch_type, type_of_result
 from tlx_xdsl.kernels.operators import MADE, Operator, Run, as_text, define, define_out, from_text, refuse_gradients
 from tlx_xdsl.kernels.scaled_gemm_config import ScaledConfig
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
-
-_TYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
+from tlx_xdsl.kernels.scaled_gemm_operands import NAME, OUT_DTYPES, padded_columns
 
 
 def _scaled_gemm(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     a, b, scale_a, scale_b, out = tensors
     out_dtype, fast, config = options
-    name = _TYPES.get(dtype_name(out_dtype) or "")
-    if name is None:
-        raise TypeError(f"scaled_gemm: argument 'out_dtype': expected bf16 or fp16 or fp32, got {out_dtype}")
-    given = (a, b, scale_a, scale_b, bool(fast), getattr(torch_module(), name), as_text(config))
+    dtype = torch_type(type_of_result(NAME, out_dtype, OUT_DTYPES))
+    given = (a, b, scale_a, scale_b, bool(fast), dtype, as_text(config))
     if out is None:
         return MADE["scaled_gemm"](*given)
     refuse_gradients("scaled_gemm", tensors)
@@ -41,10 +37,8 @@ def _fake(a: Any, b: Any, scale_a: Any, scale_b: Any, fast: bool, out_dtype: Any
     check = torch_module()._check
     check(a.dim() == 2 and b.dim() == 2, lambda: "scaled_gemm: arguments 'a' and 'b': expected 2 dimensions")
     check(a.shape[1] == b.shape[0], lambda: "scaled_gemm: argument 'b': expected as many rows as 'a' has columns")
-    # Rows start at multiples of 16 bytes.
-    step = TMA_ALIGNMENT // out_dtype.itemsize
-    padded = (b.shape[1] + step - 1) // step * step
-    return a.new_empty((a.shape[0], padded), dtype=out_dtype)[:, : b.shape[1]]
+    columns = padded_columns(b.shape[1], out_dtype.itemsize)
+    return a.new_empty((a.shape[0], columns), dtype=out_dtype)[:, : b.shape[1]]
 
 
 SCALED_GEMM = Operator(_scaled_gemm, _define)

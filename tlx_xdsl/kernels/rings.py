@@ -1,10 +1,13 @@
-"""Places in a ring of buffers, for kernels."""
+"""Places in a ring of buffers, and turns at the tensor cores, for kernels."""
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
 # pyright: basic
 
 import tlx_xdsl
 import tlx_xdsl.language as tl
+
+TURN_THREADS = tl.constexpr(256)
+"""Threads that meet at a named barrier: the consumer that waits for its turn, and the one that calls it."""
 
 
 @tlx_xdsl.jit

@@ -21,11 +21,13 @@ Arrays of numpy (of ml_dtypes' types), and torch's tensors on the CPU, are multi
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tlx_xdsl.kernels import operator_scaled_gemm
+from tlx_xdsl.kernels.division import order_of_tiles
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import Operand, check_places, empty
+from tlx_xdsl.kernels.operands import Operand, check_places, empty, type_of_result
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
 from tlx_xdsl.kernels.scaled_gemm_config import STEP, ScaledConfig, Sums, choose_config
@@ -36,17 +38,15 @@ from tlx_xdsl.kernels.scaled_gemm_operands import (
     OUT_DTYPES,
     SOURCES,
     Scaling,
-    described,
+    descriptor,
     factors,
     lines_of_scales,
-    order_of_tiles,
     padded_columns,
     result,
     scales,
     scaling_of,
 )
 from tlx_xdsl.kernels.scaled_gemm_pingpong import scaled_pingpong
-from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
 
 def scaled_gemm(
@@ -110,18 +110,19 @@ def scaled_gemm_launch(
     chosen = config or choose_config(m, n, k, sums, target.element_bytes, processors)
     if exact and chosen.schedule == "pingpong":
         raise ValueError(f"{NAME}: argument 'config': expected a cooperative schedule, for ping-pong is fast only")
+    tiles = chosen.tiles(m, n)
     lines = lines_of_scales(by_a, by_b, chosen) if scaling == "blocks" else None
     arguments = {
-        "a_desc": described(left, (chosen.rows, STEP)),
-        "b_desc": described(right, (chosen.b_rows(exact), STEP), "columns"),
-        "c_desc": described(target, (chosen.rows, chosen.strip_n)),
+        "a_desc": descriptor(left, (chosen.rows, STEP)),
+        "b_desc": descriptor(right, (chosen.b_rows(exact), STEP), "columns"),
+        "c_desc": descriptor(target, (chosen.rows, chosen.strip_n)),
         "scale_a": lines[0] if lines else scale_a,
         "scale_b": lines[1] if lines else scale_b,
         "M": m,
         "N": n,
         "K": k,
         **_scale_strides(scaling, by_a, by_b),
-        **order_of_tiles(m, n, chosen),
+        **order_of_tiles(*tiles, chosen.group_m),
     }
     constexprs: dict[str, Any] = {
         "BLOCK_M": chosen.block_m,
@@ -140,12 +141,9 @@ def scaled_gemm_launch(
             "EXACT": exact,
             "PER_BLOCK": scaling == "blocks",
             "STAGED": lines is not None,
-            "A_REGISTERS": exact and chosen.a_registers,
             "TURNS": exact and chosen.turns,
-            # Else the first consumer could begin two tiles before the second one begins the first of them.
-            "OFFSET": exact and chosen.offset and not chosen.turns and -(-k // STEP) >= chosen.stages,
         }
-    grid = (min(chosen.tiles(m, n), programs or processors),)
+    grid = (min(prod(tiles), programs or processors),)
     return Launch(kernel, grid, arguments, constexprs, left.device, sources=SOURCES)
 
 
@@ -153,12 +151,10 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     a, b, scale_a, scale_b, out = tensors
     out_dtype, fast, config = options
     left, right = factors(a, b)
-    # numpy's types are classes.
-    dtype = dtype_name(getattr(out_dtype, "__name__", out_dtype))
-    if dtype not in OUT_DTYPES:
-        raise TypeError(f"{NAME}: argument 'out_dtype': expected {' or '.join(OUT_DTYPES)}, got {out_dtype}")
+    dtype = type_of_result(NAME, out_dtype, OUT_DTYPES)
     if out is None:
-        out = empty(left, (left.shape[0], padded_columns(right.shape[1], dtype)), dtype)[:, : right.shape[1]]
+        columns = padded_columns(right.shape[1], 4 if dtype == "fp32" else 2)
+        out = empty(left, (left.shape[0], columns), dtype)[:, : right.shape[1]]
     named = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "out": out}
     if 0 not in (*left.shape, *right.shape):
         return Prepared(named, [scaled_gemm_launch(a, b, scale_a, scale_b, out, fast=fast, config=config)])

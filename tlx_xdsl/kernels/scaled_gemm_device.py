@@ -28,9 +28,9 @@ scales' strides are arguments, in elements: all lie in any order.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm_device import tile_offsets
-from tlx_xdsl.kernels.rings import next_place
-from tlx_xdsl.kernels.scaled_gemm_exact import TURN_THREADS, exact_tile
+from tlx_xdsl.kernels.gemm_device import multiply_steps, tile_offsets
+from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
+from tlx_xdsl.kernels.scaled_gemm_exact import exact_tile
 from tlx_xdsl.kernels.scaled_gemm_scales import LINE, STEP, load_scales, store_scaled, tile_scales
 
 
@@ -70,25 +70,13 @@ def fast_tile(
     FIRST. Returns the next stage and its phase.
     """
     a, b, c = buffers
-    full, empty = barriers
-    tlx.barrier_wait(full[stage], phase)
-    # The first product overwrites the sums: no zeros, and no condition in the loop.
-    sums = tlx.async_dot(a[stage * A_PARTS + A_PART], tlx.local_trans(b[stage * B_PARTS + B_PART]))
-    before = stage
-    stage, phase = next_place(stage, phase, NUM_STAGES)
-    for _ in range(1, num_k):
-        tlx.barrier_wait(full[stage], phase)
-        b_tile = tlx.local_trans(b[stage * B_PARTS + B_PART])
-        sums = tlx.async_dot(a[stage * A_PARTS + A_PART], b_tile, sums)
-        # One product stays in flight; the one before it is done, so its stage can be refilled.
-        sums = tlx.async_dot_wait(1, sums)
-        tlx.barrier_arrive(empty[before])
-        before = stage
-        stage, phase = next_place(stage, phase, NUM_STAGES)
+    sums, last, stage, phase = multiply_steps(
+        (a, b), barriers, stage, phase, num_k, NUM_STAGES, False, True, A_PARTS, A_PART, B_PARTS, B_PART
+    )  # fmt: skip
     COLUMNS: tl.constexpr = sums.shape[1] // STRIPS
     of_tile = tile_scales(scales, row, column, M, N, sums.shape[0], COLUMNS, STRIPS, PER_ROW)
     sums = tlx.async_dot_wait(0, sums)
-    tlx.barrier_arrive(empty[before])
+    tlx.barrier_arrive(barriers[1][last])
     store_scaled(sums, of_tile, c_desc, c, FIRST, row, column, STRIPS, BUFFERS, PER_ROW)
     return stage, phase
 
@@ -100,7 +88,7 @@ def scaled_cooperative(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr, STRIPS: tl.constexpr,
     BUFFERS: tl.constexpr, GROUP_M: tl.constexpr, SPLIT_COLUMNS: tl.constexpr,
     EXACT: tl.constexpr, PER_ROW: tl.constexpr, PER_BLOCK: tl.constexpr,
-    STAGED: tl.constexpr, A_REGISTERS: tl.constexpr, TURNS: tl.constexpr, OFFSET: tl.constexpr,
+    STAGED: tl.constexpr, TURNS: tl.constexpr,
 ):  # fmt: skip
     """C = (A * scale_a) @ (B * scale_b); the consumers have halves of each tile. See the top of the file.
 
@@ -178,7 +166,7 @@ def scaled_cooperative(
                     stage, phase = exact_tile(
                         buffers, barriers, scales, staged, c_desc, row, column, M, N, num_k, stage, phase,
                         A_PARTS, A_PART, B_PARTS, B_PART, BLOCKS, NUM_STAGES, STRIPS, BUFFERS, half,
-                        PER_ROW, PER_BLOCK, STAGED, A_REGISTERS, TURNS, OFFSET,
+                        PER_ROW, PER_BLOCK, STAGED, TURNS,
                     )  # fmt: skip
                 else:
                     stage, phase = fast_tile(

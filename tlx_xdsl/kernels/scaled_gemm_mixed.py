@@ -15,12 +15,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tlx_xdsl.kernels.gemm_config import SHARED_BYTES
+from tlx_xdsl.kernels.division import order_of_tiles
+from tlx_xdsl.kernels.gemm_tiles import SHARED_BYTES
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_places
 from tlx_xdsl.kernels.scaled_gemm_config import OTHER_BYTES, STEP, ScaledConfig
 from tlx_xdsl.kernels.scaled_gemm_mixed_device import scaled_mixed
-from tlx_xdsl.kernels.scaled_gemm_operands import NAME, SOURCES, described, order_of_tiles, scales
+from tlx_xdsl.kernels.scaled_gemm_operands import NAME, SOURCES, descriptor, scales
 
 BLOCK_N = 128
 """Columns of a tile of C: 64 for each consumer, the rows of one wgmma."""
@@ -63,17 +64,18 @@ def mixed_launch(
         raise ValueError(f"{NAME}: argument 'config': expected split columns and {BLOCK_N} of them, got {chosen}")
     one_scale = prod(by_columns.shape) == 1
     steps, columns = (0, 0) if one_scale else by_columns.strides
+    tiles = chosen.tiles(m, n)
     arguments = {
-        "a_desc": described(left, (chosen.block_m, STEP)),
-        "b_desc": described(right, (chosen.columns, STEP), "columns"),
-        "c_desc": described(target, (chosen.block_m, chosen.columns)),
+        "a_desc": descriptor(left, (chosen.block_m, STEP)),
+        "b_desc": descriptor(right, (chosen.columns, STEP), "columns"),
+        "c_desc": descriptor(target, (chosen.block_m, chosen.columns)),
         "scale_b": scale_b,
         "M": m,
         "N": n,
         "K": k,
         "B_STEPS": steps,
         "B_COLUMNS": columns,
-        **order_of_tiles(m, n, chosen),
+        **order_of_tiles(*tiles, chosen.group_m),
     }
     constexprs = {
         "BLOCK_M": chosen.block_m,
@@ -82,7 +84,7 @@ def mixed_launch(
         "COLUMNS_PER_SCALE": columns_per_scale,
         "PER_BLOCK": not one_scale and by_columns.shape[0] > 1,
     }
-    grid = (min(chosen.tiles(m, n), programs or processors),)
+    grid = (min(prod(tiles), programs or processors),)
     return Launch(scaled_mixed, grid, arguments, constexprs, left.device, sources=SOURCES)
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Any, Literal
 
-from tlx_xdsl.kernels.division import divisor
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
-    check_alignment,
+    check_product,
     check_shape,
     describe,
+    described_rows,
+    is_aligned,
     operand,
-    row_strides,
+    transposed,
 )
-from tlx_xdsl.kernels.scaled_gemm_config import STEP, ScaledConfig
+from tlx_xdsl.kernels.scaled_gemm_config import LINE, STEP, ScaledConfig
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 NAME = "scaled_gemm"
@@ -28,9 +28,6 @@ OUT_DTYPES = ("bf16", "fp16", "fp32")
 
 SOURCES = {"a_desc": "a", "b_desc": "b", "c_desc": "out", "scale_a": "scale_a", "scale_b": "scale_b"}
 """Which of the function's tensors a kernel's arguments are of."""
-
-LINE = 32
-"""Scales of B in a copy: `scaled_gemm_scales.LINE`."""
 
 MAX_LINE = (1 << 31) - 1024
 """Elements up to which 32-bit offsets reach, with those of a tile that lie outside."""
@@ -47,10 +44,7 @@ def factors(a: Any, b: Any) -> tuple[Operand, Operand]:
     ):
         if each.dtype not in dtypes:
             raise TypeError(f"{each.what}: expected elements of type {names}, got {each.value.dtype}")
-        if len(each.shape) != 2:
-            raise ValueError(f"{each.what}: expected 2 dimensions, got the shape {each.shape}")
-    if left.shape[1] != right.shape[0]:
-        raise ValueError(f"{right.what}: expected {left.shape[1]} rows, as 'a' has columns, got {right.shape[0]}")
+    check_product(left, right)
     return left, right
 
 
@@ -95,23 +89,19 @@ def scaling_of(left: Operand, right: Operand, scale_a: Operand, scale_b: Operand
     )
 
 
-def described(each: Operand, block: tuple[int, int], order: str = "rows") -> TensorDescriptor:
+def descriptor(each: Operand, block: tuple[int, int], order: str = "rows") -> TensorDescriptor:
     """A descriptor of a matrix that lies by rows, or of the transpose of one that lies by columns.
 
     Raises ValueError for memory that TMA can't read so.
     """
-    check_alignment(each)
-    value, shape, strides = each.value, each.shape, each.strides
-    if order == "columns":
-        value, shape, strides = value.T, shape[::-1], strides[::-1]
-    found = row_strides(replace(each, shape=shape, strides=strides))
+    found = described_rows(each if order == "rows" else transposed(each), block)
     if found is None:
         elements = TMA_ALIGNMENT // each.element_bytes
         raise ValueError(
             f"{each.what}: expected contiguous {order} that start at multiples of {TMA_ALIGNMENT} bytes ({elements} "
             f"elements), got the strides {each.strides} of the shape {each.shape}"
         )
-    return describe(value, shape, found, block)
+    return found
 
 
 def lines_of_scales(
@@ -130,23 +120,14 @@ def lines_of_scales(
         return None
     lines: list[TensorDescriptor] = []
     for each, count in ((scale_a, config.block_m), (scale_b, LINE)):
-        if callable(getattr(each.value, "data_ptr", None)) and each.value.data_ptr() % TMA_ALIGNMENT:
-            return None
         last = sum((extent - 1) * stride for extent, stride in zip(each.shape, each.strides, strict=True))
-        if min(each.strides) < 0 or last > MAX_LINE:
+        if not is_aligned(each) or min(each.strides) < 0 or last > MAX_LINE:
             return None
         lines.append(describe(each.value, (last + 1,), (1,), (count,)))
     return lines[0], lines[1]
 
 
-def order_of_tiles(m: int, n: int, config: ScaledConfig) -> dict[str, int]:
-    """The divisors with which a kernel finds its tiles of C (`gemm_device.tile_offsets`)."""
-    tiles_m, tiles_n = -(-m // config.block_m), -(-n // config.block_n)
-    group, rest = divisor(config.group_m * tiles_n), divisor(tiles_m % config.group_m or 1)
-    return {"GROUP_FACTOR": group[0], "GROUP_SHIFT": group[1], "REST_FACTOR": rest[0], "REST_SHIFT": rest[1]}
-
-
-def padded_columns(n: int, dtype: str) -> int:
+def padded_columns(n: int, element_bytes: int) -> int:
     """Elements from row to row of a result of n columns that TMA can store."""
-    step = TMA_ALIGNMENT // (4 if dtype == "fp32" else 2)
+    step = TMA_ALIGNMENT // element_bytes
     return -(-n // step) * step

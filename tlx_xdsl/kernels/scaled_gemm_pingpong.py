@@ -2,7 +2,7 @@
 
 C = (A * scale_a) @ (B * scale_b) with sums that stay in the tensor cores along all of K, and with scales of operands or
 of rows and columns, for Hopper. One consumer scales and stores a tile while the other multiplies: it pays where K is
-short. The protocol is that of `gemm_device.gemm_pingpong`, the data that of `scaled_gemm_device`.
+short. The protocol is that of `gemm_pingpong`, the data that of `scaled_gemm_device`.
 
 It has no sums per step: in its turn a consumer would leave the tensor cores idle while it adds.
 """
@@ -14,10 +14,9 @@ It has no sums per step: in its turn a consumer would leave the tensor cores idl
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm_device import tile_offsets
-from tlx_xdsl.kernels.rings import next_place
+from tlx_xdsl.kernels.gemm_device import multiply_steps, tile_offsets
+from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 from tlx_xdsl.kernels.scaled_gemm_device import load_step
-from tlx_xdsl.kernels.scaled_gemm_exact import TURN_THREADS
 from tlx_xdsl.kernels.scaled_gemm_scales import STEP, store_scaled, tile_scales
 
 
@@ -68,24 +67,13 @@ def scaled_pingpong(
                 stage, phase = tlx.get_bufidx_phase(j * num_k, NUM_STAGES)
                 if j > 0:
                     tlx.named_barrier_wait(consumer, TURN_THREADS)
-                tlx.barrier_wait(full[stage], phase)
-                sums = tlx.async_dot(a[stage], tlx.local_trans(b[stage]))
-                before = stage
-                stage, phase = next_place(stage, phase, NUM_STAGES)
-                for _ in range(1, num_k):
-                    tlx.barrier_wait(full[stage], phase)
-                    sums = tlx.async_dot(a[stage], tlx.local_trans(b[stage]), sums)
-                    # One product stays in flight; the one before it is done, so its stage can be refilled.
-                    sums = tlx.async_dot_wait(1, sums)
-                    tlx.barrier_arrive(empty[before])
-                    before = stage
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                sums, last, _, _ = multiply_steps((a, b), (full, empty), stage, phase, num_k, NUM_STAGES, False, True)
                 if j + 1 < num_tiles:
                     tlx.named_barrier_arrive(1 - consumer, TURN_THREADS)
                 of_tile = tile_scales(
                     scales, off_m, off_n, M, N, BLOCK_M, BLOCK_N // STRIPS, STRIPS, PER_ROW
                 )  # fmt: skip
                 sums = tlx.async_dot_wait(0, sums)
-                tlx.barrier_arrive(empty[before])
+                tlx.barrier_arrive(empty[last])
                 store_scaled(sums, of_tile, c_desc, c, consumer * BUFFERS, off_m, off_n, STRIPS, BUFFERS, PER_ROW)
             tlx.async_descriptor_store_wait(0)

@@ -14,13 +14,11 @@ and is not stored.
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels import scaled_gemm_config
 from tlx_xdsl.kernels.gemm_device import store_part
 
-STEP = tl.constexpr(128)
-"""Columns of A in a step, and the side of a block that has one scale: 128 bytes, a row of swizzled shared memory."""
-
-LINE = tl.constexpr(32)
-"""Scales of B that one copy brings, though one is read: 128 bytes."""
+STEP = tl.constexpr(scaled_gemm_config.STEP)
+LINE = tl.constexpr(scaled_gemm_config.LINE)
 
 START = tl.constexpr(4)
 """Copies of scales begin at multiples of so many of them: 16 bytes."""

@@ -116,6 +116,22 @@ def joined_layout(layout: DistributedLayout, shape: Ints) -> DistributedLinearLa
     return DistributedLinearLayout((pair, *wider["register"]), wider["lane"], wider["warp"], wider["block"])
 
 
+def split_layout(layout: DistributedLayout, shape: Ints) -> DistributedLinearLayout | None:
+    """The layout of one half of a tensor of `shape`, along its last dimension of 2, in which no element moves.
+
+    None where a thread does not hold both elements of its pairs.
+    Raises ValueError when the layout does not fit the shape.
+    """
+    whole = spelled_out(distributed_to_linear(layout, shape))
+    pair = (*(0 for _ in shape[1:]), 1)
+    held = (*whole.register, *whole.lane, *whole.warp, *whole.block)
+    if whole.register.count(pair) != 1 or any(basis[-1] for basis in held if basis != pair):
+        return None
+    register = tuple(basis for basis in whole.register if basis != pair)
+    halves = (tuple(basis[:-1] for basis in bases) for bases in (register, whole.lane, whole.warp, whole.block))
+    return DistributedLinearLayout(*halves)
+
+
 def spelled_out(linear: LinearLayout) -> DistributedLinearLayout:
     """A linear layout of registers, lanes, warps and blocks as the layout of a tensor."""
     bases = linear.bases

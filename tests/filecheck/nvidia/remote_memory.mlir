@@ -103,6 +103,50 @@ builtin.module attributes {"ttg.num-warps" = 4 : i32} {
 
 // -----
 
+// Half of the columns of an accumulator is stored from the registers in which the tensor cores leave it, whatever layout
+// it went through: two columns side by side at once. A tensor that no accumulator gave keeps its layout.
+
+// CHECK:       [[COLUMNS:#\w+]] = #ttg.linear<{register = {{\[\[}}0, 1], [8, 0], [0, 8]],
+// CHECK-LABEL: @store_half_of_sums
+// CHECK:         [[HALF:%\w+]], {{%\w+}} = tt.split
+// CHECK-NEXT:    [[WHERE:%\w+]] = ttg.convert_layout [[HALF]] : tensor<64x16xf32, {{#\w+}}> -> tensor<64x16xf32, [[COLUMNS]]>
+// CHECK-NEXT:    tt.bitcast [[WHERE]]
+// CHECK-COUNT-4: nvvm.inline_ptx "st.shared::cluster.v2.b32
+// CHECK-NOT:     st.shared::cluster
+// CHECK-LABEL: @store_half_of_others
+// CHECK-NOT:     ttg.convert_layout
+// CHECK:         nvvm.inline_ptx "st.shared::cluster.b32
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 32, 16]}>
+#rows = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
+#parts = #ttg.blocked<{sizePerThread = [1, 1, 1], threadsPerWarp = [1, 2, 16], warpsPerCTA = [4, 1, 1], order = [2, 1, 0]}>
+#turned = #ttg.blocked<{sizePerThread = [1, 1, 1], threadsPerWarp = [1, 16, 2], warpsPerCTA = [4, 1, 1], order = [1, 2, 0]}>
+#pairs = #ttg.blocked<{sizePerThread = [1, 1, 2], threadsPerWarp = [2, 16, 1], warpsPerCTA = [4, 1, 1], order = [2, 1, 0]}>
+#half = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [2, 16], warpsPerCTA = [4, 1], order = [1, 0]}>
+#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#smem = #ttg.shared_memory
+builtin.module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func public @store_half_of_sums(%rank: i32, %sums: tensor<64x32xf32, #mma>) {
+    %b = ttg.local_alloc : () -> !ttg.memdesc<64x16xf32, #s, #smem, mutable>
+    %r = tlx.map_to_remote %b, %rank : !ttg.memdesc<64x16xf32, #s, #smem, mutable> -> !ttg.memdesc<64x16xf32, #s, #tlx.shared_cluster_memory, mutable>
+    %0 = ttg.convert_layout %sums : tensor<64x32xf32, #mma> -> tensor<64x32xf32, #rows>
+    %1 = tt.reshape %0 : tensor<64x32xf32, #rows> -> tensor<64x2x16xf32, #parts>
+    %2 = tt.trans %1 {order = array<i32: 0, 2, 1>} : tensor<64x2x16xf32, #parts> -> tensor<64x16x2xf32, #turned>
+    %3 = ttg.convert_layout %2 : tensor<64x16x2xf32, #turned> -> tensor<64x16x2xf32, #pairs>
+    %left, %right = tt.split %3 : tensor<64x16x2xf32, #pairs> -> tensor<64x16xf32, #half>
+    tlx.remote_store %left, %r : tensor<64x16xf32, #half> -> !ttg.memdesc<64x16xf32, #s, #tlx.shared_cluster_memory, mutable>
+    tt.return
+  }
+  tt.func public @store_half_of_others(%rank: i32, %pairs: tensor<64x16x2xf32, #pairs>) {
+    %b = ttg.local_alloc : () -> !ttg.memdesc<64x16xf32, #s, #smem, mutable>
+    %r = tlx.map_to_remote %b, %rank : !ttg.memdesc<64x16xf32, #s, #smem, mutable> -> !ttg.memdesc<64x16xf32, #s, #tlx.shared_cluster_memory, mutable>
+    %left, %right = tt.split %pairs : tensor<64x16x2xf32, #pairs> -> tensor<64x16xf32, #half>
+    tlx.remote_store %left, %r : tensor<64x16xf32, #half> -> !ttg.memdesc<64x16xf32, #s, #tlx.shared_cluster_memory, mutable>
+    tt.return
+  }
+}
+
+// -----
+
 // Eight elements in 128 threads: those whose number is below 8 store, since the bytes are counted.
 
 // CHECK-LABEL: @copies

@@ -11,7 +11,8 @@ import torch
 
 from tests.unit.kernels.gpu_checks import DTYPES, LIMITS, Check, random, relative_error
 from tlx_xdsl.kernels.gemm import gemm_launch
-from tlx_xdsl.kernels.gemm_config import choose, predict
+from tlx_xdsl.kernels.gemm_config import choose
+from tlx_xdsl.kernels.gemm_model import predict
 from tlx_xdsl.kernels.gemm_unaligned import (
     copy_launch,
     placement,

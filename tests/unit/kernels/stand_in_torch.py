@@ -60,7 +60,13 @@ class Tensor:
 
     @property
     def T(self):
-        return replace(self, shape=self.shape[::-1], strides=self.stride()[::-1])
+        return self.swapaxes(0, 1)
+
+    def swapaxes(self, first, second):
+        order = list(range(len(self.shape)))
+        order[first], order[second] = order[second], order[first]
+        shape, strides = (tuple(each[at] for at in order) for each in (self.shape, self.stride()))
+        return replace(self, shape=shape, strides=strides)
 
     def __getitem__(self, parts):
         given = parts if isinstance(parts, tuple) else (parts,)

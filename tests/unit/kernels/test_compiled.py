@@ -12,6 +12,7 @@ from tlx_xdsl.analysis.layout_costs import conversions
 from tlx_xdsl.kernels.attention import attention_launch
 from tlx_xdsl.kernels.gemm import gemm_launch
 from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice
+from tlx_xdsl.kernels.gemm_tiles import for_split
 from tlx_xdsl.kernels.layernorm import layer_norm_launch
 from tlx_xdsl.kernels.softmax import softmax_launch
 from tlx_xdsl.layouts.conversion_cost import ConversionKind
@@ -75,6 +76,22 @@ def test_gemm_in_pieces(name):
     check_gemm(product, config.consumers)
     resources = compiled(added).resources
     assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)
+
+
+SPLITS = [(name, split) for name in CONFIGS for split in (2, 3, 8) if for_split(CONFIGS[name], split)]
+
+
+@pytest.mark.parametrize(("name", "split"), SPLITS if volume.is_full() else [("128", 3)])
+def test_gemm_of_clusters_that_share_k(name, split):
+    """Sums are handed on from the registers in which they arrive, and the cluster waits once, in the tasks."""
+    config = CONFIGS[name]
+    a, b, c = (np.empty(size, np.float16) for size in ((64, 2048), (2048, 64), (64, 64)))
+    choice = Choice(config, config.tiles(64, 64), share=-(-2048 // config.block_k // split), split=split)
+    (launch,) = gemm_launch(a, b, c, config=choice).parts
+    result = check_gemm(launch, config.consumers)
+    assert "st.shared::cluster.v2.b32" in result.ptx
+    assert "st.shared::cluster.b32" not in result.ptx
+    assert "barrier.cluster.arrive.aligned" not in result.ptx
 
 
 @pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["large"])

@@ -10,7 +10,8 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.gemm import gemm_launch
-from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice, GemmConfig, divisions
+from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice, GemmConfig
+from tlx_xdsl.kernels.gemm_division import divisions
 
 TILES = {
     "cooperative": GemmConfig("cooperative", 128, 64, 64, stages=2, subtiles=2, buffers=2),
@@ -167,6 +168,63 @@ def test_pieces_of_every_result(dtype, columns, by_columns, swapped):
     a, b, _ = operands(60, columns, 300)
     c = np.full((columns, 60) if by_columns else (60, columns), np.nan, dtype)
     check(a, b, c.T if by_columns else c, Choice(TILES["strips"], 8, swapped, share=3))
+
+
+# --- clusters that share K ----------------------------------------------------------------------------------------
+
+
+def shared(config, m, n, k, split, swapped=False):
+    """A choice of so many CTAs for each tile."""
+    tiles, steps = config.tiles(n, m) if swapped else config.tiles(m, n), -(-k // config.block_k)
+    return Choice(config, tiles, swapped, share=-(-steps // split), split=split)
+
+
+SPLIT_TILES = {
+    "two consumers": GemmConfig("cooperative", 128, 64, 64, stages=3, subtiles=1),
+    "strips": GemmConfig("cooperative", 64, 32, 64, stages=4, subtiles=1, tail_n=16, consumers=1),
+}
+
+
+@pytest.mark.parametrize("split", range(2, 9) if volume.is_full() else [2, 5, 8])
+@pytest.mark.parametrize("tiles", SPLIT_TILES)
+def test_clusters_that_share_k(tiles, split):
+    """Ragged tiles, a last part that is shorter, and more CTAs than there are parts of columns."""
+    config = SPLIT_TILES[tiles]
+    m, n, k = config.block_m + 5, config.tile_n + 3, 64 * (5 * split - 1) - 9
+    check(*operands(m, n, k), shared(config, m, n, k, split))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("tiles", SPLIT_TILES)
+def test_text_of_clusters_that_share_k(tiles, policy):
+    """What is compiled for a GPU, under every order of tasks."""
+    shape = 128, 48, 64 * 11
+    for seed in range(5 if volume.is_full() else 1):
+        check(
+            *operands(*shape), shared(SPLIT_TILES[tiles], *shape, 3), stage="ttgir", schedule=policy, seed=seed
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "by_columns", "swapped"),
+    [(np.float16, 72, True, True), (np.float32, 72, False, True), (np.float16, 71, False, False)],
+)
+def test_every_result_of_clusters_that_share_k(dtype, columns, by_columns, swapped):
+    """By columns, of f32, and where TMA can't write."""
+    a, b, _ = operands(60, columns, 700)
+    c = np.full((columns, 60) if by_columns else (60, columns), np.nan, dtype)
+    # Of a result by columns the transposed one is divided.
+    sizes = (columns, 60) if by_columns else (60, columns)
+    choice = shared(SPLIT_TILES["strips"], *sizes, 700, 3, swapped)
+    check(a, b, c.T if by_columns else c, choice)
+
+
+def test_a_split_that_leaves_a_cta_nothing_is_refused():
+    config = SPLIT_TILES["strips"]
+    with pytest.raises(ValueError, match="expected a choice that covers"):
+        check(*operands(64, 48, 64 * 6), Choice(config, 1, share=2, split=4))
+    with pytest.raises(ValueError, match="expected a choice that covers"):
+        check(*operands(64, 48, 64 * 6), Choice(CONFIGS["large"], 1, share=2, split=3))
 
 
 @pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["192x192", "64x32"])

@@ -118,12 +118,11 @@ def record_of(constants, shapes, noise):
     random = np.random.default_rng(0)
     cases = {}
     for shape in shapes:
-        sizes = (shape.m, shape.n, shape.k)
         times = {"cuBLAS": [1.0]}
         for name, choice in gemm_fit.measured_choices(shape).items():
-            exact = constants.predict(gemm_model.Sample(sizes, choice, 1.0, 1.0))
+            exact = constants.predict(gemm_model.Sample(shape, choice, 1.0, 1.0))
             times[name] = [exact * 1e-3 * random.normal(1, noise)]
-        cases[str(shape)] = a_case(times, facts={"sizes": list(sizes)})
+        cases[str(shape)] = a_case(times, facts={"sizes": [shape.m, shape.n, shape.k], "layout": shape.layout})
     return {"cases": cases, "checks": [], "skipped": {}, "running": None, "finished": True}
 
 

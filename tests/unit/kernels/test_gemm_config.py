@@ -6,20 +6,16 @@ import numpy as np
 import pytest
 
 from tests.unit import volume
-from tlx_xdsl.kernels.gemm_config import (
-    CONFIGS,
-    LARGE,
-    MEDIUM,
+from tlx_xdsl.kernels.gemm_config import CONFIGS, LARGE, MEDIUM, Choice, choose, choose_config
+from tlx_xdsl.kernels.gemm_division import candidates, clusters_on, covers, whole
+from tlx_xdsl.kernels.gemm_model import TIMES, predict
+from tlx_xdsl.kernels.gemm_tiles import (
+    LEAST_RING,
     SHARED_BYTES,
-    TIMES,
-    Choice,
-    candidates,
-    choose,
-    choose_config,
-    clusters_on,
     fit_output,
-    predict,
-    whole,
+    for_split,
+    for_sums,
+    received_bytes,
 )
 
 
@@ -38,15 +34,23 @@ SHAPES = list(drawn(200 if volume.is_full() else 40))
 
 def pieces(choice: Choice, tiles: int, num_k: int):
     """(program, tile, first step, the one after the last) of all that the programs do."""
+    if choice.split > 1:
+        for tile in range(tiles):
+            for rank in range(choice.split):
+                first = rank * choice.share
+                yield tile * choice.split + rank, tile, first, min(first + choice.share, num_k)
+        return
     dealt = choice.full_rounds * choice.programs if choice.streamed else tiles
     yield from ((tile % choice.programs, tile, 0, num_k) for tile in range(dealt))
     if choice.streamed:
-        steps = (tiles - dealt) * num_k
+        of_tile = choice.steps(tiles, num_k)
+        steps = (tiles - dealt) * of_tile
         for program in range(choice.programs):
             at, end = (min(each * choice.share, steps) for each in (program, program + 1))
             while at < end:
-                until = min(end, (at // num_k + 1) * num_k)
-                yield program, dealt + at // num_k, at % num_k, at % num_k + until - at
+                until = min(end, (at // of_tile + 1) * of_tile)
+                first = at % of_tile
+                yield program, dealt + at // of_tile, first, min(first + until - at, num_k)
                 at = until
 
 
@@ -56,12 +60,14 @@ def test_every_candidate_covers_all_steps_once(processors):
         for choice in candidates(m, n, k, processors):
             config = choice.config
             assert config in CONFIGS.values()
-            assert 1 <= choice.programs <= clusters_on(processors, config.cluster)
+            assert 1 <= choice.programs <= clusters_on(processors, config.cluster * choice.split)
+            assert covers(choice, m, n, k)
             tiles = config.tiles(n, m) if choice.swapped else config.tiles(m, n)
             num_k = -(-k // config.block_k)
             if tiles > 2000:
                 continue
             done = list(pieces(choice, tiles, num_k))
+            assert all(first < last for _, _, first, last in done)
             ends = {(tile, first): last for _, tile, first, last in done}
             assert len(ends) == len(done)
             # From each piece's end the next one of its tile goes on, or the tile is complete.
@@ -85,6 +91,41 @@ def test_tiles_fit_the_shared_memory(name):
         assert fitted.part_n * element_bytes == config.part_n * 2
         assert fitted.block_n % fitted.part_n == fitted.tail_n % fitted.part_n == 0
     assert name in TIMES
+
+
+@pytest.mark.parametrize("name", [name for name, config in CONFIGS.items() if config.schedule == "cooperative"])
+def test_what_clusters_and_sums_make_of_a_configuration_fits(name):
+    """Two mbarriers a stage, and two of a consumer; parts are as even as their width allows."""
+    config = CONFIGS[name]
+    sums = for_sums(config)
+    assert sums.shared_bytes() + (3 * sums.stages + sums.consumers) * 8 <= SHARED_BYTES
+    assert sums.stages == config.stages or sums.buffers * sums.part_n == 2 * config.tile_n
+    for split in range(2, 9):
+        for element_bytes in (2, 4):
+            changed = for_split(config, split, element_bytes)
+            if changed is None:
+                continue
+            assert changed.stages <= config.stages
+            assert changed.stages * changed.stage_bytes >= LEAST_RING
+            parts = config.tile_n // changed.part_n
+            assert changed.block_n % changed.part_n == changed.tail_n % changed.part_n == 0
+            assert changed.buffers == -(-parts // split)
+            stores = changed.buffers * config.block_m * changed.part_n * element_bytes
+            room = changed.stages * changed.stage_bytes + received_bytes(changed, split) + stores
+            assert room + (2 * changed.stages + 2 * changed.consumers) * 8 <= SHARED_BYTES
+
+
+def test_parts_end_with_their_tiles_where_programs_suffice():
+    """10 tiles of 100 steps on 132: 13 parts of 8 steps, the last of 4; not 7.6 of a sequence."""
+    split = Choice(CONFIGS["128"], 130, share=8)
+    assert (split.steps(10, 100), split.rest(10)) == (104, 10)
+    stream = Choice(CONFIGS["128"], 126, share=8)
+    assert stream.steps(10, 100) == 100
+
+
+def test_one_program_of_a_cluster():
+    """Where the GPU has fewer multiprocessors than a cluster has CTAs, its launch waits for none."""
+    assert whole(CONFIGS["192 by 2"], 1000, 1000, 1).programs == 1
 
 
 def test_the_choice_is_the_first_of_all_candidates():
@@ -117,6 +158,7 @@ def test_named_shapes():
     assert choose(4096, 4096, 4096).config is LARGE
     assert choose(8192, 8192, 512).config is MEDIUM
     assert choose(2560, 2560, 2560).streamed
+    assert choose(192, 320, 7040).split > 1
     few = choose(16, 8192, 8192)
     assert (few.swapped, few.config.tile_n) == (True, 16)
     assert choose(8192, 16, 8192).config.tile_n == 16

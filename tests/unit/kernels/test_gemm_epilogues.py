@@ -20,6 +20,7 @@ F16 = np.float16
 
 STRIPS = GemmConfig("cooperative", 64, 32, 64, stages=2, subtiles=2, buffers=2, tail_n=16, consumers=1)
 CLUSTER = dataclasses.replace(STRIPS, cluster=2)
+SHARING = dataclasses.replace(STRIPS, stages=3)
 PAIRS = dataclasses.replace(LARGE, block_n=128, tail_n=128, subtiles=2)
 """What `swiglu` runs."""
 
@@ -94,6 +95,8 @@ CHOICES = {
     "cluster": Choice(CLUSTER, 1),
     "cluster, pieces": Choice(CLUSTER, 6, share=2),
     "ping-pong": Choice(TINY, 1),
+    "split": Choice(SHARING, 6, share=1, split=3),
+    "swapped split": Choice(SHARING, 6, swapped=True, share=1, split=3),
 }
 
 
@@ -115,7 +118,15 @@ def check_everything(choice, by_columns, dtype=F16, columns=72, **options):
 
 EVERY = list(itertools.product(CHOICES, (False, True)))
 """Choices, and whether C lies by columns. Each turns what are rows for the kernel: both are seen in each way."""
-SOME = [("whole", True), ("swapped", False), ("swapped pieces", True), ("pieces", False), ("ping-pong", False)]
+SOME = [
+    ("split", True),
+    ("swapped split", False),
+    ("whole", True),
+    ("swapped", False),
+    ("swapped pieces", True),
+    ("pieces", False),
+    ("ping-pong", False),
+]
 
 
 @pytest.mark.parametrize(("name", "by_columns"), EVERY if volume.is_full() else SOME)
@@ -123,7 +134,7 @@ def test_a_function_of_all_operands(name, by_columns):
     check_everything(CHOICES[name], by_columns)
 
 
-@pytest.mark.parametrize("name", ["cluster", "cluster, pieces"])
+@pytest.mark.parametrize("name", ["cluster", "cluster, pieces", "split"])
 def test_results_of_f32(name):
     check_everything(CHOICES[name], False, np.float32)
 
@@ -142,15 +153,23 @@ def test_results_where_tma_can_not_write(config):
     assert relative_error(c, product(a, b) + bias.astype(np.float64)) < TOLERANCE["fp16"]
 
 
-@pytest.mark.parametrize("columns", [3, 203])
-def test_two_halves_in_the_tile_of_pairs(columns):
-    """The second half begins at any column; the last tile is ragged in both."""
+@pytest.mark.parametrize(("columns", "by_columns"), [(3, True), (203, True), (200, False)])
+def test_two_halves_in_the_tile_of_pairs(columns, by_columns):
+    """The second half begins at any column, where columns are contiguous; the last tile is ragged in both."""
     a, b = matrix(150, 136, F16, seed=1) / 8, matrix(136, 2 * columns, F16, seed=2)
+    if by_columns:
+        b = np.asfortranarray(b)
     c = matrix(150, columns, F16)
     c[...] = np.nan
     result = gemm_launch(a, b, c, epilogue="swiglu", config=Choice(PAIRS, 3)).interpret(jobs=1)
     assert [each for each in result.warnings if each.severity != "remark"] == []
     assert relative_error(c, swiglu(product(a, b))) < TOLERANCE["fp16"]
+
+
+def test_a_second_half_that_tma_can_not_begin_at():
+    a, b = matrix(16, 16, F16), matrix(16, 8, F16)
+    with pytest.raises(ValueError, match="got halves of 4 columns by rows"):
+        gemm(a, b, epilogue="swiglu")
 
 
 def test_a_product_over_an_empty_dimension_has_its_epilogue():

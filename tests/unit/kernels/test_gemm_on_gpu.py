@@ -5,26 +5,14 @@ import itertools
 import pytest
 
 from tlx_xdsl.kernels.epilogues import EPILOGUES
-from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice, divisions
+from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice
+from tlx_xdsl.kernels.gemm_division import divisions
 
 pytestmark = pytest.mark.gpu
 
 torch = pytest.importorskip("torch")
 gpu_checks = pytest.importorskip("tests.unit.kernels.gpu_checks")
 gpu_checks_gemm = pytest.importorskip("tests.unit.kernels.gpu_checks_gemm")
-
-if not (torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)):
-    pytest.skip("needs a Hopper GPU (compute capability 9.0)", allow_module_level=True)
-
-
-@pytest.fixture(autouse=True)
-def full_precision():
-    """References are computed in float32, not in TF32."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    yield
-    # torch makes this name when it is asked for, so that pytest's monkeypatch can't put it back.
-    torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def run(launch, label):
@@ -38,7 +26,7 @@ def processors():
 SHAPES = ((512, 512, 512), (1000, 1304, 712), (1, 1, 1), (129, 2051, 65), (4096, 512, 1024))
 
 
-@pytest.mark.parametrize("layouts", itertools.product((False, True), repeat=2))
+@pytest.mark.parametrize("layouts", list(itertools.product((False, True), repeat=2)))
 @pytest.mark.parametrize("name", ["large", "192x192 by 2", "64x96", "medium", "tiny"])
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 def test_layouts_and_types(dtype, name, layouts):

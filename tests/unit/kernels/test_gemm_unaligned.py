@@ -13,17 +13,11 @@ from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.gemm import gemm_launch
-from tlx_xdsl.kernels.gemm_unaligned import (
-    copy_launch,
-    placement,
-    transposed,
-    unaligned_launches,
-    unaligned_workspace,
-)
+from tlx_xdsl.kernels.gemm_unaligned import copy_launch, placement, unaligned_launches, unaligned_workspace
 from tlx_xdsl.kernels.gemm_unaligned_config import Direct, Placement, UnalignedPlan, plan_unaligned
 from tlx_xdsl.kernels.gemm_unaligned_device import store_part_by_pointer
 from tlx_xdsl.kernels.launching import Launch
-from tlx_xdsl.kernels.operands import operand
+from tlx_xdsl.kernels.operands import operand, transposed
 from tlx_xdsl.runtime.build import compile_kernel
 from tlx_xdsl.runtime.compilation import Specialization
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor

@@ -7,18 +7,6 @@ pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")
 checks = pytest.importorskip("tests.unit.kernels.gpu_checks_unaligned")
 
-if not (torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)):
-    pytest.skip("needs a Hopper GPU (compute capability 9.0)", allow_module_level=True)
-
-
-@pytest.fixture(autouse=True)
-def full_precision():
-    """References are computed in float32, not in TF32."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    yield
-    torch.backends.cuda.matmul.allow_tf32 = before
-
 
 @pytest.mark.parametrize("place", checks.PLACES)
 @pytest.mark.parametrize("order", checks.ORDERS)

@@ -12,7 +12,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.gemm_config import SHARED_BYTES
+from tlx_xdsl.kernels.gemm_tiles import SHARED_BYTES
 from tlx_xdsl.kernels.grouped_gemm import grouped_gemm, grouped_gemm_launch
 from tlx_xdsl.kernels.grouped_gemm_config import CONFIGS, LARGE, MEDIUM, SMALL, TINY, GroupedConfig, choose_config
 
@@ -226,7 +226,7 @@ def test_launches_say_whose_memory_their_arguments_are():
         for name, value in launch.arguments.items():
             memory = getattr(value, "base", value)
             if isinstance(memory, np.ndarray):
-                assert memory is tensors[launch.sources[name]]
+                assert memory.ctypes.data == tensors[launch.sources[name]].ctypes.data
 
 
 def test_empty_dimensions():

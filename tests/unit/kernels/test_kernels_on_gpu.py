@@ -7,20 +7,7 @@ pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")
 gpu_checks = pytest.importorskip("tests.unit.kernels.gpu_checks")
 
-if not (torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)):
-    pytest.skip("needs a Hopper GPU (compute capability 9.0)", allow_module_level=True)
-
 DTYPES = ("fp16", "bf16")
-
-
-@pytest.fixture(autouse=True)
-def full_precision():
-    """References are computed in float32, not in TF32."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    yield
-    # torch makes this name when it is asked for, so that pytest's monkeypatch can't put it back.
-    torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def run(launch, label):

@@ -14,9 +14,6 @@ pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-if not (torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)):
-    pytest.skip("needs a Hopper GPU (compute capability 9.0)", allow_module_level=True)
-
 # Makes the operators.
 pytest.importorskip("tlx_xdsl.kernels.library")
 
@@ -24,16 +21,6 @@ OPS = torch.ops.tlx_xdsl
 
 PLAIN, SPLIT = (1000, 1304, 712), (512, 512, 16384)
 """A product of whole tiles, and one whose K is split among programs, which has a workspace and a second kernel."""
-
-
-@pytest.fixture(autouse=True)
-def full_precision():
-    """References are computed in float32, not in TF32."""
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    yield
-    # torch makes this name when it is asked for, so that pytest's monkeypatch can't put it back.
-    torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def random(*shape, seed=0):

@@ -9,7 +9,7 @@ import pytest
 from tests.unit import volume
 from tests.unit.kernels.references import poisoned, relative_error
 from tlx_xdsl.interpreter.scheduler import POLICIES
-from tlx_xdsl.kernels.gemm_config import SHARED_BYTES
+from tlx_xdsl.kernels.gemm_tiles import SHARED_BYTES
 from tlx_xdsl.kernels.scaled_gemm import scaled_gemm, scaled_gemm_launch
 from tlx_xdsl.kernels.scaled_gemm_config import CONFIGS, TIMES, ScaledConfig, choose_config
 
@@ -18,8 +18,8 @@ OUT = {"bf16": np.dtype(ml_dtypes.bfloat16), "fp16": np.dtype(np.float16), "fp32
 TOLERANCE = {"bf16": 4e-3, "fp16": 5e-4, "fp32": 1e-6}
 
 TILES = {
-    "strips": ScaledConfig("cooperative", 128, 256, stages=2, strips=2, a_registers=True),
-    "buffers": ScaledConfig("cooperative", 128, 64, stages=2, strips=2, buffers=2, offset=True),
+    "strips": ScaledConfig("cooperative", 128, 256, stages=2, strips=2),
+    "buffers": ScaledConfig("cooperative", 128, 64, stages=2, strips=2, buffers=2),
     "flat": ScaledConfig("cooperative", 64, 128, stages=2, split_columns=True),
     "flat strips": ScaledConfig("cooperative", 64, 256, stages=2, strips=2, split_columns=True, turns=True),
     "pingpong": ScaledConfig("pingpong", 64, 64, stages=3, strips=2),
@@ -182,10 +182,10 @@ def test_what_is_no_number_spoils_its_rows_and_columns_alone(name):
 @pytest.mark.parametrize(
     ("shape", "fast", "exact", "blocks"),
     [
-        ((8192, 8192, 8192), "large", "large", "buffered"),
-        ((2048, 7168, 2048), "pingpong", "medium", "medium"),
+        ((8192, 8192, 8192), "large", "buffered", "turns"),
+        ((2048, 7168, 2048), "pingpong", "medium", "turns"),
         ((128, 7168, 4096), "small", "small", "small"),
-        ((64, 24576, 1536), "wide", "wide", "wide"),
+        ((64, 24576, 1536), "wide", "wide 3", "wide 3"),
         ((1, 1, 1), "small", "small", "small"),
     ],
 )

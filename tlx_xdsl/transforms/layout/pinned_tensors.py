@@ -28,7 +28,7 @@ from tlx_xdsl.dialects.tlx import (
     ReleaseLayoutOp,
     RequireLayoutOp,
 )
-from tlx_xdsl.layouts.distributed import transposed_layout
+from tlx_xdsl.layouts.distributed import reshaped_layout, split_layout, transposed_layout
 from tlx_xdsl.layouts.encodings import DistributedLayout, SliceLayout
 from tlx_xdsl.transforms.rewriting import (
     forward,
@@ -117,7 +117,7 @@ class _Spread:
 
     def _compute(self, op: Operation, encoding: Attribute) -> list[SSAValue]:
         """The results of `op` that get a layout because its operand has `encoding`."""
-        if (found := _result_layout(op, encoding)) is None:
+        if (found := result_layout(op, encoding)) is None:
             return []
         return [result for result in op.results if self._give(result, found)]
 
@@ -158,7 +158,7 @@ class _Spread:
         if isinstance(op, tt.StoreOp):
             return op.ptr not in self._known
         encoding = tensor_type(use.operation.operands[use.index].type).encoding
-        found = _result_layout(op, encoding)
+        found = result_layout(op, encoding)
         return found is None or not any(result in self._known for result in op.results)
 
     def _bring(self, use: Use) -> None:
@@ -179,7 +179,7 @@ def _keeps_layout(op: Operation) -> bool:
     return op.has_trait(EachElement, value_if_unregistered=False)
 
 
-def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
+def result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
     """The layout of the results of `op` when an operand has `encoding`; None when it does not follow."""
     if _keeps_layout(op):
         return encoding
@@ -195,6 +195,10 @@ def _result_layout(op: Operation, encoding: Attribute) -> Attribute | None:
     elif isinstance(op, tt.TransOp):
         order = tuple(int(dim) for dim in op.order.get_values())
         found = transposed_layout(data, tensor_type(op.src.type).get_shape(), order)
+    elif isinstance(op, tt.ReshapeOp) and op.allow_reorder is None:
+        found = reshaped_layout(data, tensor_type(op.src.type).get_shape(), tensor_type(op.result.type).get_shape())
+    elif isinstance(op, tt.SplitOp):
+        found = split_layout(data, tensor_type(op.src.type).get_shape())
     elif isinstance(op, tt.ExpandDimsOp) and isinstance(data, SliceLayout) and data.dim == op.axis.value.data:
         found = data.parent
     return None if found is None else like(encoding, layout_attr(found))

@@ -7,6 +7,9 @@ each other, unless `no_ending_cluster_sync` is given.
 
 Where nothing but initialisations of mbarriers, and their fence, precedes a barrier, its arrival is relaxed:
 the fence has released them, and a release to the cluster takes most of a microsecond before a kernel's first load.
+Such a barrier only says that the other CTAs have started. So where partitions follow before anything reaches another
+CTA, and all warps are theirs, it moves into them: they arrive first, and wait before they reach another CTA, or at
+their end. What they do before that hides the wait.
 
 `barrier.cluster` waits for all threads of all CTAs (PTX ISA, "barrier.cluster"). In a kernel with partitions, their
 warps idle outside of them and would never arrive, so a barrier there runs in partitions of its own on all of them:
@@ -164,7 +167,8 @@ def _waits_at_end(block: Block) -> bool:
     """True if the cluster waits in this block after everything that may use other CTAs' memory."""
     for op in reversed(list(block.ops)):
         if isinstance(op, ttng.ClusterWaitOp | ttg.WarpSpecializeOp) or any(map(_reaches, op.walk())):
-            return isinstance(op, ttng.ClusterWaitOp)
+            # Where the cluster waits after partitions, the wait stands there; else the user has said that it must not.
+            return isinstance(op, ttng.ClusterWaitOp | ttg.WarpSpecializeOp)
     return False
 
 
@@ -181,6 +185,8 @@ def _put_barrier(source: Operation, *, before: Operation | None) -> None:
 def _lower(func: tt.FuncOp) -> None:
     tasks = ops_of(func, ttg.WarpSpecializeOp)
     idle = -(-max((sum(op.num_warps) for op in tasks), default=0) // _FILL) * _FILL
+    if idle:
+        _sink_start(func, idle)
     for op in list(func.walk()):
         match op:
             case tlx.FenceMBarrierInitClusterOp():
@@ -196,6 +202,33 @@ def _lower(func: tt.FuncOp) -> None:
                     _put(_run_of(op) if idle else [op], _partition_warps(idle))
             case _:
                 pass
+
+
+def _sink_start(func: tt.FuncOp, idle: int) -> None:
+    """Move the barrier at the start of a kernel into the partitions that follow, if nothing needs it before."""
+    arrive = next((op for op in func.walk() if isinstance(op, ttng.ClusterArriveOp)), None)
+    if arrive is None or arrive.parent is not func.body.blocks[0] or not _is_relaxed(arrive):
+        return
+    wait = arrive.next_op
+    if not isinstance(wait, ttng.ClusterWaitOp):
+        return
+    tasks = wait.next_op
+    while tasks is not None and not isinstance(tasks, ttg.WarpSpecializeOp):
+        if isinstance(tasks, ttng.ClusterArriveOp) or any(map(_reaches, tasks.walk())):
+            return
+        tasks = tasks.next_op
+    if tasks is None or sum(tasks.num_warps) != idle:
+        return
+    for region in (tasks.default_region, *tasks.partitions.partition_regions):
+        block = region.blocks[0]
+        needs = next((op for op in block.ops if any(map(_reaches, op.walk()))), block.last_op)
+        assert needs is not None, "a region ends in a terminator"
+        insert_before(needs, ttng.ClusterWaitOp(), located_at=wait)
+        first = block.first_op
+        assert first is not None, "there is a wait"
+        insert_before(first, arrive.clone(), located_at=arrive)
+    Rewriter.erase_op(wait)
+    Rewriter.erase_op(arrive)
 
 
 def _check_warps(op: Operation, tasks: ttg.WarpSpecializeOp, idle: int) -> None:
@@ -240,8 +273,11 @@ def _nvvm(op: Operation) -> Operation:
     if isinstance(op, ttng.ClusterWaitOp):
         return nvvm.ClusterWaitOp(properties=properties)
     assert isinstance(op, ttng.ClusterArriveOp)
-    relaxed = op.relaxed is not None and bool(op.relaxed.value.data)
-    return (nvvm.ClusterArriveRelaxedOp if relaxed else nvvm.ClusterArriveOp)(properties=properties)
+    return (nvvm.ClusterArriveRelaxedOp if _is_relaxed(op) else nvvm.ClusterArriveOp)(properties=properties)
+
+
+def _is_relaxed(op: ttng.ClusterArriveOp) -> bool:
+    return op.relaxed is not None and bool(op.relaxed.value.data)
 
 
 def _partition_warps(idle: int) -> list[int]:

@@ -3,6 +3,9 @@
 The offset of an element is linear over the bits of the number of the thread and of its register, so a thread computes
 one address, and its registers lie at fixed distances from it. What lies side by side is stored at once, up to 16 bytes;
 of several threads that hold an element one stores it, since an asynchronous store counts its bytes.
+
+Sums of the tensor cores, and parts of them, are stored from the registers in which they arrive: any other layout would
+take them through shared memory first.
 """
 
 from __future__ import annotations
@@ -12,21 +15,23 @@ from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.dialects.builtin import IntegerType, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tlx_xdsl.dialects import tt, ttg
 from tlx_xdsl.dialects.base.layouts import LayoutAttr, layout_attr
 from tlx_xdsl.dialects.base.operation import num_warps_of
+from tlx_xdsl.dialects.base.tensors import as_tensor
 from tlx_xdsl.dialects.tlx.cluster import AsyncRemoteStoreOp, RemoteStoreOp
 from tlx_xdsl.dialects.tt.types import PointerType
 from tlx_xdsl.dialects.ttg.types import element_bits, tensor_type
 from tlx_xdsl.layouts.conversion.distributed import distributed_to_linear
 from tlx_xdsl.layouts.conversion.tiling import LANE, REGISTER, WARP, dim_names
 from tlx_xdsl.layouts.distributed import default_blocked_layout
-from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout
+from tlx_xdsl.layouts.encodings import BlockedLayout, DistributedLayout, NvidiaMmaLayout
 from tlx_xdsl.layouts.f2 import image
 from tlx_xdsl.layouts.offset_terms import OffsetTerm, offset_of, terms_of
 from tlx_xdsl.text.diagnostics import error_at
+from tlx_xdsl.transforms.layout.pinned_tensors import result_layout
 from tlx_xdsl.transforms.nvidia.integers import Integers
 from tlx_xdsl.transforms.nvidia.ptx import run
 from tlx_xdsl.transforms.nvidia.shared_address import address_terms, byte_of, remote_address, remote_tile
@@ -60,7 +65,7 @@ def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
     """
     is_async = isinstance(op, AsyncRemoteStoreOp)
     terms = address_terms(op, op.dst)
-    value = _as_integers(op, op.src)
+    value = _as_integers(op, _where_computed(op, op.src))
     size = element_bits(tensor_type(value.type).element_type) // 8
     least = max(size, WORD) if is_async else size
     value, plan = _settled(op, value, terms, size, least)
@@ -79,6 +84,40 @@ def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
             target, text = integers.value(integers.add(base, integers.xor(here, distance))), ""
         words = _words(integers, [registers[member] for member in members], size)
         _store(op, target, text, words, len(members) * size, owner, barrier)
+
+
+def _where_computed(op: Operation, value: SSAValue) -> SSAValue:
+    """The tensor in the layout of the accumulator that it is a part of, if it is, in which no element moves."""
+    encoding = _encoding_of_sums(value)
+    if encoding is None:
+        return value
+    type_ = tensor_type(value.type)
+    converted = TensorType(type_.element_type, type_.get_shape(), encoding)
+    return insert_before(op, ttg.ConvertLayoutOp(operands=[value], result_types=[converted])).result
+
+
+def _encoding_of_sums(value: SSAValue) -> Attribute | None:
+    views: list[Operation] = []
+    while not _is_accumulator(value):
+        op = value.owner
+        if not isinstance(op, Operation) or len(op.operands) != 1 or as_tensor(op.operands[0].type) is None:
+            return None
+        if not isinstance(op, ttg.ConvertLayoutOp):
+            views.append(op)
+        value = op.operands[0]
+    encoding: Attribute | None = tensor_type(value.type).encoding
+    for op in reversed(views):
+        encoding = None if encoding is None else result_layout(op, encoding)
+    return encoding
+
+
+def _is_accumulator(value: SSAValue) -> bool:
+    type_ = as_tensor(value.type)
+    return (
+        type_ is not None
+        and isinstance(type_.encoding, LayoutAttr)
+        and isinstance(type_.encoding.data, NvidiaMmaLayout)
+    )
 
 
 def _as_integers(op: Operation, value: SSAValue) -> SSAValue:

@@ -1,0 +1,64 @@
+"""Operands of attention: heads in memory that TMA reads, and the logarithms of the denominators."""
+
+from __future__ import annotations
+
+import math
+
+from tlx_xdsl.kernels.attention_config import HEAD_DIMS
+from tlx_xdsl.kernels.operands import TMA_ALIGNMENT, Operand, check_places, check_shape, check_types, described_rows
+from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
+
+DTYPES = ("fp16", "bf16")
+
+
+def check_heads(q: Operand, k: Operand, v: Operand) -> None:
+    """Refuse what are no heads of queries, keys and values that fit.
+
+    Raises TypeError for other types, ValueError for shapes and places.
+    """
+    check_types((q, k, v), DTYPES)
+    for each in (q, k, v):
+        if len(each.shape) != 4:
+            raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
+    batch, heads, _, dim = q.shape
+    kv_heads, keys = k.shape[1:3]
+    if dim not in HEAD_DIMS:
+        raise ValueError(f"{q.what}: expected heads of {HEAD_DIMS[0]} or {HEAD_DIMS[1]} elements, got {dim}")
+    check_shape(k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
+    check_shape(v, k.shape, "that of 'k'")
+    if not kv_heads or heads % kv_heads:
+        raise ValueError(f"{k.what}: expected heads that divide the {heads} of 'q', got {kv_heads}")
+    if not keys:
+        raise ValueError(f"{k.what}: expected at least one key, got the shape {k.shape}")
+
+
+def check_lse(q: Operand, lse: Operand) -> None:
+    """Refuse other logarithms than those of `q`, in f32 and contiguous. Raises TypeError or ValueError."""
+    if lse.dtype != "fp32":
+        raise TypeError(f"{lse.what}: expected elements of type fp32, got {lse.value.dtype}")
+    check_places((q, lse))
+    check_shape(lse, q.shape[:3], "batch, heads and queries of 'q'")
+    expected = (q.shape[1] * q.shape[2], q.shape[2], 1)
+    if any(
+        extent != 1 and found != wanted for extent, found, wanted in zip(lse.shape, lse.strides, expected, strict=True)
+    ):
+        raise ValueError(f"{lse.what}: expected contiguous memory, got the strides {lse.strides}")
+
+
+def factor_of(function: str, scale: float | None, dim: int) -> float:
+    """The factor of the scores: `scale`, or dim ** -0.5. Raises ValueError for one that is not positive."""
+    factor = dim**-0.5 if scale is None else float(scale)
+    if not (factor > 0 and math.isfinite(factor)):
+        raise ValueError(f"{function}: argument 'scale': expected a positive number, got {scale}")
+    return factor
+
+
+def described_heads(each: Operand, rows: int) -> TensorDescriptor:
+    """A descriptor for blocks of so many rows of a head. Raises ValueError for memory that TMA can't read."""
+    found = described_rows(each, (1, 1, rows, each.shape[3]))
+    if found is None:
+        raise ValueError(
+            f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
+            f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
+        )
+    return found
