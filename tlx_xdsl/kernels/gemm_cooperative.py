@@ -87,6 +87,21 @@ def work_of(item, pid, programs, num_k, pieces, FULL_ROUNDS, STEPS, STREAM: tl.c
 
 
 @tlx_xdsl.jit
+def tile_rings(
+    dtype: tl.constexpr, CONSUMERS: tl.constexpr, PART_M: tl.constexpr, STRIPS: tl.constexpr, BLOCK_K: tl.constexpr,
+    NUM_STAGES: tl.constexpr, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Buffers for the stages: the consumers' parts of the tile of A, and each strip of that of B."""
+    a = tlx.local_alloc((BLOCK_K, PART_M) if A_COLUMNS else (PART_M, BLOCK_K), dtype, CONSUMERS * NUM_STAGES)
+    b = ()
+    for index in tl.static_range(2):
+        if STRIPS[index] > 0:
+            shape: tl.constexpr = (STRIPS[index], BLOCK_K) if B_COLUMNS else (BLOCK_K, STRIPS[index])
+            b = (*b, tlx.local_alloc(shape, dtype, NUM_STAGES))
+    return a, b
+
+
+@tlx_xdsl.jit
 def load_strips(
     a_desc, b_descs, a, b, full, stage, off_m, columns, step, rank, A_COLUMNS: tl.constexpr, B_COLUMNS: tl.constexpr,
     CONSUMERS: tl.constexpr, CLUSTER: tl.constexpr, PART_M: tl.constexpr, BLOCK_K: tl.constexpr, BYTES: tl.constexpr,
@@ -188,12 +203,8 @@ def gemm_cooperative(
         items = tl.cdiv(num_tiles - pid, programs)
     to_second = N if PAIRED else BLOCK_N
 
-    a = tlx.local_alloc((BLOCK_K, PART_M) if A_COLUMNS else (PART_M, BLOCK_K), dtype, CONSUMERS * NUM_STAGES)
-    b = (tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, NUM_STAGES),)
-    b_descs = (b_desc,)
-    if TAIL_N > 0:
-        b = (*b, tlx.local_alloc((TAIL_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, TAIL_N), dtype, NUM_STAGES))
-        b_descs = (*b_descs, tail_desc)
+    a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, TAIL_N), BLOCK_K, NUM_STAGES, A_COLUMNS, B_COLUMNS)
+    b_descs = (b_desc, tail_desc) if TAIL_N > 0 else (b_desc,)
     out = (c_desc, c_ptr, c_row, c_column)
     c_shape: tl.constexpr = (PART_N, PART_M) if C_COLUMNS else (PART_M, PART_N)
     c = tlx.local_alloc(c_shape, type_of_result(out), CONSUMERS * BUFFERS)

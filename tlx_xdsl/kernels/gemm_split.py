@@ -20,7 +20,7 @@ barriers are ready; and as it waits for all writes to its own memory, none comes
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.gemm_cooperative import load_strips, multiplied, waited
+from tlx_xdsl.kernels.gemm_cooperative import load_strips, multiplied, tile_rings, waited
 from tlx_xdsl.kernels.gemm_device import operand, tile_offsets
 from tlx_xdsl.kernels.gemm_epilogue import halves, store_columns, type_of_result
 from tlx_xdsl.kernels.rings import next_place
@@ -75,12 +75,8 @@ def gemm_split(
     begin = rank * SHARE
     end = min(begin + SHARE, tl.cdiv(K, BLOCK_K))
 
-    a = tlx.local_alloc((BLOCK_K, PART_M) if A_COLUMNS else (PART_M, BLOCK_K), dtype, CONSUMERS * NUM_STAGES)
-    b = (tlx.local_alloc((BLOCK_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, BLOCK_N), dtype, NUM_STAGES),)
-    b_descs = (b_desc,)
-    if TAIL_N > 0:
-        b = (*b, tlx.local_alloc((TAIL_N, BLOCK_K) if B_COLUMNS else (BLOCK_K, TAIL_N), dtype, NUM_STAGES))
-        b_descs = (*b_descs, tail_desc)
+    a, b = tile_rings(dtype, CONSUMERS, PART_M, (BLOCK_N, TAIL_N), BLOCK_K, NUM_STAGES, A_COLUMNS, B_COLUMNS)
+    b_descs = (b_desc, tail_desc) if TAIL_N > 0 else (b_desc,)
     out = (c_desc, c_ptr, c_row, c_column)
     c_shape: tl.constexpr = (PART_N, PART_M) if C_COLUMNS else (PART_M, PART_N)
     c = tlx.local_alloc(c_shape, type_of_result(out), CONSUMERS * BUFFERS)

@@ -192,7 +192,7 @@ def received_bytes(config: GemmConfig, split: int) -> int:
 
 @cache
 def for_split(config: GemmConfig, split: int, element_bytes: int = 4) -> GemmConfig | None:
-    """The configuration for clusters of so many CTAs that share a tile along K; None where too little is left for loads.
+    """The configuration for clusters of so many CTAs that share a tile along K; None where loads have too little left.
 
     The parts are as wide as they can be where the CTA with most columns has the fewest, and each has a buffer.
     """
