@@ -276,29 +276,21 @@ def _launches(
     programs: int | None,
 ) -> Launches:
     check_hopper("gemm", left)
+    if finish.epilogue.paired:
+        _check_halves(right, target, config)
     turned = placement(target).columns and not finish.epilogue.paired
-    if finish.epilogue.paired and target.shape[1] > 1 and target.strides[1] != 1:
-        raise ValueError(f"{target.what}: expected a result by rows for this epilogue, got it by columns")
-    if finish.epilogue.paired and not placement(right).columns:
-        unit = TMA_ALIGNMENT // right.element_bytes
-        if target.shape[1] % unit:
-            raise ValueError(
-                f"{right.what}: expected halves of a multiple of {unit} columns for this epilogue, or a matrix by "
-                f"columns, got halves of {target.shape[1]} columns by rows: TMA begins to copy at multiples of "
-                f"{TMA_ALIGNMENT} bytes"
-            )
     if turned:
         # C^T = B^T A^T: the kernels prefer a C by rows.
         left, right, target, finish = transposed(right), transposed(left), transposed(target), finish.turned()
     processors = programs or multiprocessors(left)
     choice = _chosen(left, right, target, finish, config, processors)
-    places = [placement(each) for each in (left, right, target)]
     plan = _plan(left, right, target, finish, config, processors)
     copied = unaligned_workspace(left, right, target, plan)
     size = copied if plan.direct is not None else copied + workspace_bytes(choice)
     workspace = empty(left, (size,), "u8") if size else None
     # TMA writes units of 16 bytes: what lies in a row after the last column is overwritten up to the next one.
-    by_pointer = not (places[2].tma and places[2].vector > 1) and "target" not in plan.copies
+    place = placement(target)
+    by_pointer = not (place.tma and place.vector > 1) and "target" not in plan.copies
 
     def product(left: Operand, right: Operand, target: Operand) -> Sequence[Launch]:
         operands, ending = (left, right, target), finish
@@ -307,6 +299,20 @@ def _launches(
         return Problem(*operands, ending, choice, turned != choice.swapped, by_pointer).launches(workspace, copied)
 
     return Launches(unaligned_launches(left, right, target, plan, workspace, product), workspace)
+
+
+def _check_halves(right: Operand, target: Operand, config: GemmConfig | Choice | None) -> None:
+    """Raise ValueError for what an epilogue of two halves of B does not take."""
+    if target.shape[1] > 1 and target.strides[1] != 1:
+        raise ValueError(f"{target.what}: expected a result by rows for this epilogue, got it by columns")
+    unit = TMA_ALIGNMENT // right.element_bytes
+    if target.shape[1] % unit and not placement(right).columns:
+        raise ValueError(
+            f"{right.what}: expected halves of a multiple of {unit} columns for this epilogue, or a matrix by columns, "
+            f"got halves of {target.shape[1]} columns by rows: TMA begins to copy at multiples of {TMA_ALIGNMENT} bytes"
+        )
+    if isinstance(config, Choice) and config.share:
+        raise ValueError(f"gemm: argument 'config': expected whole tiles for this epilogue, got {config}")
 
 
 def _chosen(

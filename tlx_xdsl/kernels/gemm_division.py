@@ -121,7 +121,9 @@ def covers(choice: Choice, m: int, n: int, k: int) -> bool:
     tiles = choice.config.tiles(m, n)
     num_k = -(-k // choice.config.block_k)
     if choice.split > 1:
-        fits = choice.programs == tiles and for_split(choice.config, choice.split) is not None
+        config = choice.config
+        fits = config.schedule == "cooperative" and config.cluster == 1 and choice.split in _CLUSTERS
+        fits = fits and choice.programs == tiles and for_split(config, choice.split) is not None
         return fits and 0 < num_k - (choice.split - 1) * choice.share <= choice.share
     if not choice.streamed:
         return choice.programs > 0

@@ -225,6 +225,9 @@ def test_a_split_that_leaves_a_cta_nothing_is_refused():
         check(*operands(64, 48, 64 * 6), Choice(config, 1, share=2, split=4))
     with pytest.raises(ValueError, match="expected a choice that covers"):
         check(*operands(64, 48, 64 * 6), Choice(CONFIGS["large"], 1, share=2, split=3))
+    for name in ("tiny", "64x128 by 2"):
+        with pytest.raises(ValueError, match="expected a choice that covers"):
+            check(*operands(64, 48, 128 * 6), Choice(CONFIGS[name], 1, share=2, split=3))
 
 
 @pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["192x192", "64x32"])

@@ -172,6 +172,13 @@ def test_a_second_half_that_tma_can_not_begin_at():
         gemm(a, b, epilogue="swiglu")
 
 
+@pytest.mark.parametrize("split", [1, 3])
+def test_halves_in_parts_along_k(split):
+    a, b = matrix(16, 600, F16), matrix(600, 32, F16)
+    with pytest.raises(ValueError, match="expected whole tiles for this epilogue"):
+        gemm(a, b, epilogue="swiglu", config=Choice(PAIRS, 1 if split > 1 else 3, share=4, split=split))
+
+
 def test_a_product_over_an_empty_dimension_has_its_epilogue():
     bias = vector(8, 1)
     c = gemm(np.ones((3, 0), F16), np.ones((0, 8), F16), epilogue="bias", columns=(bias,))
