@@ -100,7 +100,7 @@ def divisions(
     for share in sorted(needed):
         if share < num_k:
             yield Choice(config, programs if full_rounds else needed[share], swapped, full_rounds, share)
-    if full_rounds == 0 and config.cluster == 1:
+    if full_rounds == 0:
         yield from _splits(config, tiles, num_k, multiprocessors, swapped)
 
 
@@ -121,10 +121,8 @@ def covers(choice: Choice, m: int, n: int, k: int) -> bool:
     tiles = choice.config.tiles(m, n)
     num_k = -(-k // choice.config.block_k)
     if choice.split > 1:
-        config = choice.config
-        fits = config.schedule == "cooperative" and config.cluster == 1 and choice.split in _CLUSTERS
-        fits = fits and choice.programs == tiles and for_split(config, choice.split) is not None
-        return fits and 0 < num_k - (choice.split - 1) * choice.share <= choice.share
+        fits = choice.split in _CLUSTERS and for_split(choice.config, choice.split) is not None
+        return fits and choice.programs == tiles and 0 < num_k - (choice.split - 1) * choice.share <= choice.share
     if not choice.streamed:
         return choice.programs > 0
     return 0 < choice.rest(tiles) * num_k <= choice.programs * choice.share

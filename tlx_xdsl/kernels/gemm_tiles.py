@@ -192,10 +192,13 @@ def received_bytes(config: GemmConfig, split: int) -> int:
 
 @cache
 def for_split(config: GemmConfig, split: int, element_bytes: int = 4) -> GemmConfig | None:
-    """The configuration for clusters of so many CTAs that share a tile along K; None where loads have too little left.
+    """The configuration for clusters of so many CTAs that share a tile along K; None where loads have too little left,
+    and for ping-pong and clusters that share B.
 
     The parts are as wide as they can be where the CTA with most columns has the fewest, and each has a buffer.
     """
+    if config.schedule != "cooperative" or config.cluster > 1:
+        return None
     least = min(config.strips)
     widths = [width for width in (64, 32, 16, 8) if least % width == 0]
     part_n = min(widths, key=lambda width: -(-config.tile_n // width // split) * width)

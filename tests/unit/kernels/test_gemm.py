@@ -11,7 +11,7 @@ from tests.unit.kernels.references import DTYPES, TOLERANCE, matrix, relative_er
 from tlx_xdsl.interpreter.scheduler import POLICIES
 from tlx_xdsl.kernels.gemm import gemm_launch
 from tlx_xdsl.kernels.gemm_config import CONFIGS, Choice, GemmConfig
-from tlx_xdsl.kernels.gemm_division import divisions
+from tlx_xdsl.kernels.gemm_division import clusters_on, divisions
 
 TILES = {
     "cooperative": GemmConfig("cooperative", 128, 64, 64, stages=2, subtiles=2, buffers=2),
@@ -128,7 +128,8 @@ def streams(config, problem, multiprocessors):
     """A problem of so many tiles and steps, all ragged, and the ways to divide it in which a second kernel adds."""
     tiles_m, tiles_n, steps = problem
     m, n, k = config.shared_m * tiles_m - 5, config.tile_n * tiles_n - 7, config.block_k * steps - 3
-    found = [each for each in divisions(config, m, n, k, multiprocessors * config.cluster) if each.streamed]
+    enough = next(count for count in range(100) if clusters_on(count, config.cluster) == multiprocessors)
+    found = [each for each in divisions(config, m, n, k, enough) if each.streamed]
     assert found
     return (m, n, k), found
 
