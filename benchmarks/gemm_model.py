@@ -23,7 +23,7 @@ from tlx_xdsl.kernels.gemm_tiles import CONFIGS
 
 PULL, PULL_OF_STEPS = 0.03, 4
 """What a constant that is e times that of today counts, as a relative error of one time; and for the time of a step,
-which is nearly that of its products, so that ends of tiles do not take over from it what only longer launches tell."""
+which is nearly that of its products, so that ends of tiles do not take over from it what only longer launches show."""
 
 STEPS = 30
 DIFFERENCE = 1e-3

@@ -13,28 +13,16 @@ Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, whi
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention
-from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, HEAD_DIMS, AttentionConfig, choose_config
+from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
 from tlx_xdsl.kernels.attention_device import attention
+from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import (
-    TMA_ALIGNMENT,
-    Operand,
-    check_places,
-    check_shape,
-    check_types,
-    described_rows,
-    empty,
-    operand,
-)
+from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
-from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
-
-DTYPES = ("fp16", "bf16")
 
 _MAX_ROWS = (1 << 31) - 1
 """Rows of all heads are counted in 32 bits."""
@@ -90,22 +78,20 @@ def attention_launch(
     result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
     check_types((problem.q, result), DTYPES)
     check_shape(result, problem.q.shape, "that of 'q'")
-    _check_lse(problem.q, sums)
+    check_lse(problem.q, sums)
     if 0 in problem.q.shape:
         raise ValueError(f"{problem.q.what}: expected queries, got the shape {problem.q.shape}")
     if batch * heads * queries > _MAX_ROWS:
         raise ValueError(f"{problem.q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
-    factor = dim**-0.5 if scale is None else float(scale)
-    if not (factor > 0 and math.isfinite(factor)):
-        raise ValueError(f"{_NAME}: argument 'scale': expected a positive number, got {scale}")
+    factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 
     chosen = config or choose_config(dim, causal)
     arguments = {
-        "q_desc": _described(problem.q, CONSUMER_ROWS),
-        "k_desc": _described(problem.k, chosen.block_n),
-        "v_desc": _described(problem.v, chosen.block_n),
-        "o_desc": _described(result, CONSUMER_ROWS),
+        "q_desc": described_heads(problem.q, CONSUMER_ROWS),
+        "k_desc": described_heads(problem.k, chosen.block_n),
+        "v_desc": described_heads(problem.v, chosen.block_n),
+        "o_desc": described_heads(result, CONSUMER_ROWS),
         "lse_ptr": lse,
         "sm_scale": factor,
         "BATCH_HEADS": batch * heads,
@@ -159,41 +145,5 @@ class _Problem(NamedTuple):
 def _problem(q: Any, k: Any, v: Any) -> _Problem:
     """The inputs, checked."""
     found = _Problem(operand(_NAME, "q", q), operand(_NAME, "k", k), operand(_NAME, "v", v))
-    check_types(found, DTYPES)
-    for each in found:
-        if len(each.shape) != 4:
-            raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
-    batch, heads, _, dim = found.q.shape
-    kv_heads, keys = found.k.shape[1:3]
-    if dim not in HEAD_DIMS:
-        raise ValueError(f"{found.q.what}: expected heads of {HEAD_DIMS[0]} or {HEAD_DIMS[1]} elements, got {dim}")
-    check_shape(found.k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
-    check_shape(found.v, found.k.shape, "that of 'k'")
-    if not kv_heads or heads % kv_heads:
-        raise ValueError(f"{found.k.what}: expected heads that divide the {heads} of 'q', got {kv_heads}")
-    if not keys:
-        raise ValueError(f"{found.k.what}: expected at least one key, got the shape {found.k.shape}")
-    return found
-
-
-def _check_lse(q: Operand, lse: Operand) -> None:
-    if lse.dtype != "fp32":
-        raise TypeError(f"{lse.what}: expected elements of type fp32, got {lse.value.dtype}")
-    check_places((q, lse))
-    check_shape(lse, q.shape[:3], "batch, heads and queries of 'q'")
-    expected = (q.shape[1] * q.shape[2], q.shape[2], 1)
-    if any(
-        extent != 1 and found != wanted for extent, found, wanted in zip(lse.shape, lse.strides, expected, strict=True)
-    ):
-        raise ValueError(f"{lse.what}: expected contiguous memory, got the strides {lse.strides}")
-
-
-def _described(each: Operand, rows: int) -> TensorDescriptor:
-    """A descriptor for blocks of so many rows of a head. Raises ValueError for memory that TMA can't read."""
-    found = described_rows(each, (1, 1, rows, each.shape[3]))
-    if found is None:
-        raise ValueError(
-            f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
-            f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
-        )
+    check_heads(*found)
     return found

@@ -1,0 +1,74 @@
+"""The kernels of `attention_backward`, compiled for Hopper with stock Triton: nothing moves between layouts, no loop of
+unmasked blocks spills."""
+
+import numpy as np
+import pytest
+
+from tests.unit import volume
+from tests.unit.kernels.references import DTYPES, heads
+from tests.unit.kernels.test_compiled import compiled, registers
+from tests.versions import RELEASE
+from tlx_xdsl.analysis.layout_costs import conversions
+from tlx_xdsl.kernels.attention_backward import attention_backward_launch
+from tlx_xdsl.layouts.conversion_cost import ConversionKind
+from tlx_xdsl.text.parser import parse_module
+
+pytestmark = pytest.mark.backend
+
+QUERIES = 128
+
+SHARED_BYTES = 227 << 10
+
+
+def allowed(dim, causal, keys):
+    """Bytes of a thread that the main kernel may spill: some at masks, most of them around the loops."""
+    if RELEASE >= (3, 9):
+        return 24 if causal and (dim == 128 or keys < QUERIES) else 0
+    if causal and dim == 128:
+        return 264
+    return 64 if keys % 128 and (keys < QUERIES or not causal) else 0
+
+
+def check(launch, spilled):
+    result = compiled(launch)
+    assert result.resources.registers == 168
+    assert registers(result.ptx) == [24, 120, 240, 256]
+    assert result.resources.spill_store_bytes <= spilled
+    assert result.metadata.shared <= SHARED_BYTES
+    assert result.warnings == ()
+    moving = [each for each in conversions(parse_module(result.ttgir)) if each.cost.kind != ConversionKind.IN_THREAD]
+    assert moving == []
+
+
+def launches(dim, causal, keys, group, dtype, deterministic):
+    q = heads(1, group, QUERIES, dim, DTYPES[dtype], 0)
+    k = heads(1, 1, keys, dim, DTYPES[dtype], 0)
+    lse = np.empty(q.shape[:3], np.float32)
+    return attention_backward_launch(q, k, k, q, lse, q, q, k, k, causal=causal, deterministic=deterministic).parts
+
+
+CASES = [(128, True, 256, 4, "bf16")]
+MORE_CASES = [
+    (dim, causal, keys, group, dtype)
+    for dim in (64, 128)
+    for causal in (False, True)
+    for keys, group, dtype in ((256, 1, "bf16"), (256, 4, "fp16"), (100, 1, "fp16"))
+]
+
+
+@pytest.mark.parametrize(("dim", "causal", "keys", "group", "dtype"), MORE_CASES if volume.is_full() else CASES)
+def test_free(dim, causal, keys, group, dtype):
+    before, main, after = launches(dim, causal, keys, group, dtype, False)
+    check(main, allowed(dim, causal, keys))
+    for each in (before, after):
+        result = compiled(each)
+        assert (result.resources.spill_store_bytes, result.resources.stack_bytes) == (0, 0)
+        assert "ld.global.v4" in result.ptx or "ld.global.nc.v4" in result.ptx  # 16 bytes at a time
+
+
+@pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [64])
+@pytest.mark.parametrize("causal", [False, True] if volume.is_full() else [True])
+def test_deterministic(causal, dim):
+    _, main, dq = launches(dim, causal, 200, 1, "bf16", True)
+    for each in (main, dq):
+        check(each, 8 if RELEASE == (3, 8) else 0)

@@ -1,0 +1,302 @@
+"""The gradients of attention in half precision on Hopper: `dq, dk, dv = attention_backward(q, k, v, out, lse, dout)`.
+
+The products are in `attention_backward_device`, what comes before and after them in `attention_backward_rows`, the
+configurations in `attention_backward_config`. What `attention_forward` takes is taken here, with its results:
+
+    out, lse = attention_forward(q, k, v, causal=True, return_lse=True)
+    dq, dk, dv = attention_backward(q, k, v, out, lse, dout, causal=True)
+
+Sums are in f32, of dQ too: each is rounded once. Programs add to dQ in any order, so that its last bits differ from
+call to call; `deterministic=True` computes it in a kernel of its own, in one order, with two more products.
+
+Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, BackwardConfig, choose_config
+from tlx_xdsl.kernels.attention_backward_device import attention_backward as backward_kernel
+from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
+from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
+from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
+from tlx_xdsl.kernels.gemm import Launches
+from tlx_xdsl.kernels.launching import Launch, check_hopper
+from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, describe, empty, operand, row_strides
+from tlx_xdsl.kernels.planned_function import PlannedFunction
+from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
+
+ROWS = 32
+"""Queries of a program before and after the products: 8 to 16 elements for each thread."""
+
+UNIT = 8
+"""Elements of 16 bytes: what strides are multiples of."""
+
+_MAX_ROWS = (1 << 31) - 1
+"""Rows of all heads are counted in 32 bits."""
+
+
+def attention_backward(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    dout: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    dq: Any = None,
+    dk: Any = None,
+    dv: Any = None,
+    deterministic: bool = False,
+    config: BackwardConfig | None = None,
+) -> tuple[Any, Any, Any]:
+    """Return the gradients (dq, dk, dv) of a loss whose gradient for `attention_forward`'s `out` is `dout`.
+
+    `q`, `k`, `v`, `causal` and `scale` are what `attention_forward` had, `out` and `lse` what it gave. `dq`, `dk` and
+    `dv` receive the results where they are given, of the shapes of `q`, `k` and `v`. With `deterministic` the same bits
+    come out at each call.
+
+    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, a head dimension
+    that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
+    different places, RuntimeError on a GPU that is not Hopper.
+    """
+    return ATTENTION_BACKWARD((q, k, v, out, lse, dout, dq, dk, dv), (causal, scale, deterministic, config))
+
+
+def attention_backward_launch(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    lse: Any,
+    dout: Any,
+    dq: Any,
+    dk: Any,
+    dv: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    deterministic: bool = False,
+    config: BackwardConfig | None = None,
+) -> Launches:
+    """The launches of `attention_backward`, to be bound once and repeated; there must be queries.
+
+    Raises as `attention_backward` does.
+    """
+    return _Problem.of(q, k, v, out, lse, dout, dq, dk, dv).launches(causal, scale, deterministic, config)
+
+
+_NAME = "attention_backward"
+
+
+def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
+    q, k, v, out, lse, dout, dq, dk, dv = tensors
+    like = {name: operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))}
+    dq = empty(like["q"], like["q"].shape) if dq is None else dq
+    dk = empty(like["k"], like["k"].shape) if dk is None else dk
+    dv = empty(like["v"], like["v"].shape) if dv is None else dv
+    problem = _Problem.of(q, k, v, out, lse, dout, dq, dk, dv)
+    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "dout": dout, "dq": dq, "dk": dk, "dv": dv}
+    if 0 in problem.q.shape:
+        dk[...] = 0
+        dv[...] = 0
+        return Prepared(named)
+    launches = problem.launches(*options)
+    return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
+
+
+ATTENTION_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(6, 9))
+
+
+class _Problem(NamedTuple):
+    """The tensors, checked."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    out: Operand
+    lse: Operand
+    dout: Operand
+    dq: Operand
+    dk: Operand
+    dv: Operand
+
+    @classmethod
+    def of(cls, *tensors: Any) -> _Problem:
+        found = cls(*(operand(_NAME, name, value) for name, value in zip(cls._fields, tensors, strict=True)))
+        check_heads(found.q, found.k, found.v)
+        check_types([each for each in found if each.name != "lse"], DTYPES)
+        for like, others in (
+            (found.q, (found.out, found.dout, found.dq)),
+            (found.k, (found.dk,)),
+            (found.v, (found.dv,)),
+        ):
+            for each in others:
+                check_shape(each, like.shape, f"that of '{like.name}'")
+        check_lse(found.q, found.lse)
+        return found
+
+    def launches(
+        self, causal: bool, scale: float | None, deterministic: bool, config: BackwardConfig | None
+    ) -> Launches:
+        batch, heads, queries, dim = self.q.shape
+        kv_heads, keys = self.k.shape[1:3]
+        if 0 in self.q.shape:
+            raise ValueError(f"{self.q.what}: expected queries, got the shape {self.q.shape}")
+        chosen = config or choose_config(dim)
+        blocks = -(-queries // chosen.block_m)
+        padded = blocks * chosen.block_m
+        if batch * heads * padded > _MAX_ROWS:
+            raise ValueError(f"{self.q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
+        factor = factor_of(_NAME, scale, dim)
+        check_hopper(_NAME, self.q)
+        for each in (self.out, self.dout, self.dq):
+            described_heads(each, ROWS)  # threads move 16 bytes of them at a time
+
+        rows = batch * heads * padded
+        workspace = empty(self.q, (2 * rows if deterministic else (2 + dim) * rows,), "fp32")
+        stats = workspace[: 2 * rows]
+        sums = None if deterministic else workspace[2 * rows :].reshape(rows, dim)
+        sizes = {"HEADS": heads, "Q_LENGTH": queries}
+        grid = (batch * heads, padded // ROWS)
+        before = self._launch(
+            attention_backward_before,
+            grid,
+            {
+                "out_ptr": self.out.value,
+                "dout_ptr": self.dout.value,
+                "lse_ptr": self.lse.value,
+                "stats_ptr": stats,
+                "sums_ptr": sums,
+                **_strides(self.out),
+                **_strides(self.dout),
+                **sizes,
+                "BLOCKS": blocks,
+            },
+            {"BLOCK_M": chosen.block_m, "HEAD_DIM": dim, "ROWS": ROWS},
+            ("out_ptr", "dout_ptr", "stats_ptr", "sums_ptr"),
+        )
+        constants = {
+            "GROUP": heads // kv_heads,
+            "CONSUMERS": chosen.consumers,
+            "REGISTERS": chosen.registers,
+            "BLOCK_M": chosen.block_m,
+            "HEAD_DIM": dim,
+            "NUM_STAGES": chosen.stages,
+            "CAUSAL": bool(causal),
+            # A causal mask hides keys after the end from all queries, where there are not more of those.
+            "EVEN": keys % chosen.block_n == 0 or (causal and keys >= queries),
+        }
+        lengths = {"KV_HEADS": kv_heads, "Q_LENGTH": queries, "KV_LENGTH": keys}
+        main = self._launch(
+            backward_kernel,
+            (-(-keys // chosen.block_n) * batch * kv_heads,),
+            {
+                "q_desc": described_heads(self.q, chosen.block_m),
+                "k_desc": described_heads(self.k, CONSUMER_KEYS),
+                "v_desc": described_heads(self.v, CONSUMER_KEYS),
+                "do_desc": described_heads(self.dout, chosen.block_m),
+                "dk_desc": described_heads(self.dk, CONSUMER_KEYS),
+                "dv_desc": described_heads(self.dv, CONSUMER_KEYS),
+                "stats_ptr": stats,
+                "sums_desc": None if sums is None else describe(sums, (rows, dim), (dim, 1), (64, 64)),
+                "sm_scale": factor,
+                **lengths,
+            },
+            constants,
+            ("stats_ptr",),
+        )
+        if deterministic:
+            dq = self._launch(
+                attention_backward_dq,
+                (-(-queries // chosen.tile_m) * batch * heads,),
+                {
+                    "q_desc": described_heads(self.q, CONSUMER_KEYS),
+                    "k_desc": described_heads(self.k, chosen.dq_block_n),
+                    "v_desc": described_heads(self.v, chosen.dq_block_n),
+                    "do_desc": described_heads(self.dout, CONSUMER_KEYS),
+                    "dq_desc": described_heads(self.dq, CONSUMER_KEYS),
+                    "stats_ptr": stats,
+                    "sm_scale": factor,
+                    "HEADS": heads,
+                    "GROUP": heads // kv_heads,
+                    "Q_LENGTH": queries,
+                    "KV_LENGTH": keys,
+                    "BLOCKS": blocks,
+                },
+                {
+                    "CONSUMERS": chosen.consumers,
+                    "REGISTERS": chosen.registers,
+                    "BLOCK_M": chosen.block_m,
+                    "BLOCK_N": chosen.dq_block_n,
+                    "HEAD_DIM": dim,
+                    "NUM_STAGES": chosen.stages,
+                    "CAUSAL": bool(causal),
+                },
+                ("stats_ptr",),
+            )
+            return Launches((before, main, dq), workspace)
+        after = self._launch(
+            attention_backward_after,
+            grid,
+            {
+                "sums_ptr": sums,
+                "dq_ptr": self.dq.value,
+                **_strides(self.dq),
+                "scale": factor,
+                **sizes,
+                "PADDED": padded,
+            },
+            {"HEAD_DIM": dim, "ROWS": ROWS},
+            ("sums_ptr", "dq_ptr"),
+        )
+        return Launches((before, main, after), workspace)
+
+    def _launch(
+        self,
+        kernel: Any,
+        grid: tuple[int, ...],
+        values: dict[str, Any],
+        constants: dict[str, Any],
+        aligned: tuple[str, ...],
+    ) -> Launch:
+        """What is None is a constant."""
+        there = {name: value for name, value in values.items() if value is not None}
+        absent = {name: None for name, value in values.items() if value is None}
+        return Launch(
+            kernel,
+            grid,
+            there,
+            {**constants, **absent},
+            self.q.device,
+            sources=_SOURCES,
+            aligned=tuple(name for name in aligned if name in there),
+        )
+
+
+_SOURCES = {
+    "q_desc": "q",
+    "k_desc": "k",
+    "v_desc": "v",
+    "do_desc": "dout",
+    "dk_desc": "dk",
+    "dv_desc": "dv",
+    "out_ptr": "out",
+    "dout_ptr": "dout",
+    "lse_ptr": "lse",
+    "dq_ptr": "dq",
+    "dq_desc": "dq",
+    "stats_ptr": WORKSPACE,
+    "sums_ptr": WORKSPACE,
+    "sums_desc": WORKSPACE,
+}
+
+
+def _strides(each: Operand) -> dict[str, int]:
+    """Those of batch, head and row in units of 16 bytes; `described_heads` has seen to it that they are multiples."""
+    strides = row_strides(each)
+    assert strides is not None
+    return {f"{each.name}_{axis}": strides[at] // UNIT for at, axis in enumerate(("batch", "head", "row"))}

@@ -1,0 +1,48 @@
+"""The tiles of attention's backward pass: one configuration for each head dimension.
+
+A consumer holds f32 sums in registers while it goes over the queries: S^T and dP^T of 64 keys and `block_m` queries, dK
+and dV of 64 keys and a head's elements, which is block_m + head dim registers of each thread. Of its 240, both
+configurations take 192. dQ takes the place of dP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEAD_DIMS = (64, 128)
+"""Elements of a head for which there is a configuration."""
+
+CONSUMER_KEYS = 64
+"""Keys of a consumer: the rows of one wgmma."""
+
+
+@dataclass(frozen=True)
+class BackwardConfig:
+    """Tiles of 64 keys for each of so many consumers, with so many registers per thread, and blocks of queries.
+
+    `stages` are blocks of Q and dO in shared memory. `dq_block_n` are the keys of a block where dQ has a kernel of its
+    own, with as many stages, consumers and registers.
+    """
+
+    block_m: int
+    consumers: int = 2
+    registers: int = 240
+    stages: int = 2
+    dq_block_n: int = 128
+
+    @property
+    def block_n(self) -> int:
+        """Keys of a tile."""
+        return self.consumers * CONSUMER_KEYS
+
+    @property
+    def tile_m(self) -> int:
+        """Queries of a tile where dQ has a kernel of its own."""
+        return self.block_n
+
+
+def choose_config(head_dim: int) -> BackwardConfig:
+    """The configuration for heads of `head_dim` elements. Raises ValueError for a head that has none."""
+    if head_dim not in HEAD_DIMS:
+        raise ValueError(f"expected heads of {' or '.join(map(str, HEAD_DIMS))} elements, got {head_dim}")
+    return BackwardConfig(64 if head_dim == 128 else 128)
