@@ -21,8 +21,7 @@ from tlx_xdsl.kernels.attention_backward_device import attention_backward as bac
 from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
 from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
-from tlx_xdsl.kernels.gemm import Launches
-from tlx_xdsl.kernels.launching import Launch, check_hopper
+from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper
 from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, describe, empty, operand, row_strides
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
@@ -263,18 +262,7 @@ class _Problem(NamedTuple):
         constants: dict[str, Any],
         aligned: tuple[str, ...],
     ) -> Launch:
-        """What is None is a constant."""
-        there = {name: value for name, value in values.items() if value is not None}
-        absent = {name: None for name, value in values.items() if value is None}
-        return Launch(
-            kernel,
-            grid,
-            there,
-            {**constants, **absent},
-            self.q.device,
-            sources=_SOURCES,
-            aligned=tuple(name for name in aligned if name in there),
-        )
+        return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
 
 
 _SOURCES = {

@@ -14,8 +14,8 @@ and torch's tensors on the CPU, are multiplied by the interpreter, which is for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.kernels import operator_gemm
@@ -32,7 +32,7 @@ from tlx_xdsl.kernels.gemm_unaligned import (
     unaligned_workspace,
 )
 from tlx_xdsl.kernels.gemm_unaligned_config import UnalignedPlan, plan_unaligned
-from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
+from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
@@ -50,7 +50,7 @@ from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
 
 if TYPE_CHECKING:
-    from tlx_xdsl.runtime.interpret import Interpretation
+    pass
 
 DTYPES = ("fp16", "bf16")
 OUT_DTYPES = ("fp16", "bf16", "fp32")
@@ -60,32 +60,6 @@ _ENDING = 1.5
 
 _HALVES = replace(LARGE, block_n=128, tail_n=128, subtiles=2)
 """The tile whose strips are of the two halves of B."""
-
-
-@dataclass(frozen=True)
-class Launches:
-    """Launches that follow each other on a stream, and the memory that they share while they run (None for none)."""
-
-    parts: tuple[Launch, ...]
-    workspace: Any = None
-
-    def bind(self) -> Callable[[], Any]:
-        """A function that runs them, as `Launch.bind`."""
-        bound = [part.bind() for part in self.parts]
-        if len(bound) == 1:
-            return bound[0]
-
-        def launch() -> None:
-            for each in bound:
-                each()
-
-        return launch
-
-    def interpret(self, **options: Any) -> Interpretation:
-        """Run them in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
-        results = [part.interpret(**options) for part in self.parts]
-        warnings = tuple(warning for result in results for warning in result.warnings)
-        return replace(results[-1], warnings=warnings)
 
 
 def gemm(

@@ -120,6 +120,8 @@ def covers(choice: Choice, m: int, n: int, k: int) -> bool:
         m, n = n, m
     tiles = choice.config.tiles(m, n)
     num_k = -(-k // choice.config.block_k)
+    if choice.config.cluster not in _CLUSTERS:
+        return False
     if choice.split > 1:
         fits = choice.split in _CLUSTERS and for_split(choice.config, choice.split) is not None
         return fits and choice.programs == tiles and 0 < num_k - (choice.split - 1) * choice.share <= choice.share
@@ -134,5 +136,7 @@ def clusters_on(multiprocessors: int, size: int) -> int:
 
 
 def whole(config: GemmConfig, m: int, n: int, multiprocessors: int) -> Choice:
-    """A choice of this configuration whose tiles are dealt out whole."""
-    return Choice(config, min(config.tiles(m, n), max(clusters_on(multiprocessors, config.cluster), 1)))
+    """A choice of this configuration whose tiles are dealt out whole. Raises ValueError for clusters that can't run."""
+    if (size := config.cluster) not in _CLUSTERS:
+        raise ValueError(f"gemm: argument 'config': expected clusters of 1 to {max(_CLUSTERS)} CTAs, got {size}")
+    return Choice(config, min(config.tiles(m, n), max(clusters_on(multiprocessors, size), 1)))

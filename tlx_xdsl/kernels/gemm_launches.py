@@ -85,14 +85,12 @@ class Problem:
             return (self._pingpong(config, sizes),)
         if self.choice.split > 1:
             return (self._split(config, sizes),)
-        num_k = -(-k // config.block_k)
-        sizes |= {"FULL_ROUNDS": self.choice.full_rounds, "SHARE": self.choice.share, "STEPS": num_k}
-        sizes["STEPS_FACTOR"], sizes["STEPS_SHIFT"] = divisor(num_k)
+        tiles, num_k = tiles_m * tiles_n, -(-k // config.block_k)
+        steps = self.choice.steps(tiles, num_k) if self.choice.streamed else num_k
+        sizes |= {"FULL_ROUNDS": self.choice.full_rounds, "SHARE": self.choice.share, "STEPS": steps}
+        sizes["STEPS_FACTOR"], sizes["STEPS_SHIFT"] = divisor(steps)
         if not self.choice.streamed:
             return (self._cooperative(config, sizes, None),)
-        tiles = tiles_m * tiles_n
-        sizes["STEPS"] = self.choice.steps(tiles, num_k)
-        sizes["STEPS_FACTOR"], sizes["STEPS_SHIFT"] = divisor(sizes["STEPS"])
         count = workspace_bytes(self.choice)
         sums = workspace[at : at + count].view(float32_of(workspace)).reshape(-1, config.tile_n)
         return self._cooperative(config, sizes, sums), self._reduce(config, sizes, sums, self.choice.rest(tiles))
@@ -220,8 +218,4 @@ class Problem:
     def _launch(
         self, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any]
     ) -> Launch:
-        """What is None is a constant; the others go in the order of the kernel's parameters."""
-        order = {name: at for at, name in enumerate(kernel.arg_names)}
-        there = {name: values[name] for name in sorted(values, key=order.__getitem__) if values[name] is not None}
-        absent = {name: None for name, value in values.items() if value is None}
-        return Launch(kernel, grid, there, {**constants, **absent}, self.left.device, sources=self._sources())
+        return Launch.of(kernel, grid, values, constants, self.left.device, self._sources())

@@ -1,10 +1,10 @@
-"""One launch of a kernel: on the GPU where its tensors are, or in the interpreter for what is in the CPU's memory."""
+"""Launches of kernels: on the GPU where their tensors are, or in the interpreter for what is in the CPU's memory."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tlx_xdsl.kernels.operands import Operand, torch_module
@@ -44,6 +44,17 @@ class Launch:
 
     aligned: tuple[str, ...] = ()
     """Arguments whose addresses are multiples of 16 bytes at every launch: the kernel is compiled for that."""
+
+    @classmethod
+    def of(
+        cls, kernel: Any, grid: tuple[int, ...], values: Mapping[str, Any], constants: Mapping[str, Any],
+        device: Any, sources: Mapping[str, str], aligned: tuple[str, ...] = (),
+    ) -> Launch:  # fmt: skip
+        """A launch with `values` in any order, of which those that are None are constants."""
+        order = {name: at for at, name in enumerate(kernel.arg_names)}
+        there = {name: values[name] for name in sorted(values, key=order.__getitem__) if values[name] is not None}
+        absent = {name: None for name, value in values.items() if value is None}
+        return cls(kernel, grid, there, {**constants, **absent}, device, sources=sources, aligned=aligned)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -89,6 +100,32 @@ class Launch:
 
         wanted = {"num_warps": self.num_warps, "cluster": self.cluster, **options}
         return interpret(self.kernel, self.grid, **self.arguments, **self.constexprs, options=wanted)
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Launches that follow each other on a stream, and the memory that they share while they run (None for none)."""
+
+    parts: tuple[Launch, ...]
+    workspace: Any = None
+
+    def bind(self) -> Callable[[], Any]:
+        """A function that runs them, as `Launch.bind`."""
+        bound = [part.bind() for part in self.parts]
+        if len(bound) == 1:
+            return bound[0]
+
+        def launch() -> None:
+            for each in bound:
+                each()
+
+        return launch
+
+    def interpret(self, **options: Any) -> Interpretation:
+        """Run them in the interpreter; `options` are those of `tlx_xdsl.interpret`."""
+        results = [part.interpret(**options) for part in self.parts]
+        warnings = tuple(warning for result in results for warning in result.warnings)
+        return replace(results[-1], warnings=warnings)
 
 
 @functools.cache

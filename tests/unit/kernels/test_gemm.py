@@ -231,6 +231,14 @@ def test_a_split_that_leaves_a_cta_nothing_is_refused():
             check(*operands(64, 48, 128 * 6), Choice(CONFIGS[name], 1, share=2, split=3))
 
 
+def test_clusters_that_no_gpu_runs_are_refused():
+    config = dataclasses.replace(TILES["cluster"], cluster=9)
+    with pytest.raises(ValueError, match="expected clusters of 1 to 8 CTAs, got 9"):
+        check(*operands(64, 48, 64), config)
+    with pytest.raises(ValueError, match="expected a choice that covers"):
+        check(*operands(64, 48, 64), Choice(config, 1))
+
+
 @pytest.mark.parametrize("name", CONFIGS if volume.is_full() else ["192x192", "64x32"])
 def test_pieces_of_configurations(name):
     config = CONFIGS[name]

@@ -88,10 +88,9 @@ def lower_remote_store(op: RemoteStoreOp | AsyncRemoteStoreOp) -> None:
 
 def _where_computed(op: Operation, value: SSAValue) -> SSAValue:
     """The tensor in the layout of the accumulator that it is a part of, if it is, in which no element moves."""
-    encoding = _encoding_of_sums(value)
-    if encoding is None:
+    encoding, type_ = _encoding_of_sums(value), tensor_type(value.type)
+    if encoding is None or encoding == type_.encoding:
         return value
-    type_ = tensor_type(value.type)
     converted = TensorType(type_.element_type, type_.get_shape(), encoding)
     return insert_before(op, ttg.ConvertLayoutOp(operands=[value], result_types=[converted])).result
 
