@@ -21,7 +21,7 @@ from tlx_xdsl.kernels.attention_backward_device import attention_backward as bac
 from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
 from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
-from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper
+from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, describe, empty, operand, row_strides
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
@@ -80,12 +80,14 @@ def attention_backward_launch(
     scale: float | None = None,
     deterministic: bool = False,
     config: BackwardConfig | None = None,
+    programs: int | None = None,
 ) -> Launches:
     """The launches of `attention_backward`, to be bound once and repeated; there must be queries.
 
-    Raises as `attention_backward` does.
+    `programs` is how many share the tiles of keys, by default the GPU's multiprocessors. Raises as
+    `attention_backward` does.
     """
-    return _Problem.of(q, k, v, out, lse, dout, dq, dk, dv).launches(causal, scale, deterministic, config)
+    return _Problem.of(q, k, v, out, lse, dout, dq, dk, dv).launches(causal, scale, deterministic, config, programs)
 
 
 _NAME = "attention_backward"
@@ -139,7 +141,12 @@ class _Problem(NamedTuple):
         return found
 
     def launches(
-        self, causal: bool, scale: float | None, deterministic: bool, config: BackwardConfig | None
+        self,
+        causal: bool,
+        scale: float | None,
+        deterministic: bool,
+        config: BackwardConfig | None,
+        programs: int | None = None,
     ) -> Launches:
         batch, heads, queries, dim = self.q.shape
         kv_heads, keys = self.k.shape[1:3]
@@ -156,9 +163,9 @@ class _Problem(NamedTuple):
             described_heads(each, ROWS)  # threads move 16 bytes of them at a time
 
         rows = batch * heads * padded
-        workspace = empty(self.q, (2 * rows if deterministic else (2 + dim) * rows,), "fp32")
-        stats = workspace[: 2 * rows]
-        sums = None if deterministic else workspace[2 * rows :].reshape(rows, dim)
+        workspace = empty(self.q, (UNIT + (2 if deterministic else 2 + dim) * rows,), "fp32")
+        counter, stats = workspace[:UNIT], workspace[UNIT : UNIT + 2 * rows]
+        sums = None if deterministic else workspace[UNIT + 2 * rows :].reshape(rows, dim)
         sizes = {"HEADS": heads, "Q_LENGTH": queries}
         grid = (batch * heads, padded // ROWS)
         before = self._launch(
@@ -170,6 +177,7 @@ class _Problem(NamedTuple):
                 "lse_ptr": self.lse.value,
                 "stats_ptr": stats,
                 "sums_ptr": sums,
+                "counter_ptr": counter,
                 **_strides(self.out),
                 **_strides(self.dout),
                 **sizes,
@@ -189,10 +197,11 @@ class _Problem(NamedTuple):
             # A causal mask hides keys after the end from all queries, where there are not more of those.
             "EVEN": keys % chosen.block_n == 0 or (causal and keys >= queries),
         }
-        lengths = {"KV_HEADS": kv_heads, "Q_LENGTH": queries, "KV_LENGTH": keys}
+        tiles = -(-keys // chosen.block_n)
+        places = programs or multiprocessors(self.q)
         main = self._launch(
             backward_kernel,
-            (-(-keys // chosen.block_n) * batch * kv_heads,),
+            (min(tiles * batch * kv_heads, places),),
             {
                 "q_desc": described_heads(self.q, chosen.block_m),
                 "k_desc": described_heads(self.k, CONSUMER_KEYS),
@@ -201,17 +210,23 @@ class _Problem(NamedTuple):
                 "dk_desc": described_heads(self.dk, CONSUMER_KEYS),
                 "dv_desc": described_heads(self.dv, CONSUMER_KEYS),
                 "stats_ptr": stats,
+                "counter_ptr": counter,
                 "sums_desc": None if sums is None else describe(sums, (rows, dim), (dim, 1), (64, 64)),
                 "sm_scale": factor,
-                **lengths,
+                "BATCH_HEADS": batch * kv_heads,
+                "KV_HEADS": kv_heads,
+                "Q_LENGTH": queries,
+                "KV_LENGTH": keys,
+                "HEADS_TOGETHER": heads_together(batch * kv_heads, tiles, places) if causal else 1,
             },
             constants,
             ("stats_ptr",),
         )
         if deterministic:
+            q_tiles = -(-queries // chosen.tile_m)
             dq = self._launch(
                 attention_backward_dq,
-                (-(-queries // chosen.tile_m) * batch * heads,),
+                (min(q_tiles * batch * heads, places),),
                 {
                     "q_desc": described_heads(self.q, CONSUMER_KEYS),
                     "k_desc": described_heads(self.k, chosen.dq_block_n),
@@ -219,11 +234,14 @@ class _Problem(NamedTuple):
                     "do_desc": described_heads(self.dout, CONSUMER_KEYS),
                     "dq_desc": described_heads(self.dq, CONSUMER_KEYS),
                     "stats_ptr": stats,
+                    "counter_ptr": counter[UNIT // 2 :],
                     "sm_scale": factor,
+                    "BATCH_HEADS": batch * heads,
                     "HEADS": heads,
                     "GROUP": heads // kv_heads,
                     "Q_LENGTH": queries,
                     "KV_LENGTH": keys,
+                    "HEADS_TOGETHER": heads_together(batch * heads, q_tiles, places) if causal else 1,
                     "BLOCKS": blocks,
                 },
                 {
@@ -265,6 +283,14 @@ class _Problem(NamedTuple):
         return Launch.of(kernel, grid, values, constants, self.q.device, _SOURCES, aligned)
 
 
+def heads_together(heads: int, tiles: int, programs: int) -> int:
+    """How many heads take their tiles in turn, so that those of a round of programs are of like lengths.
+
+    A divisor of `heads`. More heads than a round has would leave the L2 cache between two of their tiles.
+    """
+    return max(each for each in range(1, heads + 1) if heads % each == 0 and each <= max(1, programs // tiles))
+
+
 _SOURCES = {
     "q_desc": "q",
     "k_desc": "k",
@@ -278,6 +304,7 @@ _SOURCES = {
     "dq_ptr": "dq",
     "dq_desc": "dq",
     "stats_ptr": WORKSPACE,
+    "counter_ptr": WORKSPACE,
     "sums_ptr": WORKSPACE,
     "sums_desc": WORKSPACE,
 }

@@ -64,31 +64,66 @@ def load_block(desc, place, buffer, numbers_ptr, numbers, full, empty, phase):
 
 
 @tlx_xdsl.jit
-def load_blocks(
-    q_desc, do_desc, place, numbers, q, do, lse, delta, q_full, do_full, q_empty, do_empty, phase
-):  # fmt: skip
-    """Producer: load a block of Q with its logarithms and one of dO with its deltas, which come after those."""
-    load_block(q_desc, place, q, numbers, lse, q_full, q_empty, phase)
-    load_block(do_desc, place, do, numbers + lse.shape[0], delta, do_full, do_empty, phase)
+def first_block(first_key, num_blocks, BLOCK_M: tl.constexpr, CAUSAL: tl.constexpr):
+    """The first block of queries that see keys of a tile; for keys after all queries the last block, which sees none."""
+    return min(first_key // BLOCK_M, num_blocks - 1) if CAUSAL else 0
 
 
 @tlx_xdsl.jit
-def block_of(turn, begin, below, num_blocks, GROUP: tl.constexpr):
-    """The head (of GROUP) and block of a turn: the blocks that the mask cuts, of all heads, then all the others."""
+def block_of(turn, begin, num_blocks, GROUP: tl.constexpr):
+    """The head (of GROUP) and block of a turn: blocks from `begin` on, of one head after the other."""
     if GROUP == 1:
         return 0, begin + turn
-    cut = GROUP * (below - begin)
-    is_cut = turn < cut
-    span = tl.where(is_cut, below - begin, num_blocks - below)
-    rest = tl.where(is_cut, turn, turn - cut)
-    return rest // span, tl.where(is_cut, begin, below) + rest % span
+    span = num_blocks - begin
+    return turn // span, begin + turn % span
 
 
 @tlx_xdsl.jit
-def add_dq(sums_desc, dq, dq_full, turn, row, HEAD_DIM: tl.constexpr, CONSUMERS: tl.constexpr):
+def load_turn(
+    q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, kv_head, place, q, do, lse, delta,
+    q_full, do_full, q_empty, do_empty, stage, phase, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Producer: load a turn's block of Q with its logarithms, and that of dO with its deltas, which follow those."""
+    BLOCK_M: tl.constexpr = lse.shape[0]
+    member, block = block_of(turn, begin, num_blocks, GROUP)
+    at = [batch, kv_head * GROUP + member, block * BLOCK_M, 0]
+    numbers = stats_ptr + (place + member * num_blocks + block).to(tl.int64) * (2 * BLOCK_M)
+    load_block(q_desc, at, q[stage], numbers, lse[stage], q_full[stage], q_empty[stage], phase)
+    load_block(do_desc, at, do[stage], numbers + BLOCK_M, delta[stage], do_full[stage], do_empty[stage], phase)
+
+
+@tlx_xdsl.jit
+def tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N: tl.constexpr):
+    """Head of K and V (over all batches) and first key of a tile: those of HEADS_TOGETHER heads, long ones first."""
+    together = tiles * HEADS_TOGETHER
+    rest = tile % together
+    return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * BLOCK_N
+
+
+@tlx_xdsl.jit
+def take_tile(counter_ptr, tile, full, empty, turn):
+    """Producer: take the next tile that no program has, for the consumers' `turn`-th turn after their first."""
+    taken = tl.num_programs(0) + tl.atomic_add(counter_ptr.to(tl.pointer_type(tl.int32), bitcast=True), 1)
+    tlx.barrier_wait(empty, (turn & 1) ^ 1)
+    tlx.local_store(tile, tl.full((1,), taken, tl.int32))
+    tlx.barrier_arrive(full)
+    return taken
+
+
+@tlx_xdsl.jit
+def taken_tile(tile, full, empty, turn):
+    """A consumer: the tile that the producer has taken."""
+    tlx.barrier_wait(full, turn & 1)
+    taken = tl.sum(tlx.local_load(tile), 0)
+    tlx.barrier_arrive(empty)
+    return taken
+
+
+@tlx_xdsl.jit
+def add_dq(sums_desc, dq, full, use, row, HEAD_DIM: tl.constexpr, CONSUMERS: tl.constexpr):
     """Producer: add the consumers' parts of dQ to the sums."""
     for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(dq_full[part], turn & 1)
+        tlx.barrier_wait(full[part], use & 1)
         if HEAD_DIM > PART:
             tlx.async_descriptor_store(sums_desc, dq[part], [row, part * PART], store_reduce="add")
         else:
@@ -96,41 +131,24 @@ def add_dq(sums_desc, dq, dq_full, turn, row, HEAD_DIM: tl.constexpr, CONSUMERS:
 
 
 @tlx_xdsl.jit
-def produce(
-    descs, stats_ptr, sums_desc, buffers, barriers, results, batch, head, place, begin, below, num_blocks,
-    GROUP: tl.constexpr, CONSUMERS: tl.constexpr, BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr,
-    NUM_STAGES: tl.constexpr,
-):  # fmt: skip
-    """Producer: load the blocks of Q and dO, and store dQ. `head` is the first one, `place` its first block.
+def give_back(empty, CONSUMERS: tl.constexpr):
+    """Producer: results have been read, and consumers may write the next ones."""
+    tlx.async_descriptor_store_wait(0)
+    for part in tl.static_range(CONSUMERS):
+        tlx.barrier_arrive(empty[part])
 
-    Q and dO of a block have room when its dQ, NUM_STAGES turns before, is there: so these take turns.
-    """
-    q, do, lse, delta = buffers
-    q_full, do_full, q_empty, do_empty = barriers
-    dq, dq_full, dq_empty = results
-    WITH_DQ: tl.constexpr = sums_desc is not None
-    turns = GROUP * (num_blocks - begin)
-    stage = 0
-    phase = 0
-    for turn in range(turns + NUM_STAGES if WITH_DQ else turns):
-        before = turn - NUM_STAGES
-        if WITH_DQ and before >= 0:
-            member, block = block_of(before, begin, below, num_blocks, GROUP)
-            row = (place + member * num_blocks + block) * BLOCK_M
-            add_dq(sums_desc, dq, dq_full, before, row, HEAD_DIM, CONSUMERS)
-        if turn < turns:
-            member, block = block_of(turn, begin, below, num_blocks, GROUP)
-            numbers = stats_ptr + (place + member * num_blocks + block).to(tl.int64) * (2 * BLOCK_M)
-            load_blocks(
-                descs[0], descs[1], [batch, head + member, block * BLOCK_M, 0], numbers,
-                q[stage], do[stage], lse[stage], delta[stage],
-                q_full[stage], do_full[stage], q_empty[stage], do_empty[stage], phase,
-            )  # fmt: skip
-        if WITH_DQ and before >= 0:
-            tlx.async_descriptor_store_wait(0)
-            for part in tl.static_range(CONSUMERS):
-                tlx.barrier_arrive(dq_empty[part])
-        stage, phase = next_place(stage, phase, NUM_STAGES)
+
+@tlx_xdsl.jit
+def store_gradients(dk_desc, dv_desc, result, full, empty, use, batch, kv_head, first_row, CONSUMERS: tl.constexpr):
+    """Producer: store dV and then dK of a tile; `use` is the number of results before."""
+    for part in tl.static_range(CONSUMERS):
+        tlx.barrier_wait(full[part], use & 1)
+        tlx.async_descriptor_store(dv_desc, result[part], [batch, kv_head, first_row + part * KEYS, 0])
+    give_back(empty, CONSUMERS)
+    for part in tl.static_range(CONSUMERS):
+        tlx.barrier_wait(full[part], (use + 1) & 1)
+        tlx.async_descriptor_store(dk_desc, result[part], [batch, kv_head, first_row + part * KEYS, 0])
+    give_back(empty, CONSUMERS)
 
 
 @tlx_xdsl.jit
@@ -143,6 +161,13 @@ def hide(p, first_key, first_query, KV_LENGTH, CAUSAL: tl.constexpr, EVEN: tl.co
     if not EVEN:
         p = tl.where((keys < KV_LENGTH - first_key)[:, None], p, 0.0)
     return p
+
+
+@tlx_xdsl.jit
+def is_cut(first_key, first_query, KV_LENGTH, CAUSAL: tl.constexpr, EVEN: tl.constexpr):
+    """Whether a mask hides some of a consumer's keys from some of the queries."""
+    cut = first_key + KEYS - 1 > first_query if CAUSAL else False
+    return cut if EVEN else cut or first_key + KEYS > KV_LENGTH
 
 
 @tlx_xdsl.jit
@@ -167,8 +192,8 @@ def part_of_dq(ds, k, c, first, CONSUMERS: tl.constexpr):
 
 @tlx_xdsl.jit
 def step(
-    dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, dq_full, dq_empty,
-    turn, stage, phase, scale, first_key, first_query, KV_LENGTH,
+    dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, full, empty,
+    use, stage, phase, scale, first_key, first_query, KV_LENGTH,
     c: tl.constexpr, CONSUMERS: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, WITH_DQ: tl.constexpr,
 ):  # fmt: skip
     """A consumer's part of a block of queries: dK and dV with it, and dQ on its way."""
@@ -180,7 +205,7 @@ def step(
     scores = tlx.async_dot_wait(1, scores)
     p = tl.math.exp2(scores * scale - tlx.local_load(lse[stage])[None, :])
     dp = tlx.async_dot_wait(0, dp)
-    if CAUSAL or not EVEN:
+    if (CAUSAL or not EVEN) and is_cut(first_key, first_query, KV_LENGTH, CAUSAL, EVEN):
         p = hide(p, first_key, first_query, KV_LENGTH, CAUSAL, EVEN)
     weights = p.to(dtype)
     gradient = (p * (dp - tlx.local_load(delta[stage])[None, :])).to(dtype)
@@ -195,10 +220,10 @@ def step(
         tlx.barrier_arrive(do_empty[stage])
         dk = tlx.async_dot(gradient, as_matrix(q[stage]), dk)
         part = tlx.async_dot_wait(1, part)
-        tlx.barrier_wait(dq_empty[c], (turn & 1) ^ 1)
+        tlx.barrier_wait(empty[c], (use & 1) ^ 1)
         tlx.local_store(dq[c], part)
         tlx.fence_async_shared()
-        tlx.barrier_arrive(dq_full[c])
+        tlx.barrier_arrive(full[c])
     else:
         dv = tlx.async_dot(weights, as_matrix(do[stage]), dv)
         dk = tlx.async_dot(gradient, as_matrix(q[stage]), dk)
@@ -210,21 +235,22 @@ def step(
 
 
 @tlx_xdsl.jit
-def leave(buffer, result, written):
-    """Leave a block for the producer to store, in `buffer`, whose data is needed no more."""
-    tlx.local_store(as_matrix(buffer), result.to(tlx.dtype_of(buffer)))
+def leave(buffer, gradient, full, empty, use):
+    """A consumer: leave dK or dV for the producer to store; `use` is the number of results before."""
+    tlx.barrier_wait(empty, (use & 1) ^ 1)
+    tlx.local_store(as_matrix(buffer), gradient.to(tlx.dtype_of(buffer)))
     tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-    tlx.barrier_arrive(written)
+    tlx.barrier_arrive(full)
 
 
 @tlx_xdsl.jit
 def attention_backward(
-    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, sums_desc, sm_scale,
-    KV_HEADS, Q_LENGTH, KV_LENGTH,
+    q_desc, k_desc, v_desc, do_desc, dk_desc, dv_desc, stats_ptr, counter_ptr, sums_desc, sm_scale,
+    BATCH_HEADS, KV_HEADS, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
     GROUP: tl.constexpr, CONSUMERS: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_M: tl.constexpr,
     HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; see the top of the file. Programs are the tiles of keys of one head after the other.
+    """The kernel; see the top of the file. BATCH_HEADS are the heads of K and V of all batches.
 
     EVEN says that KV_LENGTH is a multiple of the tile's keys. Without `sums_desc` dQ is left out.
     """
@@ -235,16 +261,8 @@ def attention_backward(
     dtype: tl.constexpr = tlx.dtype_of(q_desc)
     KV_BYTES: tl.constexpr = 2 * BLOCK_N * HEAD_DIM * tlx.size_of(dtype)
     tiles = tl.cdiv(KV_LENGTH, BLOCK_N)
-    first_row = tl.program_id(0) % tiles * BLOCK_N
-    kv_heads_before = tl.program_id(0) // tiles
-    batch = kv_heads_before // KV_HEADS
-    kv_head = kv_heads_before % KV_HEADS
+    num_tiles = BATCH_HEADS * tiles
     num_blocks = tl.cdiv(Q_LENGTH, BLOCK_M)
-    # Blocks of queries before `begin` see none of these keys, those from `below` on all of them.
-    begin = min(first_row // BLOCK_M, num_blocks) if CAUSAL else 0
-    below = min(tl.cdiv(first_row + BLOCK_N - 1, BLOCK_M), num_blocks) if CAUSAL else 0
-
-    turns = GROUP * (num_blocks - begin)
 
     k = tlx.local_alloc((1, 1, KEYS, HEAD_DIM), dtype, CONSUMERS)
     v = tlx.local_alloc((1, 1, KEYS, HEAD_DIM), dtype, CONSUMERS)
@@ -253,66 +271,112 @@ def attention_backward(
     lse = tlx.local_alloc((BLOCK_M,), tl.float32, NUM_STAGES)
     delta = tlx.local_alloc((BLOCK_M,), tl.float32, NUM_STAGES)
     ds = tlx.local_alloc((KEYS, BLOCK_M), dtype, NUM_STAGES * CONSUMERS) if WITH_DQ else None
-    dq = tlx.local_alloc((PART, PART), tl.float32, CONSUMERS) if WITH_DQ else None
+    # A consumer's results leave through one buffer: its parts of dQ, and dV and dK of a tile.
+    results = tlx.storage_alias_spec(storage=tlx.storage_kind.smem)
+    result = tlx.local_alloc((1, 1, KEYS, HEAD_DIM), dtype, CONSUMERS, reuse=results)
+    dq = None
+    if WITH_DQ:
+        dq = tlx.local_alloc((PART, PART), tl.float32, CONSUMERS, reuse=results)
+        results.set_buffer_overlap(tlx.reuse_group(dq, result, group_type=tlx.reuse_group_type.shared))
     kv_full = tlx.alloc_barriers(1)
+    kv_empty = tlx.alloc_barriers(1, arrive_count=CONSUMERS)
     q_full = tlx.alloc_barriers(NUM_STAGES)
     do_full = tlx.alloc_barriers(NUM_STAGES)
     q_empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
     do_empty = tlx.alloc_barriers(NUM_STAGES, arrive_count=CONSUMERS)
-    dq_full = tlx.alloc_barriers(CONSUMERS)
-    dq_empty = tlx.alloc_barriers(CONSUMERS)
-    dk_written = tlx.alloc_barriers(CONSUMERS)
-    dv_written = tlx.alloc_barriers(CONSUMERS)
+    next_tile = tlx.local_alloc((1,), tl.int32, 1)
+    tile_full = tlx.alloc_barriers(1)
+    tile_empty = tlx.alloc_barriers(1, arrive_count=CONSUMERS)
+    full = tlx.alloc_barriers(CONSUMERS)
+    empty = tlx.alloc_barriers(CONSUMERS)
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            tlx.barrier_expect_bytes(kv_full[0], KV_BYTES)
-            for part in tl.static_range(CONSUMERS):
-                place = [batch, kv_head, first_row + part * KEYS, 0]
-                tlx.async_descriptor_load(k_desc, k[part], place, kv_full[0])
-                tlx.async_descriptor_load(v_desc, v[part], place, kv_full[0])
-            produce(
-                (q_desc, do_desc), stats_ptr, sums_desc, (q, do, lse, delta), (q_full, do_full, q_empty, do_empty),
-                (dq, dq_full, dq_empty), batch, kv_head * GROUP, kv_heads_before * GROUP * num_blocks,
-                begin, below, num_blocks, GROUP, CONSUMERS, BLOCK_M, HEAD_DIM, NUM_STAGES,
-            )  # fmt: skip
-            for part in tl.static_range(CONSUMERS):
-                at = [batch, kv_head, first_row + part * KEYS, 0]
-                tlx.barrier_wait(dv_written[part], 0)
-                tlx.async_descriptor_store(dv_desc, v[part], at)
-                tlx.barrier_wait(dk_written[part], 0)
-                tlx.async_descriptor_store(dk_desc, k[part], at)
-            tlx.async_descriptor_store_wait(0)
+            stage = 0
+            phase = 0
+            use = 0
+            last_batch = 0
+            last_head = 0
+            last_row = 0
+            tile = tl.program_id(0)
+            round = 0
+            while tile < num_tiles:
+                kv_head, first_row = tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N)
+                batch = kv_head // KV_HEADS
+                head = kv_head % KV_HEADS
+                begin = first_block(first_row, num_blocks, BLOCK_M, CAUSAL)
+                turns = GROUP * (num_blocks - begin)
+                place = kv_head * GROUP * num_blocks
+
+                tlx.barrier_wait(kv_empty[0], (round & 1) ^ 1)
+                tlx.barrier_expect_bytes(kv_full[0], KV_BYTES)
+                for part in tl.static_range(CONSUMERS):
+                    at = [batch, head, first_row + part * KEYS, 0]
+                    tlx.async_descriptor_load(k_desc, k[part], at, kv_full[0])
+                    tlx.async_descriptor_load(v_desc, v[part], at, kv_full[0])
+                for turn in range(min(turns, NUM_STAGES)):
+                    load_turn(
+                        q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, head, place, q, do, lse, delta,
+                        q_full, do_full, q_empty, do_empty, stage, phase, GROUP,
+                    )  # fmt: skip
+                    stage, phase = next_place(stage, phase, NUM_STAGES)
+                if round > 0:
+                    # Not before the first loads of this tile, which run while the consumers end the one before.
+                    store_gradients(
+                        dk_desc, dv_desc, result, full, empty, use, last_batch, last_head, last_row, CONSUMERS
+                    )
+                    use += 2
+                for turn in range(turns):
+                    if turn == turns - 1:
+                        # As late as it costs nothing: who is done first has the next one.
+                        tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
+                    if WITH_DQ:
+                        member, block = block_of(turn, begin, num_blocks, GROUP)
+                        row = (place + member * num_blocks + block) * BLOCK_M
+                        add_dq(sums_desc, dq, full, use, row, HEAD_DIM, CONSUMERS)
+                    if turn + NUM_STAGES < turns:
+                        load_turn(
+                            q_desc, do_desc, stats_ptr, turn + NUM_STAGES, begin, num_blocks, batch, head, place,
+                            q, do, lse, delta, q_full, do_full, q_empty, do_empty, stage, phase, GROUP,
+                        )  # fmt: skip
+                        stage, phase = next_place(stage, phase, NUM_STAGES)
+                    if WITH_DQ:
+                        give_back(empty, CONSUMERS)
+                        use += 1
+                last_batch = batch
+                last_head = head
+                last_row = first_row
+                round += 1
+            store_gradients(dk_desc, dv_desc, result, full, empty, use, last_batch, last_head, last_row, CONSUMERS)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
             scale = sm_scale * LOG2_E
-            first_key = first_row + c * KEYS
-            dk = tl.zeros((KEYS, HEAD_DIM), tl.float32)
-            dv = tl.zeros((KEYS, HEAD_DIM), tl.float32)
-            tlx.barrier_wait(kv_full[0], 0)
             stage = 0
             phase = 0
-            cut = GROUP * (below - begin)
-            if CAUSAL:
-                # With 64 elements, what the mask compares has no room in registers from turn to turn.
-                for turn in tl.range(cut, disable_licm=HEAD_DIM < 128):
-                    _, block = block_of(turn, begin, below, num_blocks, GROUP)
+            use = 0
+            tile = tl.program_id(0)
+            round = 0
+            while tile < num_tiles:
+                _, first_row = tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N)
+                first_key = first_row + c * KEYS
+                begin = first_block(first_row, num_blocks, BLOCK_M, CAUSAL)
+                dk = tl.zeros((KEYS, HEAD_DIM), tl.float32)
+                dv = tl.zeros((KEYS, HEAD_DIM), tl.float32)
+                tlx.barrier_wait(kv_full[0], round & 1)
+                for turn in tl.range(GROUP * (num_blocks - begin), disable_licm=True):
+                    _, block = block_of(turn, begin, num_blocks, GROUP)
                     dk, dv = step(
-                        dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, dq_full, dq_empty,
-                        turn, stage, phase, scale, first_key, block * BLOCK_M, KV_LENGTH,
-                        c, CONSUMERS, True, EVEN, WITH_DQ,
+                        dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, full, empty,
+                        use, stage, phase, scale, first_key, block * BLOCK_M, KV_LENGTH,
+                        c, CONSUMERS, CAUSAL, EVEN, WITH_DQ,
                     )  # fmt: skip
                     stage, phase = next_place(stage, phase, NUM_STAGES)
-            for turn in range(cut, turns):
-                dk, dv = step(
-                    dk, dv, k, v, q, do, lse, delta, ds, dq, q_full, q_empty, do_full, do_empty, dq_full, dq_empty,
-                    turn, stage, phase, scale, first_key, 0, KV_LENGTH,
-                    c, CONSUMERS, False, EVEN, WITH_DQ,
-                )  # fmt: skip
-                stage, phase = next_place(stage, phase, NUM_STAGES)
-
-            leave(v[c], dv, dv_written[c])
-            if WITH_DQ:
-                tlx.named_barrier_wait(0, CONSUMERS * 128)  # the others read these keys for their part of dQ
-            leave(k[c], dk * (scale * LN_2), dk_written[c])
+                    if WITH_DQ:
+                        use += 1
+                tlx.barrier_arrive(kv_empty[0])
+                leave(result[c], dv, full[c], empty[c], use)
+                leave(result[c], dk * (scale * LN_2), full[c], empty[c], use + 1)
+                use += 2
+                tile = taken_tile(next_tile[0], tile_full[0], tile_empty[0], round)
+                round += 1

@@ -30,13 +30,15 @@ def rows_at(pointer, head, first, HEADS, strides, ROWS: tl.constexpr, HEAD_DIM: 
 
 @tlx_xdsl.jit
 def attention_backward_before(
-    out_ptr, dout_ptr, lse_ptr, stats_ptr, sums_ptr, out_batch, out_head, out_row, dout_batch, dout_head, dout_row,
+    out_ptr, dout_ptr, lse_ptr, stats_ptr, sums_ptr, counter_ptr, out_batch, out_head, out_row, dout_batch, dout_head, dout_row,
     HEADS, Q_LENGTH, BLOCKS,
     BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Programs are (head, ROWS of the queries). `stats_ptr` has, for each block, its logarithms and then its deltas."""
     first = tl.program_id(1) * ROWS
     head = tl.program_id(0)
+    if head + first == 0:
+        tl.store(counter_ptr + tl.arange(0, UNIT), 0.0)
     rows = first + tl.arange(0, ROWS)
     inside = rows < Q_LENGTH
     out = tl.load(

@@ -39,7 +39,7 @@ def run(q_heads, kv_heads, queries, keys, *, dim=64, causal=False, dtype="fp16",
     found = [poisoned(each.shape, kind) for each in (q, k, v)]
     launch = attention_backward_launch(
         q, k, v, out.astype(kind), lse.astype(np.float32), dout, *found,
-        causal=causal, scale=scale, deterministic=deterministic,
+        causal=causal, scale=scale, deterministic=deterministic, programs=3,
     )  # fmt: skip
     result = launch.interpret(jobs=1, **options)
     assert [each for each in result.warnings if each.severity != "remark"] == []
