@@ -284,9 +284,9 @@ class _Problem(NamedTuple):
 
 
 def heads_together(heads: int, tiles: int, programs: int) -> int:
-    """How many heads take their tiles in turn, so that those of a round of programs are of like lengths.
+    """How many heads take their tiles in turn, so that programs have tiles of like lengths: a divisor of `heads`.
 
-    A divisor of `heads`. More heads than a round has would leave the L2 cache between two of their tiles.
+    More than the programs have at a time would leave the L2 cache between two of their tiles.
     """
     return max(each for each in range(1, heads + 1) if heads % each == 0 and each <= max(1, programs // tiles))
 

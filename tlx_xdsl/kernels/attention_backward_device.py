@@ -7,9 +7,14 @@ With S = Q K^T * scale, P = softmax(S) and O = P V:
 where delta = sum of dO * O for each query, and P comes back from S and the logarithm of its row's denominator
 (`attention_backward_rows`).
 
-Tasks. A program has a tile of CONSUMERS * 64 keys of one head of K and V, and goes over the blocks of BLOCK_M queries
-of all heads of Q that share it. A producer (the default task) loads K and V once and then, by TMA, blocks of Q and dO
-with their numbers, and stores dQ, dK and dV. CONSUMERS tasks of one warp group each have 64 keys of the tile.
+Tasks. As many programs as there are multiprocessors take tiles of CONSUMERS * 64 keys of one head of K and V, and go
+over the blocks of BLOCK_M queries of all heads of Q that share it. A producer (the default task) loads K and V of a
+tile and then, by TMA, blocks of Q and dO with their numbers, and stores dQ, dK and dV. CONSUMERS tasks of one warp
+group each have 64 keys of the tile.
+
+Schedule. Programs take tiles from a counter (`tile_counter`), which `attention_backward_before` sets to 0; a producer
+takes the next one when it issues the last loads of a tile. With a causal mask the first keys of a head are seen by most
+queries: the first tiles of HEADS_TOGETHER heads come first.
 
 Products. A consumer computes S^T = K Q^T and dP^T = V dO^T of its keys. So P^T and dS^T stand in registers as the next
 products want their left side, for dV += P^T dO and dK += dS^T Q. For dQ the keys are summed over: consumers put dS^T in
@@ -22,14 +27,18 @@ Order. S and dP are issued together, the exponentials are computed while dP runs
 dK while dQ leaves.
 
 Rings. Q and dO have NUM_STAGES blocks each, which advance together; Q brings the logarithms with it, dO the deltas.
-`do_empty` gets its arrivals after dV, `q_empty` after dK. dS has as many blocks. Two are enough for one meeting in a
-step: who is at that of the next step has waited for its dQ of this one, and no one writes this buffer before. dQ has
-one buffer for each consumer: `dq_full[c]` says that it is written, `dq_empty[c]` that TMA has read it.
+`do_empty` gets its arrivals after dV, `q_empty` after dK, `kv_empty` after the last dQ of a tile. dS has as many blocks
+as Q. Two are enough for one meeting in a step: who is at that of the next step has waited for its dQ of this one, and
+no one writes this buffer before.
 
-Masks. A causal mask cuts the blocks of queries that hold the diagonal of the tile, the first ones; blocks before them
-are left out. The cut ones of all heads come first, so that there are two loops and none within another, for which
-registers would not do. Keys after the end get the probability 0 where there are any; queries after the end have it by
-their logarithm.
+Results. Each consumer has one buffer for what leaves by TMA: its parts of dQ, and at the end of a tile its dV and dK,
+which share the bytes of those. `full[c]` says that it is written, `empty[c]` that TMA has read it; `use` counts. The
+producer stores dV and dK of a tile after the first loads of the next one.
+
+Masks. Whether the mask or the end of the keys cuts a block is asked at each step: the comparisons are in a branch, and
+nothing is hoisted out of the loop, for which there are no registers. Blocks before the diagonal are left out; keys
+after all queries have one block, of which they see nothing. Queries after the end have the probability 0 by their
+logarithm.
 
 Edges. Descriptors have four dimensions, (batch, head, row, column), so that TMA reads zeros after the end of a sequence
 and writes nothing there: lengths may be any. The f32 sums of dQ have whole blocks.
@@ -42,113 +51,10 @@ and writes nothing there: lengths may be any. The f32 sums of dQ have whole bloc
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.attention_backward_producer import KEYS, PART, block_of, first_block, produce
 from tlx_xdsl.kernels.attention_device import LN_2, LOG2_E, as_matrix
 from tlx_xdsl.kernels.rings import next_place
-
-KEYS = tl.constexpr(64)
-"""Keys of a consumer: the rows of one wgmma."""
-
-PART = tl.constexpr(64)
-"""Rows and columns of a consumer's part of dQ."""
-
-
-@tlx_xdsl.jit
-def load_block(desc, place, buffer, numbers_ptr, numbers, full, empty, phase):
-    """Producer: when they are free, load a block of Q or dO to `buffer` and a number for each of its rows."""
-    ROWS: tl.constexpr = numbers.shape[0]
-    BYTES: tl.constexpr = ROWS * (buffer.shape[3] * tlx.size_of(tlx.dtype_of(desc)) + 4)
-    tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    tlx.async_descriptor_load(desc, buffer, place, full)
-    tlx.async_load(numbers_ptr, numbers, bulk=True, barrier=full)
-
-
-@tlx_xdsl.jit
-def first_block(first_key, num_blocks, BLOCK_M: tl.constexpr, CAUSAL: tl.constexpr):
-    """The first block of queries that see keys of a tile; for keys after all queries the last block, which sees none."""
-    return min(first_key // BLOCK_M, num_blocks - 1) if CAUSAL else 0
-
-
-@tlx_xdsl.jit
-def block_of(turn, begin, num_blocks, GROUP: tl.constexpr):
-    """The head (of GROUP) and block of a turn: blocks from `begin` on, of one head after the other."""
-    if GROUP == 1:
-        return 0, begin + turn
-    span = num_blocks - begin
-    return turn // span, begin + turn % span
-
-
-@tlx_xdsl.jit
-def load_turn(
-    q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, kv_head, place, q, do, lse, delta,
-    q_full, do_full, q_empty, do_empty, stage, phase, GROUP: tl.constexpr,
-):  # fmt: skip
-    """Producer: load a turn's block of Q with its logarithms, and that of dO with its deltas, which follow those."""
-    BLOCK_M: tl.constexpr = lse.shape[0]
-    member, block = block_of(turn, begin, num_blocks, GROUP)
-    at = [batch, kv_head * GROUP + member, block * BLOCK_M, 0]
-    numbers = stats_ptr + (place + member * num_blocks + block).to(tl.int64) * (2 * BLOCK_M)
-    load_block(q_desc, at, q[stage], numbers, lse[stage], q_full[stage], q_empty[stage], phase)
-    load_block(do_desc, at, do[stage], numbers + BLOCK_M, delta[stage], do_full[stage], do_empty[stage], phase)
-
-
-@tlx_xdsl.jit
-def tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N: tl.constexpr):
-    """Head of K and V (over all batches) and first key of a tile: those of HEADS_TOGETHER heads, long ones first."""
-    together = tiles * HEADS_TOGETHER
-    rest = tile % together
-    return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * BLOCK_N
-
-
-@tlx_xdsl.jit
-def take_tile(counter_ptr, tile, full, empty, turn):
-    """Producer: take the next tile that no program has, for the consumers' `turn`-th turn after their first."""
-    taken = tl.num_programs(0) + tl.atomic_add(counter_ptr.to(tl.pointer_type(tl.int32), bitcast=True), 1)
-    tlx.barrier_wait(empty, (turn & 1) ^ 1)
-    tlx.local_store(tile, tl.full((1,), taken, tl.int32))
-    tlx.barrier_arrive(full)
-    return taken
-
-
-@tlx_xdsl.jit
-def taken_tile(tile, full, empty, turn):
-    """A consumer: the tile that the producer has taken."""
-    tlx.barrier_wait(full, turn & 1)
-    taken = tl.sum(tlx.local_load(tile), 0)
-    tlx.barrier_arrive(empty)
-    return taken
-
-
-@tlx_xdsl.jit
-def add_dq(sums_desc, dq, full, use, row, HEAD_DIM: tl.constexpr, CONSUMERS: tl.constexpr):
-    """Producer: add the consumers' parts of dQ to the sums."""
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(full[part], use & 1)
-        if HEAD_DIM > PART:
-            tlx.async_descriptor_store(sums_desc, dq[part], [row, part * PART], store_reduce="add")
-        else:
-            tlx.async_descriptor_store(sums_desc, dq[part], [row + part * PART, 0], store_reduce="add")
-
-
-@tlx_xdsl.jit
-def give_back(empty, CONSUMERS: tl.constexpr):
-    """Producer: results have been read, and consumers may write the next ones."""
-    tlx.async_descriptor_store_wait(0)
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_arrive(empty[part])
-
-
-@tlx_xdsl.jit
-def store_gradients(dk_desc, dv_desc, result, full, empty, use, batch, kv_head, first_row, CONSUMERS: tl.constexpr):
-    """Producer: store dV and then dK of a tile; `use` is the number of results before."""
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(full[part], use & 1)
-        tlx.async_descriptor_store(dv_desc, result[part], [batch, kv_head, first_row + part * KEYS, 0])
-    give_back(empty, CONSUMERS)
-    for part in tl.static_range(CONSUMERS):
-        tlx.barrier_wait(full[part], (use + 1) & 1)
-        tlx.async_descriptor_store(dk_desc, result[part], [batch, kv_head, first_row + part * KEYS, 0])
-    give_back(empty, CONSUMERS)
+from tlx_xdsl.kernels.tile_counter import taken_tile, tile_of
 
 
 @tlx_xdsl.jit
@@ -259,7 +165,6 @@ def attention_backward(
     tl.static_assert(BLOCK_M * HEAD_DIM == CONSUMERS * PART * PART or not WITH_DQ, "each consumer has one part of dQ")
     tl.static_assert(NUM_STAGES >= 2, "consumers write dS of a block while others read that of the block before")
     dtype: tl.constexpr = tlx.dtype_of(q_desc)
-    KV_BYTES: tl.constexpr = 2 * BLOCK_N * HEAD_DIM * tlx.size_of(dtype)
     tiles = tl.cdiv(KV_LENGTH, BLOCK_N)
     num_tiles = BATCH_HEADS * tiles
     num_blocks = tl.cdiv(Q_LENGTH, BLOCK_M)
@@ -292,62 +197,13 @@ def attention_backward(
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            stage = 0
-            phase = 0
-            use = 0
-            last_batch = 0
-            last_head = 0
-            last_row = 0
-            tile = tl.program_id(0)
-            round = 0
-            while tile < num_tiles:
-                kv_head, first_row = tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N)
-                batch = kv_head // KV_HEADS
-                head = kv_head % KV_HEADS
-                begin = first_block(first_row, num_blocks, BLOCK_M, CAUSAL)
-                turns = GROUP * (num_blocks - begin)
-                place = kv_head * GROUP * num_blocks
-
-                tlx.barrier_wait(kv_empty[0], (round & 1) ^ 1)
-                tlx.barrier_expect_bytes(kv_full[0], KV_BYTES)
-                for part in tl.static_range(CONSUMERS):
-                    at = [batch, head, first_row + part * KEYS, 0]
-                    tlx.async_descriptor_load(k_desc, k[part], at, kv_full[0])
-                    tlx.async_descriptor_load(v_desc, v[part], at, kv_full[0])
-                for turn in range(min(turns, NUM_STAGES)):
-                    load_turn(
-                        q_desc, do_desc, stats_ptr, turn, begin, num_blocks, batch, head, place, q, do, lse, delta,
-                        q_full, do_full, q_empty, do_empty, stage, phase, GROUP,
-                    )  # fmt: skip
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
-                if round > 0:
-                    # Not before the first loads of this tile, which run while the consumers end the one before.
-                    store_gradients(
-                        dk_desc, dv_desc, result, full, empty, use, last_batch, last_head, last_row, CONSUMERS
-                    )
-                    use += 2
-                for turn in range(turns):
-                    if turn == turns - 1:
-                        # As late as it costs nothing: who is done first has the next one.
-                        tile = take_tile(counter_ptr, next_tile[0], tile_full[0], tile_empty[0], round)
-                    if WITH_DQ:
-                        member, block = block_of(turn, begin, num_blocks, GROUP)
-                        row = (place + member * num_blocks + block) * BLOCK_M
-                        add_dq(sums_desc, dq, full, use, row, HEAD_DIM, CONSUMERS)
-                    if turn + NUM_STAGES < turns:
-                        load_turn(
-                            q_desc, do_desc, stats_ptr, turn + NUM_STAGES, begin, num_blocks, batch, head, place,
-                            q, do, lse, delta, q_full, do_full, q_empty, do_empty, stage, phase, GROUP,
-                        )  # fmt: skip
-                        stage, phase = next_place(stage, phase, NUM_STAGES)
-                    if WITH_DQ:
-                        give_back(empty, CONSUMERS)
-                        use += 1
-                last_batch = batch
-                last_head = head
-                last_row = first_row
-                round += 1
-            store_gradients(dk_desc, dv_desc, result, full, empty, use, last_batch, last_head, last_row, CONSUMERS)
+            produce(
+                (q_desc, do_desc, k_desc, v_desc), (dk_desc, dv_desc, sums_desc), stats_ptr, counter_ptr,
+                (q, do, lse, delta, k, v, dq, result, next_tile),
+                (q_full, do_full, kv_full, full, tile_full), (q_empty, do_empty, kv_empty, empty, tile_empty),
+                KV_HEADS, num_tiles, tiles, num_blocks, HEADS_TOGETHER,
+                GROUP, CONSUMERS, BLOCK_M, HEAD_DIM, NUM_STAGES, CAUSAL,
+            )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()

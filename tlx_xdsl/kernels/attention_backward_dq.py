@@ -17,8 +17,8 @@ import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
 from tlx_xdsl.kernels.attention_device import LN_2, LOG2_E, ROWS, as_matrix, hide_keys, load_block
-from tlx_xdsl.kernels.attention_backward_device import take_tile, taken_tile, tile_of
 from tlx_xdsl.kernels.rings import next_place
+from tlx_xdsl.kernels.tile_counter import take_tile, taken_tile, tile_of
 
 
 @tlx_xdsl.jit
@@ -61,7 +61,7 @@ def attention_backward_dq(
     CONSUMERS: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     HEAD_DIM: tl.constexpr, NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_M is that of the numbers in `stats_ptr`, of which a head has BLOCKS. Tiles of the last queries come first."""
+    """Tiles of the last queries come first. Numbers in `stats_ptr` are in blocks of BLOCK_M, a head has BLOCKS."""
     TILE: tl.constexpr = CONSUMERS * ROWS
     dtype: tl.constexpr = tlx.dtype_of(q_desc)
     ROW_BYTES: tl.constexpr = HEAD_DIM * tlx.size_of(dtype)

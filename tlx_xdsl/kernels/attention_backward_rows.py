@@ -1,7 +1,7 @@
 """What comes before and after the products of attention's backward pass: rows, read and written once.
 
 Before, for each query: delta = sum of dO * O, the logarithm of its denominator in base 2, and a row of zeros for the
-sums of dQ. After: dQ = sums * scale, in the type of Q.
+sums of dQ; and zeros for the counters of tiles. After: dQ = sums * scale, in the type of Q.
 
 The workspace has whole blocks of BLOCK_M queries, so that what reads it needs no masks. Queries after the end have the
 logarithm plus infinity, which makes their probabilities 0.
@@ -30,11 +30,15 @@ def rows_at(pointer, head, first, HEADS, strides, ROWS: tl.constexpr, HEAD_DIM: 
 
 @tlx_xdsl.jit
 def attention_backward_before(
-    out_ptr, dout_ptr, lse_ptr, stats_ptr, sums_ptr, counter_ptr, out_batch, out_head, out_row, dout_batch, dout_head, dout_row,
+    out_ptr, dout_ptr, lse_ptr, stats_ptr, sums_ptr, counter_ptr,
+    out_batch, out_head, out_row, dout_batch, dout_head, dout_row,
     HEADS, Q_LENGTH, BLOCKS,
     BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Programs are (head, ROWS of the queries). `stats_ptr` has, for each block, its logarithms and then its deltas."""
+    """Programs are (head, ROWS of the queries). `stats_ptr` has, for each block, its logarithms and then its deltas.
+
+    `counter_ptr` has UNIT numbers.
+    """
     first = tl.program_id(1) * ROWS
     head = tl.program_id(0)
     if head + first == 0:

@@ -1,5 +1,5 @@
-"""The kernels of `attention_backward`, compiled for Hopper with stock Triton: nothing moves between layouts, no loop of
-unmasked blocks spills."""
+"""The kernels of `attention_backward`, compiled for Hopper with stock Triton: nothing moves between layouts, and next
+to nothing is spilled."""
 
 import numpy as np
 import pytest
@@ -20,13 +20,9 @@ QUERIES = 128
 SHARED_BYTES = 227 << 10
 
 
-def allowed(dim, causal, keys):
-    """Bytes of a thread that the main kernel may spill: some at masks, most of them around the loops."""
-    if RELEASE >= (3, 9):
-        return 24 if causal and (dim == 128 or keys < QUERIES) else 0
-    if causal and dim == 128:
-        return 264
-    return 64 if keys % 128 and (keys < QUERIES or not causal) else 0
+def allowed(dim):
+    """Bytes of a thread that the main kernel may spill."""
+    return 52 if RELEASE >= (3, 7) and dim == 64 else 0
 
 
 def check(launch, spilled):
@@ -59,7 +55,7 @@ MORE_CASES = [
 @pytest.mark.parametrize(("dim", "causal", "keys", "group", "dtype"), MORE_CASES if volume.is_full() else CASES)
 def test_free(dim, causal, keys, group, dtype):
     before, main, after = launches(dim, causal, keys, group, dtype, False)
-    check(main, allowed(dim, causal, keys))
+    check(main, allowed(dim))
     for each in (before, after):
         result = compiled(each)
         assert (result.resources.spill_store_bytes, result.resources.stack_bytes) == (0, 0)
@@ -71,4 +67,4 @@ def test_free(dim, causal, keys, group, dtype):
 def test_deterministic(causal, dim):
     _, main, dq = launches(dim, causal, 200, 1, "bf16", True)
     for each in (main, dq):
-        check(each, 8 if RELEASE == (3, 8) else 0)
+        check(each, allowed(dim))

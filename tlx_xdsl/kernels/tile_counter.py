@@ -1,0 +1,40 @@
+"""Tiles that programs take from a counter in global memory, so that one that is done early has the next tile.
+
+The first tile of a program is that of its number. A producer takes the others, and tells the consumers through shared
+memory: `full` says that a tile is there, `empty` that all consumers have read it.
+"""
+
+# What a kernel says is read by our frontend, not run by Python: its types are those of the language.
+# pyright: basic, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
+
+import tlx_xdsl
+import tlx_xdsl.language as tl
+import tlx_xdsl.language.tlx as tlx
+
+
+@tlx_xdsl.jit
+def tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N: tl.constexpr):
+    """Head of K and V (over all batches) and first key of a tile: those of HEADS_TOGETHER heads, long ones first."""
+    together = tiles * HEADS_TOGETHER
+    rest = tile % together
+    return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * BLOCK_N
+
+
+@tlx_xdsl.jit
+def take_tile(counter_ptr, tile, full, empty, turn):
+    """Producer: take the next tile that no program has, for the consumers' `turn`-th turn after their first."""
+    taken = tl.num_programs(0) + tl.atomic_add(counter_ptr.to(tl.pointer_type(tl.int32), bitcast=True), 1)
+    tlx.barrier_wait(empty, (turn & 1) ^ 1)
+    tlx.local_store(tile, tl.full((1,), taken, tl.int32))
+    tlx.barrier_arrive(full)
+    return taken
+
+
+@tlx_xdsl.jit
+def taken_tile(tile, full, empty, turn):
+    """A consumer: the tile that the producer has taken."""
+    tlx.barrier_wait(full, turn & 1)
+    taken = tl.sum(tlx.local_load(tile), 0)
+    tlx.barrier_arrive(empty)
+    return taken
