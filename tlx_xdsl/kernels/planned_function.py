@@ -130,11 +130,8 @@ class PlannedFunction:
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
         prepared = self._prepare(tensors, options)
-        found = tuple(prepared.tensors.values())[: len(tensors)]
-        if not prepared.launches or prepared.launches[0].device is None:
-            for launch in prepared.launches:
-                launch.interpret()
-            return found[self._results]
+        if self._is_interpreted(prepared):
+            return tuple(prepared.tensors.values())[: len(tensors)][self._results]
         # Threads that come with the same key compile once.
         with self._making:
             plan = self._plans.get(key)
@@ -142,7 +139,31 @@ class PlannedFunction:
                 plan = Plan(prepared, tensors)
                 if key is not None:
                     self._keep(key, plan)
+        return self._run_first(plan, prepared, len(tensors))
+
+    @staticmethod
+    def _is_interpreted(prepared: Prepared) -> bool:
+        """Run a call that needs no plan, of arrays of the CPU or with nothing to launch; return whether it is one."""
+        if prepared.launches and prepared.launches[0].device is not None:
+            return False
+        for launch in prepared.launches:
+            launch.interpret()
+        return True
+
+    def _run_first(self, plan: Plan | Recorded, prepared: Prepared, count: int) -> Any:
+        """Run a plan on the tensors that it was made of, `count` of them."""
+        found = tuple(prepared.tensors.values())[:count]
         return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])[self._results]
+
+    def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> Any:
+        """Run a call for a record of it, which keeps the plan."""
+        prepared = self._prepare(tensors, recorded.options)
+        if self._is_interpreted(prepared):
+            return tuple(prepared.tensors.values())[: len(tensors)][self._results]
+        with self._making:
+            if recorded.plan is None:
+                recorded.plan = Plan(prepared, tensors)
+        return self._run_first(recorded.plan, prepared, len(tensors))
 
     def _recorded(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Recorded | None:
         """What stands for a plan where autograd alone has to see a call, of plain tensors and without `out`."""
@@ -150,7 +171,7 @@ class PlannedFunction:
             return None
         if any(each is not None for each in tensors[self._results]) or not all(map(self._is_plain, tensors)):
             return None
-        found = Recorded(self.below_torch, self._gradient, options)
+        found = Recorded(self._first_recorded, self._gradient, options, self._results)
         with self._making:
             self._keep(key, found)
         return found
