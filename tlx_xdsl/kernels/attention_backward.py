@@ -156,7 +156,7 @@ class _Problem(NamedTuple):
     @classmethod
     def of(cls, *tensors: Any) -> _Problem:
         named = zip(cls._fields, tensors, strict=True)
-        of: Any = [None if (name, value) == ("dlse", None) else operand(_NAME, name, value) for name, value in named]
+        of: Any = [None if name == "dlse" and value is None else operand(_NAME, name, value) for name, value in named]
         found = cls(*of)
         check_heads(found.q, found.k, found.v)
         check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)
