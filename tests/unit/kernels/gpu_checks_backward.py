@@ -7,7 +7,9 @@ probabilities, dS, O and the results.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -22,6 +24,7 @@ from tests.unit.kernels.gpu_checks import (
     poisoned,
     random,
 )
+from tlx_xdsl.backend.client import default_limit
 from tlx_xdsl.kernels.attention import attention_launch
 from tlx_xdsl.kernels.attention_backward import attention_backward_launch
 
@@ -112,6 +115,21 @@ class Problem:
     def unwritten(self) -> Check:
         """How many elements are NaN."""
         return Check(f"{self.label}, elements not written", sum(int(x.isnan().sum()) for x in self.grads), 1)
+
+
+def compile_ahead(problems: Iterable[tuple[AttentionShape, str, bool]], device: str) -> None:
+    """Compile what these problems (shape, type, causal) launch, as many at once as there are cores."""
+
+    def work(problem: tuple[AttentionShape, str, bool]) -> None:
+        # What fails here fails again where it is launched, and is reported there.
+        with suppress(Exception):
+            shape, dtype, causal = problem
+            made = Problem(shape, dtype, device, causal)
+            for deterministic in (False, True):
+                made.launch(deterministic=deterministic)
+
+    with ThreadPoolExecutor(default_limit()) as threads:
+        list(threads.map(work, problems))
 
 
 def error(found: torch.Tensor, expected: torch.Tensor) -> float:
