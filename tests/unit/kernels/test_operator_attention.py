@@ -206,11 +206,13 @@ class Launched:
     def __init__(self, monkeypatch):
         from tlx_xdsl.kernels.launching import Launch
 
-        self.names = []
+        self.names, self.with_dlse = [], []
         interpret = Launch.interpret
 
         def recorded(launch, **options):
             self.names.append(launch.kernel.source.name)
+            if self.names[-1] == "attention_backward_before":
+                self.with_dlse.append("dlse_ptr" in launch.arguments)
             return interpret(launch, **options)
 
         monkeypatch.setattr(Launch, "interpret", recorded)
@@ -241,6 +243,14 @@ def test_torch_s_switch_is_read_as_the_gradient_runs(way, launched):
         torch.use_deterministic_algorithms(True)
         torch.autograd.grad(out.sum(), inputs)
         assert launched.is_deterministic()
+
+
+@pytest.mark.parametrize("through", [lambda fn: fn, compiled], ids=["eager", "compiled"])
+@pytest.mark.parametrize("way", [ours, through_the_operator])
+def test_logarithms_that_no_loss_depends_on_have_no_gradient(way, through, launched):
+    """Zeros would be computed, and read."""
+    gradients(through(lambda *tensors: way(*tensors)[:1]), problem(), torch.sum)
+    assert launched.with_dlse == [False]
 
 
 def test_torch_s_switch_and_the_option(launched):
