@@ -13,6 +13,7 @@ OURS = "tlx_xdsl"
 
 COLOURS = {
     "cuBLAS": "#9aa5b1", "cuDNN": "#9aa5b1", "FlashAttention": "#c9b18a", "Triton": "#8fb5d9", OURS: "#c2410c",
+    f"{OURS}, deterministic": "#e8a06f",
 }  # fmt: skip
 """Of the bars; ours stands out."""
 

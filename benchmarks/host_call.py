@@ -21,6 +21,7 @@ import triton
 
 from tlx_xdsl.kernels import library  # noqa: F401 - makes the operators
 from tlx_xdsl.kernels.attention import attention_forward, attention_launch
+from tlx_xdsl.kernels.attention_backward import attention_backward
 from tlx_xdsl.kernels.gemm import gemm, gemm_launch
 from tlx_xdsl.kernels.layernorm import layer_norm
 from tlx_xdsl.kernels.softmax import softmax
@@ -98,6 +99,41 @@ def others() -> dict[str, Calls]:
     }
 
 
+def gradients() -> dict[str, Calls]:
+    """Lines of attention that trains: what autograd adds is in them, on both sides."""
+    q, k, v, dout = (half(1, 8, 256, 128) for _ in range(4))
+    out, lse = attention_forward(q, k, v, return_lse=True)
+    results = [torch.empty_like(q) for _ in range(3)]
+    inputs = [each.clone().requires_grad_() for each in (q, k, v)]
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+
+    def forward(function: Callable[..., torch.Tensor]) -> Callable[[], torch.Tensor]:
+        def call() -> torch.Tensor:
+            with torch.enable_grad():
+                return function(*inputs)
+
+        return call
+
+    def backward(function: Callable[..., torch.Tensor]) -> Callable[[], object]:
+        made = forward(function)()
+        return lambda: torch.autograd.grad(made, inputs, dout, retain_graph=True)
+
+    def written() -> object:
+        dq, dk, dv = results
+        return attention_backward(q, k, v, out, lse, dout, dq=dq, dk=dk, dv=dv)
+
+    theirs = backward(sdpa)
+    return {
+        "attention_forward(q, k, v), which want gradients": {"ours": forward(attention_forward), TORCH: forward(sdpa)},
+        "attention_backward(q, k, v, out, lse, dout)": {
+            "ours": lambda: attention_backward(q, k, v, out, lse, dout),
+            TORCH: theirs,
+        },
+        "attention_backward(..., dq=, dk=, dv=)": {"ours": written, TORCH: theirs},
+        "torch.autograd.grad(attention_forward(q, k, v), ...)": {"ours": backward(attention_forward), TORCH: theirs},
+    }
+
+
 def microseconds(call: Callable[[], object]) -> float:
     """Host time of one call, in a batch."""
     torch.cuda.synchronize()
@@ -129,7 +165,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, {versions}: host time per call, us\n")
     print(f"| call | ours | torch | ratio |\n|{'---|' * 4}")
     figures: dict[str, dict[str, float]] = {}
-    for name, calls in (products() | others()).items():
+    for name, calls in (products() | others() | gradients()).items():
         found = figures[name] = measured(calls)
         print(f"| `{name}` | {found['ours']:.1f} | {found[TORCH]:.1f} | {found['ours'] / found[TORCH]:.2f} |")
     if arguments.json:

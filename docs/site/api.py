@@ -32,6 +32,8 @@ BEYOND = {
         "tlx_xdsl.kernels.gemm.gemm_launch",
         "tlx_xdsl.kernels.attention.attention_forward",
         "tlx_xdsl.kernels.attention.attention_launch",
+        "tlx_xdsl.kernels.attention_backward.attention_backward",
+        "tlx_xdsl.kernels.attention_backward.attention_backward_launch",
         "tlx_xdsl.kernels.softmax.softmax",
         "tlx_xdsl.kernels.softmax.softmax_launch",
         "tlx_xdsl.kernels.layernorm.layer_norm",

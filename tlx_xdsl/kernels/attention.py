@@ -8,6 +8,8 @@ V may have fewer heads (grouped queries).
     o = attention_forward(q, k, v, causal=True)
     o, lse = attention_forward(q, k, v, return_lse=True)
 
+Of torch's tensors that want gradients both results have them, by `attention_backward`.
+
 Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention
+from tlx_xdsl.kernels.attention_backward import ATTENTION_BACKWARD
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
 from tlx_xdsl.kernels.attention_device import attention
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
@@ -133,7 +136,9 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared(named, (attention_launch(q, k, v, out, lse, causal=causal, scale=scale, config=config),))
 
 
-ATTENTION = PlannedFunction(_NAME, _prepare, results=slice(3, 5), operator=operator_attention.ATTENTION)
+ATTENTION = PlannedFunction(
+    _NAME, _prepare, results=slice(3, 5), operator=operator_attention.attention(ATTENTION_BACKWARD)
+)
 
 
 class _Problem(NamedTuple):

@@ -6,6 +6,8 @@ configurations in `attention_backward_config`. What `attention_forward` takes is
     out, lse = attention_forward(q, k, v, causal=True, return_lse=True)
     dq, dk, dv = attention_backward(q, k, v, out, lse, dout, causal=True)
 
+`attention_forward` of torch's tensors calls it for their gradients (`operator_attention`).
+
 Sums are in f32, of dQ too: each is rounded once. Programs add to dQ in any order, so that its last bits differ from
 call to call; `deterministic=True` computes it in a kernel of its own, in one order, with two more products.
 
@@ -14,13 +16,22 @@ Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, whi
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
+from tlx_xdsl.kernels import operator_attention
 from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, BackwardConfig, choose_config
 from tlx_xdsl.kernels.attention_backward_device import attention_backward as backward_kernel
 from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
 from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
-from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
+from tlx_xdsl.kernels.attention_operands import (
+    DTYPES,
+    check_heads,
+    check_lse,
+    described_heads,
+    factor_of,
+    readable_heads,
+)
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, describe, empty, operand, row_strides
 from tlx_xdsl.kernels.planned_function import PlannedFunction
@@ -44,6 +55,7 @@ def attention_backward(
     lse: Any,
     dout: Any,
     *,
+    dlse: Any = None,
     causal: bool = False,
     scale: float | None = None,
     dq: Any = None,
@@ -54,15 +66,17 @@ def attention_backward(
 ) -> tuple[Any, Any, Any]:
     """Return the gradients (dq, dk, dv) of a loss whose gradient for `attention_forward`'s `out` is `dout`.
 
-    `q`, `k`, `v`, `causal` and `scale` are what `attention_forward` had, `out` and `lse` what it gave. `dq`, `dk` and
-    `dv` receive the results where they are given, of the shapes of `q`, `k` and `v`. With `deterministic` the same bits
-    come out at each call.
+    `q`, `k`, `v`, `causal` and `scale` are what `attention_forward` had, `out` and `lse` what it gave; `dlse` is the
+    loss's gradient for `lse`, if it has one. `dq`, `dk` and `dv` receive the results where they are given, of the
+    shapes of `q`, `k` and `v`. With `deterministic`, or where torch's switch says so
+    (`torch.use_deterministic_algorithms`), the same bits come out at each call. A `dout` or an `out` of torch's that
+    TMA can't read is copied.
 
     Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, a head dimension
     that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
     different places, RuntimeError on a GPU that is not Hopper.
     """
-    return ATTENTION_BACKWARD((q, k, v, out, lse, dout, dq, dk, dv), (causal, scale, deterministic, config))
+    return ATTENTION_BACKWARD((q, k, v, out, lse, dout, dlse, dq, dk, dv), (causal, scale, deterministic, config))
 
 
 def attention_backward_launch(
@@ -76,6 +90,7 @@ def attention_backward_launch(
     dk: Any,
     dv: Any,
     *,
+    dlse: Any = None,
     causal: bool = False,
     scale: float | None = None,
     deterministic: bool = False,
@@ -87,20 +102,22 @@ def attention_backward_launch(
     `programs` is how many share the tiles of keys, by default the GPU's multiprocessors. Raises as
     `attention_backward` does.
     """
-    return _Problem.of(q, k, v, out, lse, dout, dq, dk, dv).launches(causal, scale, deterministic, config, programs)
+    problem = _Problem.of(q, k, v, out, lse, dout, dlse, dq, dk, dv)
+    return problem.launches(causal, scale, deterministic, config, programs)
 
 
 _NAME = "attention_backward"
 
 
 def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
-    q, k, v, out, lse, dout, dq, dk, dv = tensors
+    q, k, v, out, lse, dout, dlse, dq, dk, dv = tensors
     like = {name: operand(_NAME, name, value) for name, value in (("q", q), ("k", k), ("v", v))}
     dq = empty(like["q"], like["q"].shape) if dq is None else dq
     dk = empty(like["k"], like["k"].shape) if dk is None else dk
     dv = empty(like["v"], like["v"].shape) if dv is None else dv
-    problem = _Problem.of(q, k, v, out, lse, dout, dq, dk, dv)
-    named = {"q": q, "k": k, "v": v, "out": out, "lse": lse, "dout": dout, "dq": dq, "dk": dk, "dv": dv}
+    given = (q, k, v, out, lse, dout, dlse, dq, dk, dv)
+    problem = _Problem.of(*given)
+    named = dict(zip(_Problem._fields, given, strict=True))
     if 0 in problem.q.shape:
         dk[...] = 0
         dv[...] = 0
@@ -109,7 +126,20 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_BACKWARD = PlannedFunction(_NAME, _prepare, results=slice(6, 9))
+def _as_they_run(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Gradients come in any order of memory, and torch's switch may change between calls."""
+    q, k, v, out, lse, dout, dlse, *results = tensors
+    if callable(getattr(dlse, "contiguous", None)):
+        dlse = dlse.contiguous()
+    causal, scale, deterministic, config = options
+    torch = sys.modules.get("torch")  # who has set its switch has imported it
+    wanted = deterministic or (torch is not None and torch.are_deterministic_algorithms_enabled())
+    return (q, k, v, readable_heads(out), lse, readable_heads(dout), dlse, *results), (causal, scale, wanted, config)
+
+
+ATTENTION_BACKWARD = PlannedFunction(
+    _NAME, _prepare, results=slice(7, 10), operator=operator_attention.ATTENTION_BACKWARD, adapt=_as_they_run
+)
 
 
 class _Problem(NamedTuple):
@@ -121,15 +151,18 @@ class _Problem(NamedTuple):
     out: Operand
     lse: Operand
     dout: Operand
+    dlse: Operand | None
     dq: Operand
     dk: Operand
     dv: Operand
 
     @classmethod
     def of(cls, *tensors: Any) -> _Problem:
-        found = cls(*(operand(_NAME, name, value) for name, value in zip(cls._fields, tensors, strict=True)))
+        named = zip(cls._fields, tensors, strict=True)
+        of: Any = [None if name == "dlse" and value is None else operand(_NAME, name, value) for name, value in named]
+        found = cls(*of)
         check_heads(found.q, found.k, found.v)
-        check_types([each for each in found if each.name != "lse"], DTYPES)
+        check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)
         for like, others in (
             (found.q, (found.out, found.dout, found.dq)),
             (found.k, (found.dk,)),
@@ -138,6 +171,8 @@ class _Problem(NamedTuple):
             for each in others:
                 check_shape(each, like.shape, f"that of '{like.name}'")
         check_lse(found.q, found.lse)
+        if found.dlse is not None:
+            check_lse(found.q, found.dlse)
         return found
 
     def launches(
@@ -175,6 +210,7 @@ class _Problem(NamedTuple):
                 "out_ptr": self.out.value,
                 "dout_ptr": self.dout.value,
                 "lse_ptr": self.lse.value,
+                "dlse_ptr": None if self.dlse is None else self.dlse.value,
                 "stats_ptr": stats,
                 "sums_ptr": sums,
                 "counter_ptr": counter,
@@ -301,6 +337,7 @@ _SOURCES = {
     "out_ptr": "out",
     "dout_ptr": "dout",
     "lse_ptr": "lse",
+    "dlse_ptr": "dlse",
     "dq_ptr": "dq",
     "dq_desc": "dq",
     "stats_ptr": WORKSPACE,

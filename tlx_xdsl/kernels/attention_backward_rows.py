@@ -1,7 +1,8 @@
 """What comes before and after the products of attention's backward pass: rows, read and written once.
 
-Before, for each query: delta = sum of dO * O, the logarithm of its denominator in base 2, and a row of zeros for the
-sums of dQ; and zeros for the counters of tiles. After: dQ = sums * scale, in the type of Q.
+Before, for each query: delta = sum of dO * O, less the gradient of its logarithm where there is one; the logarithm of
+its denominator in base 2, and a row of zeros for the sums of dQ; and zeros for the counters of tiles. After:
+dQ = sums * scale, in the type of Q.
 
 The workspace has whole blocks of BLOCK_M queries, so that what reads it needs no masks. Queries after the end have the
 logarithm plus infinity, which makes their probabilities 0.
@@ -30,9 +31,8 @@ def rows_at(pointer, head, first, HEADS, strides, ROWS: tl.constexpr, HEAD_DIM: 
 
 @tlx_xdsl.jit
 def attention_backward_before(
-    out_ptr, dout_ptr, lse_ptr, stats_ptr, sums_ptr, counter_ptr,
-    out_batch, out_head, out_row, dout_batch, dout_head, dout_row,
-    HEADS, Q_LENGTH, BLOCKS,
+    out_ptr, dout_ptr, lse_ptr, dlse_ptr, stats_ptr, sums_ptr, counter_ptr,
+    out_batch, out_head, out_row, dout_batch, dout_head, dout_row, HEADS, Q_LENGTH, BLOCKS,
     BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Programs are (head, ROWS of the queries). `stats_ptr` has, for each block, its logarithms and then its deltas.
@@ -52,7 +52,11 @@ def attention_backward_before(
         rows_at(dout_ptr, head, first, HEADS, (dout_batch, dout_head, dout_row), ROWS, HEAD_DIM), inside[:, None], 0
     )
     delta = tl.sum(out.to(tl.float32) * dout.to(tl.float32), 1)
-    lse = tl.load(lse_ptr + head.to(tl.int64) * Q_LENGTH + rows, inside, float("inf")) * LOG2_E
+    row = head.to(tl.int64) * Q_LENGTH + rows
+    if dlse_ptr is not None:
+        # The logarithm's slope is the probability: dS = P (dP - delta + d lse).
+        delta -= tl.load(dlse_ptr + row, inside, 0)
+    lse = tl.load(lse_ptr + row, inside, float("inf")) * LOG2_E
     block = head.to(tl.int64) * BLOCKS + first // BLOCK_M
     place = stats_ptr + block * (2 * BLOCK_M) + first % BLOCK_M + tl.arange(0, ROWS)
     tl.store(place, lse)

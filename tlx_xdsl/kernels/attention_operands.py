@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from tlx_xdsl.kernels.attention_config import HEAD_DIMS
-from tlx_xdsl.kernels.operands import TMA_ALIGNMENT, Operand, check_places, check_shape, check_types, described_rows
+from tlx_xdsl.kernels.operands import (
+    TMA_ALIGNMENT,
+    Operand,
+    check_places,
+    check_shape,
+    check_types,
+    described_rows,
+    torch_module,
+)
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 DTYPES = ("fp16", "bf16")
@@ -51,6 +60,27 @@ def factor_of(function: str, scale: float | None, dim: int) -> float:
     if not (factor > 0 and math.isfinite(factor)):
         raise ValueError(f"{function}: argument 'scale': expected a positive number, got {scale}")
     return factor
+
+
+def readable_heads(value: Any) -> Any:
+    """Heads of 16-bit elements as TMA reads them: a tensor of torch's that lies in another way is copied.
+
+    Such are gradients: that of a sum is one element, repeated.
+    """
+    if not callable(getattr(value, "stride", None)):
+        return value
+    strides = value.stride()
+    if len(strides) != 4:
+        return value
+    try:
+        address = value.data_ptr()
+    except RuntimeError:
+        return value  # torch's transformations have such tensors: they go to an operator first
+    batch, head, row, element = strides
+    are_multiples = not ((batch | head | row) * 2 | address) % TMA_ALIGNMENT
+    if are_multiples and element == 1 and batch > 0 and head > 0 and row > 0:
+        return value
+    return value.clone(memory_format=torch_module().contiguous_format)
 
 
 def described_heads(each: Operand, rows: int) -> TensorDescriptor:

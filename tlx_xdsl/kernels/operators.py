@@ -19,15 +19,28 @@ Run = Callable[[tuple[Any, ...], tuple[Any, ...]], Any]
 """A function of tensors and options."""
 
 
+class Gradient(NamedTuple):
+    """A derivative, of a function of tensors and options.
+
+    save: called with autograd's context, the tensors, the options and the results.
+    gradients: called with the context and the gradients of the results, returns one for each tensor, or None.
+    """
+
+    save: Callable[[Any, tuple[Any, ...], tuple[Any, ...], Any], None]
+    gradients: Callable[..., tuple[Any, ...]]
+
+
 class Operator(NamedTuple):
     """A function as torch sees it.
 
     call: takes the tensors and the options and returns the results, by operators of torch. torch.compile reads it.
     define: makes these operators, of a function that does the work.
+    gradient: for calls that autograd alone has to see (`recorded`); None where they take the way of all others.
     """
 
     call: Run
     define: Callable[[Run], None]
+    gradient: Gradient | None = None
 
 
 MADE: dict[str, Any] = {}
@@ -62,7 +75,7 @@ def define(
     run: Callable[..., Any],
     fake: Callable[..., Any],
     *,
-    gradient: tuple[Callable[..., None], Callable[..., Any]] | None = None,
+    gradient: tuple[Callable[..., None] | None, Callable[..., Any]] | None = None,
 ) -> None:
     """Make the operator `tlx_xdsl::<name>`, which returns new tensors; `fake` says what they are like.
 
@@ -102,12 +115,12 @@ def no_gradient(name: str) -> RuntimeError:
     )
 
 
-def refuse_gradients(name: str, tensors: Sequence[Any]) -> None:
-    """Raise RuntimeError where results are written to `out` and a gradient is wanted, as torch's functions do."""
+def refuse_gradients(name: str, tensors: Sequence[Any], out: str = "out") -> None:
+    """Raise RuntimeError where a gradient is wanted and a result is written to an argument, `out`, as in torch."""
     is_enabled = torch_module().is_grad_enabled()
     if is_enabled and any(tensor is not None and tensor.requires_grad for tensor in tensors):
         raise RuntimeError(
-            f"{name}: argument 'out': expected none where a tensor wants a gradient: leave it out, or call the "
+            f"{name}: argument '{out}': expected none where a tensor wants a gradient: leave it out, or call the "
             "function under torch.no_grad()"
         )
 

@@ -15,7 +15,8 @@ checks, descriptors, torch's dispatcher, its objects for streams, its contexts f
 
 torch's dispatcher is passed by for plain tensors alone. Where someone else has to see the call, it goes to the
 function's operator of torch (`library`): while torch.compile reads the program, for tensors that want a gradient, for
-subclasses of tensors and for those of torch's transformations, and under modes that look at every operator.
+subclasses of tensors and for those of torch's transformations, and under modes that look at every operator. Where the
+operator has a gradient of its own, plain tensors that want one pass it by, too (`recorded`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from typing import Any
 from tlx_xdsl.kernels.operands import torch_module
 from tlx_xdsl.kernels.operators import Operator, Run, register
 from tlx_xdsl.kernels.plans import Plan, Prepared
+from tlx_xdsl.kernels.recorded import Recorded
+
+Adapt = Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[tuple[Any, ...], tuple[Any, ...]]]
+"""A function of tensors and options that returns such."""
 
 MAX_PLANS = 1024
 """Plans that a function keeps, of some 4 KB each."""
@@ -39,6 +44,8 @@ class PlannedFunction:
     prepare: called with the tensors and the options, two tuples, returns `Prepared`. Raises what the function does.
     results: which of the tensors is the result, or which are (a slice).
     operator: the function as torch sees it; without one, calls that torch has to see raise NotImplementedError.
+    adapt: called with the tensors and the options at each run, returns them as they are to be run: for what no key
+        has, such as a switch of torch's, and tensors that are copied first.
     """
 
     def __init__(
@@ -48,12 +55,15 @@ class PlannedFunction:
         *,
         results: int | slice,
         operator: Operator | None = None,
+        adapt: Adapt | None = None,
     ):
         self.name = name
         self._call = self._not_there if operator is None else operator.call
         self._prepare = prepare
         self._results = results
-        self._plans: dict[Any, Plan] = {}
+        self._adapt = adapt
+        self._gradient = None if operator is None else operator.gradient
+        self._plans: dict[Any, Plan | Recorded] = {}
         self._making = threading.RLock()
         # Until there is a tensor of torch's, no gradient is wanted (False) and there are no modes (0).
         self._torch: Any = None
@@ -82,6 +92,8 @@ class PlannedFunction:
             self._plans.clear()
 
     def _run(self, tensors: tuple[Any, ...], options: tuple[Any, ...], grad: bool, is_direct: bool) -> Any:
+        if self._adapt is not None:
+            tensors, options = self._adapt(tensors, options)
         key: list[Any] = [options, is_direct]
         addresses: list[int] = []
         try:
@@ -108,18 +120,18 @@ class PlannedFunction:
             found = plan = None
         if plan is None:
             if is_direct and self._torch is not None and any(self._is_torch_s(tensor, grad) for tensor in tensors):
-                return self._operator()(tensors, options)
+                plan = self._recorded(tensors, options, found)
+                if plan is None:
+                    return self._operator()(tensors, options)
+                return plan.run(tensors, addresses)[self._results]
             return self._first(tensors, options, found)
         plan.is_used = True
         return plan.run(tensors, addresses)[self._results]
 
     def _first(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Any:
         prepared = self._prepare(tensors, options)
-        found = tuple(prepared.tensors.values())[: len(tensors)]
-        if not prepared.launches or prepared.launches[0].device is None:
-            for launch in prepared.launches:
-                launch.interpret()
-            return found[self._results]
+        if self._is_interpreted(prepared):
+            return tuple(prepared.tensors.values())[: len(tensors)][self._results]
         # Threads that come with the same key compile once.
         with self._making:
             plan = self._plans.get(key)
@@ -127,9 +139,44 @@ class PlannedFunction:
                 plan = Plan(prepared, tensors)
                 if key is not None:
                     self._keep(key, plan)
+        return self._run_first(plan, prepared, len(tensors))
+
+    @staticmethod
+    def _is_interpreted(prepared: Prepared) -> bool:
+        """Run a call that needs no plan, of arrays of the CPU or with nothing to launch; return whether it is one."""
+        if prepared.launches and prepared.launches[0].device is not None:
+            return False
+        for launch in prepared.launches:
+            launch.interpret()
+        return True
+
+    def _run_first(self, plan: Plan | Recorded, prepared: Prepared, count: int) -> Any:
+        """Run a plan on the tensors that it was made of, `count` of them."""
+        found = tuple(prepared.tensors.values())[:count]
         return plan.run(found, [0 if tensor is None else tensor.data_ptr() for tensor in found])[self._results]
 
-    def _keep(self, key: Any, plan: Plan) -> None:
+    def _first_recorded(self, recorded: Recorded, tensors: tuple[Any, ...]) -> Any:
+        """Run a call for a record of it, which keeps the plan."""
+        prepared = self._prepare(tensors, recorded.options)
+        if self._is_interpreted(prepared):
+            return tuple(prepared.tensors.values())[: len(tensors)][self._results]
+        with self._making:
+            if recorded.plan is None:
+                recorded.plan = Plan(prepared, tensors)
+        return self._run_first(recorded.plan, prepared, len(tensors))
+
+    def _recorded(self, tensors: tuple[Any, ...], options: tuple[Any, ...], key: Any) -> Recorded | None:
+        """What stands for a plan where autograd alone has to see a call, of plain tensors and without `out`."""
+        if self._gradient is None or key is None or not isinstance(self._results, slice):
+            return None
+        if any(each is not None for each in tensors[self._results]) or not all(map(self._is_plain, tensors)):
+            return None
+        found = Recorded(self._first_recorded, self._gradient, options, self._results)
+        with self._making:
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: Any, plan: Plan | Recorded) -> None:
         """Put a plan among the others; where there are too many, drop one that was not used since the last time.
 
         That is the least recently used one or nearly so, and costs a call that finds its plan next to nothing.
@@ -174,8 +221,11 @@ class PlannedFunction:
         """Return whether torch has to see what is done with a tensor."""
         if not isinstance(tensor, self._torch.Tensor):
             return False
-        is_plain = type(tensor) in (self._torch.Tensor, self._torch.nn.Parameter)
-        return not is_plain or bool(grad and tensor.requires_grad) or not _has_memory(tensor)
+        return not self._is_plain(tensor) or bool(grad and tensor.requires_grad) or not _has_memory(tensor)
+
+    def _is_plain(self, tensor: Any) -> bool:
+        """Return whether this is None or a tensor of no subclass that does something of its own."""
+        return tensor is None or type(tensor) in (self._torch.Tensor, self._torch.nn.Parameter)
 
 
 def _has_memory(tensor: Any) -> bool:

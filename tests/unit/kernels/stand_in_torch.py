@@ -19,6 +19,12 @@ from tlx_xdsl.runtime.launch.launcher import Launcher
 META = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 64], "fp4_padded": False}
 
 
+def described(spelled):
+    """What stock Triton would say of a descriptor of this type."""
+    outer = [1] * (spelled.count(",") - 1)
+    return META | {"elem_size": 4 if "fp32" in spelled else 2, "block_size": [*outer, *META["block_size"]]}
+
+
 class Dtype(str):
     """torch.float16 and the like."""
 
@@ -128,6 +134,7 @@ class Torch:
     devices: int = 1
     capturing: bool = False
     grad: bool = False
+    deterministic: bool = False
     modes: int = 0
     allocated: list = field(default_factory=list)
     entered: list = field(default_factory=list)
@@ -151,6 +158,7 @@ class Torch:
         module.nn = types.SimpleNamespace(Parameter=type("Parameter", (Tensor,), {}))
         module.compiler = types.SimpleNamespace(is_dynamo_compiling=lambda: False)
         module.is_grad_enabled = lambda: self.grad
+        module.are_deterministic_algorithms_enabled = lambda: self.deterministic
         for name in ("uint8", "float16", "bfloat16", "float32"):
             setattr(module, name, Dtype(f"torch.{name}"))
         module._C = types.SimpleNamespace(
@@ -187,7 +195,7 @@ def install(monkeypatch) -> Torch:
                 arguments=signature,
                 num_warps=num_warps,
                 shared=0,
-                tensordesc_meta=[META | {"elem_size": 4 if "fp32" in each else 2} for each in descriptors],
+                tensordesc_meta=[described(each) for each in descriptors],
                 global_scratch_size=dict(constexprs).get("SCRATCH", 0),
                 driver=driver,
             )

@@ -12,8 +12,8 @@ from tlx_xdsl.kernels.attention_backward import attention_backward, attention_ba
 from tlx_xdsl.kernels.attention_backward_config import choose_config
 
 
-def gradients(q, k, v, dout, scale, causal):
-    """(out, lse, dq, dk, dv) in float64."""
+def gradients(q, k, v, dout, scale, causal, dlse=0.0):
+    """(out, lse, dq, dk, dv) in float64; `dlse` is a gradient of `lse`."""
     group = q.shape[1] // k.shape[1]
     out, lse = references.attention(q, k, v, scale, causal)
     q, dout = (each.astype(np.float64) for each in (q, dout))
@@ -23,7 +23,7 @@ def gradients(q, k, v, dout, scale, causal):
         scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
     p = np.exp(scores - lse[..., None])
     dp = dout @ v.swapaxes(-1, -2)
-    ds = p * (dp - (dout * out).sum(-1, keepdims=True)) * scale
+    ds = p * (dp - ((dout * out).sum(-1) - dlse)[..., None]) * scale
     dk, dv = ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dout
     shared = (k.shape[0], k.shape[1] // group, group, *k.shape[2:])
     return out, lse, ds @ k, dk.reshape(shared).sum(2), dv.reshape(shared).sum(2)
@@ -53,18 +53,19 @@ def run(q_heads, kv_heads, queries, keys, *, dim=64, causal=False, dtype="fp16",
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_reference_is_the_slope_of_the_forward_pass(causal):
-    """Central differences of the loss sum(out * dout) along random directions."""
+    """Central differences of the loss sum(out * dout) + sum(lse * dlse) along random directions."""
     rng = np.random.default_rng(0)
     tensors = [rng.standard_normal(shape) for shape in ((1, 2, 3, 4), (1, 1, 5, 4), (1, 1, 5, 4))]
-    dout = rng.standard_normal((1, 2, 3, 4))
-    _, _, *found = gradients(*tensors, dout, 0.6, causal)
+    dout, dlse = rng.standard_normal((1, 2, 3, 4)), rng.standard_normal((1, 2, 3))
+    _, _, *found = gradients(*tensors, dout, 0.6, causal, dlse)
     step = 1e-5
     for at, gradient in enumerate(found):
         direction = rng.standard_normal(gradient.shape)
         losses = []
         for sign in (1, -1):
             moved = [*tensors[:at], tensors[at] + sign * step * direction, *tensors[at + 1 :]]
-            losses.append((references.attention(*moved, 0.6, causal)[0] * dout).sum())
+            out, lse = references.attention(*moved, 0.6, causal)
+            losses.append((out * dout).sum() + (lse * dlse).sum())
         assert (losses[0] - losses[1]) / (2 * step) == pytest.approx((gradient * direction).sum(), rel=1e-7)
 
 
@@ -102,6 +103,17 @@ def test_deterministic_bits_do_not_depend_on_the_order_of_tasks():
         run(1, 1, 130, 400, batch=1, deterministic=True, schedule="random", seed=seed)[0].tobytes() for seed in range(3)
     ]
     assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_gradient_of_the_logarithms(deterministic):
+    q, k, v, dout = (heads(1, 2, 70, 64, np.float16, seed) for seed in (1, 2, 3, 4))
+    dlse = np.random.default_rng(5).standard_normal((1, 2, 70)).astype(np.float32)
+    out, lse, *expected = gradients(q, k, v, dout, 0.125, True, dlse)
+    given = (q, k, v, out.astype(np.float16), lse.astype(np.float32), dout)
+    found = attention_backward(*given, dlse=dlse, causal=True, deterministic=deterministic)
+    for each, wanted in zip(found, expected, strict=True):
+        assert relative_error(each, wanted) < TOLERANCE["fp16"]
 
 
 def test_what_lies_after_a_head_plays_no_part():
@@ -172,6 +184,8 @@ def changed(**others):
         (changed(dv=np.ones((1, 4, 8, 64), np.float32)), TypeError, "'dv': expected elements of type fp16 or bf16"),
         (changed(lse=np.ones((1, 4, 8), np.float16)), TypeError, "'lse': expected elements of type fp32"),
         (changed(lse=np.ones((1, 8, 4), np.float32).swapaxes(1, 2)), ValueError, "'lse': expected contiguous memory"),
+        (changed(dlse=np.ones((1, 4, 8), np.float16)), TypeError, "'dlse': expected elements of type fp32"),
+        (changed(dlse=np.ones((1, 4, 9), np.float32)), ValueError, "'dlse': expected the shape"),
         (changed(scale=0.0), ValueError, "'scale': expected a positive number, got 0.0"),
         (changed(dout=np.ones((1, 4, 64, 8), np.float16).swapaxes(2, 3)), ValueError, "'dout': expected heads that"),
     ],

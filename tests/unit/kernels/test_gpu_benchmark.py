@@ -138,7 +138,9 @@ def test_no_time_left(benchmark, tmp_path):
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_dry_run(tmp_path):
     """Everything but the GPU: kernels in the interpreter, rivals compiled or on the CPU, made-up times."""
-    families = ["gemm-fp16", "attention-64-fp16"] if volume.is_full() else ["attention-64-fp16"]
+    families = (
+        ["gemm-fp16", "attention-64-fp16", "attention-backward-bf16"] if volume.is_full() else ["attention-64-fp16"]
+    )
     command = [sys.executable, str(BENCHMARKS / "gpu_kernels.py"), "--dry", "--only", "4096", "--rounds", "2"]
     done = subprocess.run(
         [*command, "--families", ",".join(families), "--out", str(tmp_path)],

@@ -1,0 +1,66 @@
+"""Calls that torch's autograd records without torch's dispatcher.
+
+An operator of torch that is written in Python passes through layers that take longer than a launch, and that have
+nothing to do for plain tensors in an eager program. There a `torch.autograd.Function` will do: it runs the function as
+a call without gradients would, and saves what the derivative needs. `planned_function` keeps one where it would keep a
+plan: for tensors of these shapes, types and places, of which some want a gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tlx_xdsl.kernels.operands import torch_module
+from tlx_xdsl.kernels.operators import Gradient
+from tlx_xdsl.kernels.plans import Plan
+
+First = Callable[["Recorded", tuple[Any, ...]], Any]
+"""Runs a call on tensors and returns its results; leaves a plan with the record where there is one."""
+
+
+class Recorded:
+    """A call with these options, run and recorded; called as a `Plan` is. `results` are the last
+    of the tensors, given as None.
+
+    `plan` is that of the call without gradients, None before the first one and for what the interpreter runs.
+    """
+
+    def __init__(self, first: First, gradient: Gradient, options: tuple[Any, ...], results: slice):
+        self.is_used = False
+        self.plan: Plan | None = None
+        self.options = options
+        self._first = first
+        self._results = results
+        self._apply = _function(gradient).apply
+
+    def run(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+        """Run on tensors at these addresses; return them, with new results."""
+        results = self._apply(self, addresses, *tensors)
+        return (*tensors[: self._results.start], *results)
+
+    def results_of(self, tensors: tuple[Any, ...], addresses: list[int]) -> tuple[Any, ...]:
+        """The results, unrecorded."""
+        if self.plan is None:
+            return self._first(self, tensors)
+        return self.plan.run(tensors, addresses)[self._results]
+
+
+@functools.cache
+def _function(gradient: Gradient) -> Any:
+    """Autograd's function of a record, addresses and tensors."""
+    torch = torch_module()
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, recorded: Recorded, addresses: list[int], *tensors: Any) -> Any:
+            results = recorded.results_of(tensors, addresses)
+            gradient.save(ctx, tensors, recorded.options, results)
+            return results
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+            return None, None, *gradient.gradients(ctx, *grads)
+
+    return Function
