@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tlx_xdsl.kernels import operator_attention_fp8
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS
-from tlx_xdsl.kernels.attention_fp8_config import FP8_HEAD_DIMS, AttentionFp8Config, choose_fp8_config
+from tlx_xdsl.kernels.attention_fp8_config import FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
 from tlx_xdsl.kernels.attention_fp8_device import attention_fp8
 from tlx_xdsl.kernels.attention_fp8_values import attention_fp8_values
 from tlx_xdsl.kernels.attention_operands import check_heads, check_lse, described_heads, factor_of
@@ -32,9 +33,9 @@ from tlx_xdsl.kernels.operands import (
 )
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
+from tlx_xdsl.runtime.launch.tensor_descriptor import dtype_name
 
 FP8_DTYPES = ("fp8e4nv",)
-OUT_DTYPES = ("bf16", "fp16")
 
 BLOCK_KEYS = 128
 """Keys of a program that transposes V; the transposed rows are padded to a multiple of it."""
@@ -47,7 +48,7 @@ _MAX_ROWS = (1 << 31) - 1
 
 def is_fp8(q: Any) -> bool:
     """Whether a tensor's elements are of the type that this module is for."""
-    return hasattr(q, "dtype") and operand(_NAME, "q", q).dtype in FP8_DTYPES
+    return dtype_name(getattr(q, "dtype", None)) in FP8_DTYPES
 
 
 def refuse_fp8_options(**options: Any) -> None:
@@ -209,7 +210,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     return Prepared({**named, WORKSPACE: launches.workspace}, launches.parts)
 
 
-ATTENTION_FP8 = PlannedFunction(_NAME, _prepare, results=slice(6, 8))
+ATTENTION_FP8 = PlannedFunction(_NAME, _prepare, results=slice(6, 8), operator=operator_attention_fp8.ATTENTION_FP8)
 """`attention_forward` of (q, k, v, q_scale, k_scale, v_scale, out, lse); options (causal, scale, out_dtype, config)."""
 
 

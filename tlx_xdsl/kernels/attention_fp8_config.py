@@ -9,6 +9,9 @@ from tlx_xdsl.kernels.attention_config import AttentionConfig
 FP8_HEAD_DIMS = (64, 128)
 """Elements of a head for which there is a configuration."""
 
+OUT_DTYPES = ("bf16", "fp16")
+"""Types of the result."""
+
 
 @dataclass(frozen=True)
 class AttentionFp8Config(AttentionConfig):
