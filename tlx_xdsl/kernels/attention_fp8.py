@@ -160,7 +160,7 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
         **{f"v_{axis}": strides[at] // TMA_ALIGNMENT for at, axis in enumerate(("batch", "head", "row"))},
         "KV_HEADS": heads,
         "KV_LENGTH": keys,
-        "WORDS": blocks * BLOCK_KEYS // 4,
+        "BLOCKS": blocks,
     }
     constants = {"HEAD_DIM": dim, "KEYS": BLOCK_KEYS}
     grid = (batch * heads, blocks)

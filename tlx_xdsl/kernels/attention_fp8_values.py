@@ -18,12 +18,12 @@ UNIT = tl.constexpr(16)
 
 @tlx_xdsl.jit
 def attention_fp8_values(
-    v_ptr, words_ptr, v_batch, v_head, v_row, KV_HEADS, KV_LENGTH, WORDS,
+    v_ptr, words_ptr, v_batch, v_head, v_row, KV_HEADS, KV_LENGTH, BLOCKS,
     HEAD_DIM: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Programs are (head, KEYS of the keys); strides of `v_ptr` are in units of 16 bytes.
 
-    `words_ptr` is (batch * heads, dim, WORDS) of 4 places each.
+    `words_ptr` is (batch * heads, dim, BLOCKS * KEYS / 4), words of 4 places each.
     """
     COUNT: tl.constexpr = KEYS // 4
     head = tl.program_id(0)
@@ -37,5 +37,5 @@ def attention_fp8_values(
         at = v_ptr + start + (keys.to(tl.int64) * (v_row * UNIT))[:, None] + dims[None, :]
         values = tl.load(at, (keys < KV_LENGTH)[:, None], 0.0)
         words |= values.to(tl.uint8, bitcast=True).to(tl.int32) << (8 * j)
-    to = words_ptr + (head.to(tl.int64) * HEAD_DIM + dims)[:, None] * WORDS + (first // 4 + word)[None, :]
+    to = words_ptr + (head.to(tl.int64) * HEAD_DIM + dims)[:, None] * (BLOCKS * COUNT) + (first // 4 + word)[None, :]
     tl.store(to, tl.trans(words))
