@@ -125,6 +125,7 @@ def attention_fp8_launch(
         "CAUSAL": bool(causal),
         "EVEN": keys % chosen.block_n == 0,
         "EXACT": chosen.exact,
+        "OVERLAP": chosen.overlap,
     }
     tiles = -(-queries // chosen.block_m) * batch * heads
     grid = (min(tiles, programs or multiprocessors(problem.q)),)

@@ -15,9 +15,10 @@ OUT_DTYPES = ("bf16", "fp16")
 
 @dataclass(frozen=True)
 class AttentionFp8Config(AttentionConfig):
-    """A tile as `AttentionConfig` says; `exact` is EXACT of `attention_fp8_device`."""
+    """A tile as `AttentionConfig` says; `exact` and `overlap` are EXACT and OVERLAP of `attention_fp8_device`."""
 
     exact: bool = True
+    overlap: bool = True
 
 
 def choose_fp8_config(head_dim: int) -> AttentionFp8Config:

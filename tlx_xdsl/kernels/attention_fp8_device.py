@@ -8,7 +8,7 @@ heads, dim, keys), from `attention_fp8_values`, with the keys of each 16 in the 
 
 P. That order is the one in which P already lies. Of each 16 columns of S, thread t of four has 2t, 2t + 1, 2t + 8 and
 2t + 9, and the tensor cores want 4t to 4t + 3 of it as their left operand: the same four, with the columns in the
-order above. `as_operand` says so, and nothing moves; a sum over keys may be in any order.
+order above. `attention_fp8_blocks.rounded` says so, and nothing moves; a sum over keys may be in any order.
 
 Numbers. Probabilities are at most 1, before the division by their sum; times 2 ** P_BITS they use more of e4m3's range:
 the smallest that is no zero is 2 ** -17 of the largest. The sums are in the same units, which cancel out. Scores are
@@ -17,6 +17,8 @@ q k * (q_scale * k_scale * sm_scale), and v_scale multiplies the result; each sc
 Sums. The tensor cores keep some 14 bits of the sums of 8-bit products. With EXACT, P V of each block of keys is a sum
 of its own, which is added to the f32 sums as these are rescaled, in one instruction; it takes as many registers as
 they do. Else the tensor cores add up all keys.
+
+Overlap. OVERLAP chooses between the two ways of `attention_fp8_blocks`.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
@@ -37,10 +39,8 @@ from tlx_xdsl.kernels.attention_device import (
     load_block,
     tile_of,
 )
+from tlx_xdsl.kernels.attention_fp8_blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
-
-P_BITS = tl.constexpr(8)
-"""Probabilities are multiplied by 2 ** P_BITS; e4m3 ends at 448."""
 
 
 @tlx_xdsl.jit
@@ -49,63 +49,6 @@ def load_values(desc, batch, head, key, buffer, full, empty, phase, BYTES: tl.co
     tlx.barrier_wait(empty, phase ^ 1)
     tlx.barrier_expect_bytes(full, BYTES)
     tlx.async_descriptor_load(desc, buffer, [batch, head, 0, key], full)
-
-
-@tlx_xdsl.jit
-def halves(x):
-    """A matrix's even and odd columns."""
-    return tl.split(tl.reshape(x, (x.shape[0], x.shape[1] // 2, 2)))
-
-
-@tlx_xdsl.jit
-def rounded(p, dtype: tl.constexpr):
-    """P in 8 bits, its columns in the order of V's keys: halves of words, the lower ones and the upper ones."""
-    split = tl.reshape(p, (p.shape[0], p.shape[1] // 16, 2, 4, 2))
-    ordered = tl.reshape(tl.permute(split, (0, 1, 3, 2, 4)), p.shape).to(dtype)
-    low, high = halves(ordered.to(tl.uint8, bitcast=True))
-    return halves(low.to(tl.uint16) | (high.to(tl.uint16) << 8))
-
-
-@tlx_xdsl.jit
-def packed(low, high):
-    """The words of `rounded`, in the registers that the tensor cores will read: after they have read those of before.
-
-    Carried from step to step as bytes, each would have to be taken out of a register and put into another. The PTX is
-    not pure, which keeps it where it stands: else ptxas of Triton 3.6 and 3.7 lets each wgmma wait for the one before.
-    """
-    return tl.inline_asm_elementwise("mov.b32 $0, {$1, $2};", "=r,h,h", [low, high], tl.uint32, False, 1)
-
-
-@tlx_xdsl.jit
-def as_operand(words, dtype: tl.constexpr):
-    """What `packed` gave, as the left operand of P V.
-
-    PTX makes four bytes of a word that comes four times: no other operation does, and the four are one register.
-    """
-    pairs = tl.join(words, words)
-    fours = tl.reshape(tl.join(pairs, pairs), (words.shape[0], words.shape[1] * 4))
-    return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r,r,r,r", [fours], dtype, True, 4)
-
-
-@tlx_xdsl.jit
-def first_weights(scores, scale):
-    """Probabilities times 2 ** P_BITS before the division, their rows' maximum (scaled) and sum."""
-    m = tl.max(scores, 1) * scale
-    p = tl.math.exp2(scores * scale - (m - P_BITS)[:, None])
-    return p, m, tl.sum(p, 1)
-
-
-@tlx_xdsl.jit
-def next_weights(scores, scale, m, total):
-    """The same for another block, with the factor that rescales what was computed before.
-
-    The sum stands before that factor, as in `attention_device.next_softmax`.
-    """
-    m_new = tl.maximum(m, tl.max(scores, 1) * scale)
-    p = tl.math.exp2(scores * scale - (m_new - P_BITS)[:, None])
-    block_total = tl.sum(p, 1)
-    alpha = tl.math.exp2(m - m_new)
-    return p, m_new, total * alpha + block_total, alpha
 
 
 @tlx_xdsl.jit
@@ -122,7 +65,7 @@ def attention_fp8(
     q_scale_batch, q_scale_head, k_scale_batch, k_scale_head, v_scale_batch, v_scale_head,
     BATCH_HEADS, HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
     CONSUMERS: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_N: tl.constexpr, HEAD_DIM: tl.constexpr,
-    NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, EXACT: tl.constexpr,
+    NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr, EXACT: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """The kernel; see the top of the file. EVEN says that KV_LENGTH is a multiple of BLOCK_N."""
     tl.static_assert(BLOCK_N % ROWS == 0, "one block of keys holds the diagonal of a consumer's rows")
@@ -214,44 +157,11 @@ def attention_fp8(
                 if MASKED:
                     first = hide_keys(first, last_key, (num_blocks - 1) * BLOCK_N, KV_LENGTH, EVEN)
                 weights, m, total = first_weights(first, scale)
-                p = packed(*rounded(weights, dtype))
-                acc = tl.zeros((ROWS, HEAD_DIM), tl.float32)
-                alpha = tl.zeros_like(m)  # of EXACT: what `acc` still has to be multiplied by
-
-                for _ in range(1, num_blocks):
-                    v_stage = stage
-                    v_phase = phase
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
-                    left = as_operand(p, dtype)
-                    tlx.barrier_wait(k_full[stage], phase)
-                    tlx.named_barrier_wait(c, TURN_THREADS)
-                    scores = tlx.async_dot(as_matrix(q[c]), tlx.local_trans(as_matrix(k[stage])))
-                    tlx.barrier_wait(v_full[v_stage], v_phase)
-                    values = tlx.local_trans(as_matrix(v[v_stage]))
-                    product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-                    tlx.named_barrier_arrive(NEXT, TURN_THREADS)
-                    scores = tlx.async_dot_wait(1, scores)
-                    tlx.barrier_arrive(k_empty[stage])
-                    weights, m, total, block_alpha = next_weights(scores, scale, m, total)
-                    low, high = rounded(weights, dtype)
-                    product = tlx.async_dot_wait(0, product)
-                    p = packed(low, high)
-                    tlx.barrier_arrive(v_empty[v_stage])
-                    if EXACT:
-                        acc = acc * alpha[:, None] + product
-                        alpha = block_alpha
-                    else:
-                        acc = product * block_alpha[:, None]
-                tlx.barrier_arrive(q_empty[c])
-
-                tlx.barrier_wait(v_full[stage], phase)
-                values = tlx.local_trans(as_matrix(v[stage]))
-                left = as_operand(p, dtype)
-                product = tlx.async_dot(left, values) if EXACT else tlx.async_dot(left, values, acc)
-                product = tlx.async_dot_wait(0, product)
-                tlx.barrier_arrive(v_empty[stage])
-                stage, phase = next_place(stage, phase, NUM_STAGES)
-                acc = acc * alpha[:, None] + product if EXACT else product
+                blocks: tl.constexpr = overlapped_blocks if OVERLAP else drained_blocks
+                acc, m, total, stage, phase = blocks(
+                    as_matrix(q[c]), k, v, (k_full, v_full, k_empty, v_empty, q_empty[c]), weights, m, total, scale,
+                    num_blocks, stage, phase, dtype, HEAD_DIM, NUM_STAGES, EXACT, c, NEXT,
+                )  # fmt: skip
 
                 # Not after the store but before the buffer is written again: the store overlaps the next tile.
                 by_v = scale_of(v_scale, b, h // GROUP, (v_scale_batch, v_scale_head))

@@ -98,21 +98,34 @@ def test_scales(scales):
     run(4, 2, 100, 150, out="fp16", scales=scales)
 
 
-CONFIGS = [(2, 128, False), (3, 64, True), (2, 256, False)]
-MORE_CONFIGS = [(2, 64, True), (3, 64, False), (2, 256, True), (3, 128, True)]
+CONFIGS = [
+    AttentionFp8Config(2, 240, exact=False),
+    AttentionFp8Config(3, 160, 64),
+    AttentionFp8Config(2, 240, 256, overlap=False),
+    AttentionFp8Config(3, 160, exact=False, overlap=False),
+]
+MORE_CONFIGS = [
+    AttentionFp8Config(consumers, 160, block_n, exact=exact, overlap=overlap, all_heads=True)
+    for consumers in (2, 3)
+    for block_n in (64, 128, 256)
+    for exact in (False, True)
+    for overlap in (False, True)
+]
 
 
-@pytest.mark.parametrize(("consumers", "block_n", "exact"), CONFIGS + (MORE_CONFIGS if volume.is_full() else []))
-def test_configurations(consumers, block_n, exact):
-    run(1, 1, 400, 400, causal=True, config=AttentionFp8Config(consumers, 160, block_n, exact=exact))
+@pytest.mark.parametrize("config", CONFIGS + (MORE_CONFIGS if volume.is_full() else []), ids=str)
+def test_configurations(config):
+    run(1, 1, 400, 400, causal=True, config=config, stage="ttgir")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("dim", [64, 128] if volume.is_full() else [128])
 def test_text_for_stock_triton(dim, policy):
     """What is compiled for a GPU, under every order of tasks."""
+    drained = AttentionFp8Config(3, 160, exact=False, overlap=False)
     for seed in range(5 if volume.is_full() else 1):
-        run(1, 1, 400, 200, dim=dim, causal=True, stage="ttgir", schedule=policy, seed=seed)
+        for config in (None, drained) if volume.is_full() or policy == POLICIES[-1] else (None,):
+            run(1, 1, 400, 200, dim=dim, causal=True, config=config, stage="ttgir", schedule=policy, seed=seed)
 
 
 def test_values_are_transposed_and_permuted():
