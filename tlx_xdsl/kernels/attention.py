@@ -1,4 +1,4 @@
-"""Attention forward in half precision on Hopper: `attention_forward(q, k, v, causal=True)`.
+"""Attention forward on Hopper, in half precision and in fp8: `attention_forward(q, k, v, causal=True)`.
 
 The kernel is in `attention_device`, its configurations in `attention_config`. Tensors are (batch, heads, length,
 head dim) in any order of memory whose last dimension is contiguous, such as a transposed (batch, length, heads, dim):
@@ -8,7 +8,8 @@ V may have fewer heads (grouped queries).
     o = attention_forward(q, k, v, causal=True)
     o, lse = attention_forward(q, k, v, return_lse=True)
 
-Of torch's tensors that want gradients both results have them, by `attention_backward`.
+Of torch's tensors that want gradients both results have them, by `attention_backward`. What e4m3 tensors come to is in
+`attention_fp8`.
 
 Arrays of numpy, and torch's tensors on the CPU, go through the interpreter, which is for looking, not for speed.
 """
@@ -21,6 +22,7 @@ from tlx_xdsl.kernels import operator_attention
 from tlx_xdsl.kernels.attention_backward import ATTENTION_BACKWARD
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
 from tlx_xdsl.kernels.attention_device import attention
+from tlx_xdsl.kernels.attention_fp8 import ATTENTION_FP8, is_fp8, refuse_fp8_options
 from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, empty, operand
@@ -38,6 +40,10 @@ def attention_forward(
     *,
     causal: bool = False,
     scale: float | None = None,
+    q_scale: Any = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
+    out_dtype: Any = None,
     out: Any = None,
     return_lse: bool = False,
     config: AttentionConfig | None = None,
@@ -50,10 +56,19 @@ def attention_forward(
     `q`. With `return_lse` the result is (out, lse): the natural logarithm of each row's softmax denominator, in f32,
     (batch, heads, queries).
 
-    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, a head dimension
-    that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
-    different places, RuntimeError on a GPU that is not Hopper.
+    Of e4m3 tensors, `q_scale`, `k_scale` and `v_scale` are positive factors in f32, tensors of one element, of (heads,)
+    or of (batch, heads) of the tensor they belong to, and the result is in `out_dtype`, bf16 (the default) or fp16, by
+    name or as torch or numpy have it.
+
+    Raises TypeError for what is no tensor of fp16, bf16 or e4m3, and for scales or an `out_dtype` where `q` is not
+    e4m3; ValueError for shapes that do not fit, a head dimension that is not 64 or 128, a scale that is not positive,
+    strides or addresses that TMA can't read and tensors in different places; RuntimeError on a GPU that is not Hopper.
     """
+    if is_fp8(q):
+        options = (causal, scale, out_dtype or "bf16", config)
+        out, lse = ATTENTION_FP8((q, k, v, q_scale, k_scale, v_scale, out, None), options)
+        return (out, lse) if return_lse else out
+    refuse_fp8_options(q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out_dtype=out_dtype)
     out, lse = ATTENTION((q, k, v, out, None), (causal, scale, config))
     return (out, lse) if return_lse else out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tlx_xdsl.kernels.attention_config import HEAD_DIMS
@@ -20,19 +21,21 @@ from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 DTYPES = ("fp16", "bf16")
 
 
-def check_heads(q: Operand, k: Operand, v: Operand) -> None:
+def check_heads(
+    q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] = HEAD_DIMS
+) -> None:
     """Refuse what are no heads of queries, keys and values that fit.
 
     Raises TypeError for other types, ValueError for shapes and places.
     """
-    check_types((q, k, v), DTYPES)
+    check_types((q, k, v), dtypes)
     for each in (q, k, v):
         if len(each.shape) != 4:
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
     batch, heads, _, dim = q.shape
     kv_heads, keys = k.shape[1:3]
-    if dim not in HEAD_DIMS:
-        raise ValueError(f"{q.what}: expected heads of {HEAD_DIMS[0]} or {HEAD_DIMS[1]} elements, got {dim}")
+    if dim not in head_dims:
+        raise ValueError(f"{q.what}: expected heads of {' or '.join(map(str, head_dims))} elements, got {dim}")
     check_shape(k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
     check_shape(v, k.shape, "that of 'k'")
     if not kv_heads or heads % kv_heads:

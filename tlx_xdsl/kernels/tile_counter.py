@@ -1,7 +1,7 @@
 """Tiles that programs take from a counter in global memory, so that one that is done early has the next tile.
 
-The first tile of a program is that of its number. A producer takes the others, and tells the consumers through shared
-memory: `full` says that a tile is there, `empty` that all consumers have read it.
+The first tile of a program is that of its number. A producer takes the others, and passes them to the consumers through
+shared memory: `full` says that a tile is there, `empty` that all consumers have read it.
 """
 
 # What a kernel says is read by our frontend, not run by Python: its types are those of the language.
