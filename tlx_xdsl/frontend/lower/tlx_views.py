@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 
 from tlx_xdsl.dialects import tlx as dialect, ttg, ttng
@@ -85,14 +86,19 @@ def _viewed(
     return replace(buffer, ssa=made.results[0], shape=shape)
 
 
-def _part_type(source: MemDescType, shape: tuple[int, ...]) -> MemDescType:
+def _part_type(
+    source: MemDescType,
+    shape: tuple[int, ...],
+    allocated: tuple[int, ...] | None = None,
+    encoding: Attribute | None = None,
+) -> MemDescType:
     return MemDescType.get(
         shape,
         source.element_type,
-        source.encoding,
+        encoding or source.encoding,
         source.memory_space,
         mutable=source.is_mutable,
-        alloc_shape=source.alloc_shape,
+        alloc_shape=allocated or source.alloc_shape,
     )
 
 
@@ -135,7 +141,10 @@ def _local_trans(call: Call) -> Value:
         layout = transposed_buffer_layout(_shared_layout(source), order)
     except InputError as error:
         call.fail("dims", str(error))
-    result = source.with_shape(shape, like(source.encoding, layout_attr(layout)))
+    # A part stays one: the extents of its allocation are permuted with its own. Those before them count buffers.
+    count = len(source.alloc_shape) - len(shape)
+    allocated = (*source.alloc_shape[:count], *(source.alloc_shape[count + dim] for dim in order))
+    result = _part_type(source, shape, allocated, like(source.encoding, layout_attr(layout)))
     return _viewed(call, buffer, shape, result, ttg.MemDescTransOp, order=order)
 
 
