@@ -1,4 +1,4 @@
-"""The transposed part of a buffer: through the installed Triton, which compares its type with the source's, and by value."""
+"""The transposed part of a buffer: through the installed Triton, which compares types of source and result, and by value."""
 
 import numpy as np
 import pytest
