@@ -1,4 +1,4 @@
-"""The transposed part of a buffer: through the installed Triton, which compares types of source and result, and by value."""
+"""The transposed part of a buffer: its type as the installed Triton compares it with the source, and by value."""
 
 import numpy as np
 import pytest
