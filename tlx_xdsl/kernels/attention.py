@@ -23,14 +23,11 @@ from tlx_xdsl.kernels.attention_backward import ATTENTION_BACKWARD
 from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS, AttentionConfig, choose_config
 from tlx_xdsl.kernels.attention_device import attention
 from tlx_xdsl.kernels.attention_fp8 import ATTENTION_FP8, is_fp8, refuse_fp8_options
-from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, described_heads, factor_of
+from tlx_xdsl.kernels.attention_operands import DTYPES, check_heads, check_lse, check_rows, described_heads, factor_of
 from tlx_xdsl.kernels.launching import Launch, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import Prepared
-
-_MAX_ROWS = (1 << 31) - 1
-"""Rows of all heads are counted in 32 bits."""
 
 
 def attention_forward(
@@ -97,10 +94,7 @@ def attention_launch(
     check_types((problem.q, result), DTYPES)
     check_shape(result, problem.q.shape, "that of 'q'")
     check_lse(problem.q, sums)
-    if 0 in problem.q.shape:
-        raise ValueError(f"{problem.q.what}: expected queries, got the shape {problem.q.shape}")
-    if batch * heads * queries > _MAX_ROWS:
-        raise ValueError(f"{problem.q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
+    check_rows(problem.q, queries)
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 

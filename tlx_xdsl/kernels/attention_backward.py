@@ -28,23 +28,22 @@ from tlx_xdsl.kernels.attention_operands import (
     DTYPES,
     check_heads,
     check_lse,
+    check_rows,
     described_heads,
     factor_of,
     readable_heads,
+    strides_in_units,
 )
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
-from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, describe, empty, operand, row_strides
+from tlx_xdsl.kernels.operands import Operand, check_shape, check_types, describe, empty, operand
 from tlx_xdsl.kernels.planned_function import PlannedFunction
 from tlx_xdsl.kernels.plans import WORKSPACE, Prepared
 
 ROWS = 32
 """Queries of a program before and after the products: 8 to 16 elements for each thread."""
 
-UNIT = 8
-"""Elements of 16 bytes: what strides are multiples of."""
-
-_MAX_ROWS = (1 << 31) - 1
-"""Rows of all heads are counted in 32 bits."""
+COUNTERS = 8
+"""Numbers of 32 bits for the counters of tiles, of which kernels have every fourth: 16 bytes apart."""
 
 
 def attention_backward(
@@ -185,22 +184,19 @@ class _Problem(NamedTuple):
     ) -> Launches:
         batch, heads, queries, dim = self.q.shape
         kv_heads, keys = self.k.shape[1:3]
-        if 0 in self.q.shape:
-            raise ValueError(f"{self.q.what}: expected queries, got the shape {self.q.shape}")
         chosen = config or choose_config(dim)
         blocks = -(-queries // chosen.block_m)
         padded = blocks * chosen.block_m
-        if batch * heads * padded > _MAX_ROWS:
-            raise ValueError(f"{self.q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
+        check_rows(self.q, padded)
         factor = factor_of(_NAME, scale, dim)
         check_hopper(_NAME, self.q)
         for each in (self.out, self.dout, self.dq):
             described_heads(each, ROWS)  # threads move 16 bytes of them at a time
 
         rows = batch * heads * padded
-        workspace = empty(self.q, (UNIT + (2 if deterministic else 2 + dim) * rows,), "fp32")
-        counter, stats = workspace[:UNIT], workspace[UNIT : UNIT + 2 * rows]
-        sums = None if deterministic else workspace[UNIT + 2 * rows :].reshape(rows, dim)
+        workspace = empty(self.q, (COUNTERS + (2 if deterministic else 2 + dim) * rows,), "fp32")
+        counter, stats = workspace[:COUNTERS], workspace[COUNTERS : COUNTERS + 2 * rows]
+        sums = None if deterministic else workspace[COUNTERS + 2 * rows :].reshape(rows, dim)
         sizes = {"HEADS": heads, "Q_LENGTH": queries}
         grid = (batch * heads, padded // ROWS)
         before = self._launch(
@@ -214,8 +210,8 @@ class _Problem(NamedTuple):
                 "stats_ptr": stats,
                 "sums_ptr": sums,
                 "counter_ptr": counter,
-                **_strides(self.out),
-                **_strides(self.dout),
+                **strides_in_units(self.out, "out"),
+                **strides_in_units(self.dout, "dout"),
                 **sizes,
                 "BLOCKS": blocks,
             },
@@ -270,7 +266,7 @@ class _Problem(NamedTuple):
                     "do_desc": described_heads(self.dout, CONSUMER_KEYS),
                     "dq_desc": described_heads(self.dq, CONSUMER_KEYS),
                     "stats_ptr": stats,
-                    "counter_ptr": counter[UNIT // 2 :],
+                    "counter_ptr": counter[COUNTERS // 2 :],
                     "sm_scale": factor,
                     "BATCH_HEADS": batch * heads,
                     "HEADS": heads,
@@ -298,7 +294,7 @@ class _Problem(NamedTuple):
             {
                 "sums_ptr": sums,
                 "dq_ptr": self.dq.value,
-                **_strides(self.dq),
+                **strides_in_units(self.dq, "dq"),
                 "scale": factor,
                 **sizes,
                 "PADDED": padded,
@@ -345,10 +341,3 @@ _SOURCES = {
     "sums_ptr": WORKSPACE,
     "sums_desc": WORKSPACE,
 }
-
-
-def _strides(each: Operand) -> dict[str, int]:
-    """Those of batch, head and row in units of 16 bytes; `described_heads` has seen to it that they are multiples."""
-    strides = row_strides(each)
-    assert strides is not None
-    return {f"{each.name}_{axis}": strides[at] // UNIT for at, axis in enumerate(("batch", "head", "row"))}

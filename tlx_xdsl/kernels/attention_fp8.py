@@ -18,17 +18,23 @@ from tlx_xdsl.kernels.attention_config import CONSUMER_ROWS
 from tlx_xdsl.kernels.attention_fp8_config import FP8_HEAD_DIMS, OUT_DTYPES, AttentionFp8Config, choose_fp8_config
 from tlx_xdsl.kernels.attention_fp8_device import attention_fp8
 from tlx_xdsl.kernels.attention_fp8_values import attention_fp8_values
-from tlx_xdsl.kernels.attention_operands import check_heads, check_lse, described_heads, factor_of
+from tlx_xdsl.kernels.attention_operands import (
+    check_heads,
+    check_lse,
+    check_rows,
+    described_heads,
+    factor_of,
+    strides_in_units,
+)
 from tlx_xdsl.kernels.launching import Launch, Launches, check_hopper, multiprocessors
 from tlx_xdsl.kernels.operands import (
-    TMA_ALIGNMENT,
     Operand,
     check_places,
     check_shape,
     describe,
     empty,
     operand,
-    row_strides,
+    torch_module,
     type_of_result,
 )
 from tlx_xdsl.kernels.planned_function import PlannedFunction
@@ -41,9 +47,6 @@ BLOCK_KEYS = 128
 """Keys of a program that transposes V; the transposed rows are padded to a multiple of it."""
 
 _NAME = "attention_forward"
-
-_MAX_ROWS = (1 << 31) - 1
-"""Rows of all heads are counted in 32 bits."""
 
 
 def is_fp8(q: Any) -> bool:
@@ -87,10 +90,7 @@ def attention_fp8_launch(
     check_places((problem.q, result))
     check_shape(result, problem.q.shape, "that of 'q'")
     check_lse(problem.q, sums)
-    if 0 in problem.q.shape:
-        raise ValueError(f"{problem.q.what}: expected queries, got the shape {problem.q.shape}")
-    if batch * heads * queries > _MAX_ROWS:
-        raise ValueError(f"{problem.q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
+    check_rows(problem.q, queries)
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 
@@ -153,12 +153,10 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
     batch, heads, keys, dim = v.shape
     blocks = -(-keys // BLOCK_KEYS)
     values = empty(v, (batch, heads, dim, blocks * BLOCK_KEYS))
-    strides = row_strides(v)
-    assert strides is not None
     arguments = {
         "v_ptr": v.value,
         "words_ptr": values.view(_word_type(values)),
-        **{f"v_{axis}": strides[at] // TMA_ALIGNMENT for at, axis in enumerate(("batch", "head", "row"))},
+        **strides_in_units(v, "v"),
         "KV_HEADS": heads,
         "KV_LENGTH": keys,
         "BLOCKS": blocks,
@@ -172,8 +170,6 @@ def _transposed_values(v: Operand) -> tuple[Any, Launch]:
 def _word_type(values: Any) -> Any:
     """The type of 32-bit integers, where a tensor or an array is from."""
     if hasattr(values, "data_ptr"):
-        from tlx_xdsl.kernels.operands import torch_module
-
         return torch_module().int32
     return "int32"
 

@@ -14,11 +14,15 @@ from tlx_xdsl.kernels.operands import (
     check_shape,
     check_types,
     described_rows,
+    row_strides,
     torch_module,
 )
 from tlx_xdsl.runtime.launch.tensor_descriptor import TensorDescriptor
 
 DTYPES = ("fp16", "bf16")
+
+_MAX_ROWS = (1 << 31) - 1
+"""Rows of all heads are counted in 32 bits."""
 
 
 def check_heads(
@@ -55,6 +59,15 @@ def check_lse(q: Operand, lse: Operand) -> None:
         extent != 1 and found != wanted for extent, found, wanted in zip(lse.shape, lse.strides, expected, strict=True)
     ):
         raise ValueError(f"{lse.what}: expected contiguous memory, got the strides {lse.strides}")
+
+
+def check_rows(q: Operand, length: int) -> None:
+    """Refuse no queries, and more rows than a kernel counts, of `length` for each head. Raises ValueError."""
+    batch, heads, queries, _ = q.shape
+    if 0 in q.shape:
+        raise ValueError(f"{q.what}: expected queries, got the shape {q.shape}")
+    if batch * heads * length > _MAX_ROWS:
+        raise ValueError(f"{q.what}: expected at most {_MAX_ROWS} rows in all, got {batch * heads * queries}")
 
 
 def factor_of(function: str, scale: float | None, dim: int) -> float:
@@ -95,3 +108,11 @@ def described_heads(each: Operand, rows: int) -> TensorDescriptor:
             f"({TMA_ALIGNMENT // each.element_bytes} elements), got the strides {each.strides}"
         )
     return found
+
+
+def strides_in_units(each: Operand, name: str) -> dict[str, int]:
+    """`<name>_batch`, `_head` and `_row`: strides in units of 16 bytes, of heads that `described_heads` takes."""
+    strides = row_strides(each)
+    assert strides is not None
+    unit = TMA_ALIGNMENT // each.element_bytes
+    return {f"{name}_{axis}": strides[at] // unit for at, axis in enumerate(("batch", "head", "row"))}

@@ -14,11 +14,11 @@ import tlx_xdsl.language.tlx as tlx
 
 
 @tlx_xdsl.jit
-def tile_of(tile, tiles, HEADS_TOGETHER, BLOCK_N: tl.constexpr):
-    """Head of K and V (over all batches) and first key of a tile: those of HEADS_TOGETHER heads, long ones first."""
+def tile_of(tile, tiles, HEADS_TOGETHER, ROWS: tl.constexpr):
+    """Head (over all batches) and first row of a tile of ROWS: HEADS_TOGETHER heads take their tiles in turn."""
     together = tiles * HEADS_TOGETHER
     rest = tile % together
-    return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * BLOCK_N
+    return tile // together * HEADS_TOGETHER + rest % HEADS_TOGETHER, rest // HEADS_TOGETHER * ROWS
 
 
 @tlx_xdsl.jit
