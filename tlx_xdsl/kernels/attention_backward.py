@@ -20,7 +20,7 @@ import sys
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention
-from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, BackwardConfig, choose_config
+from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, HEAD_DIMS, BackwardConfig, choose_config
 from tlx_xdsl.kernels.attention_backward_device import attention_backward as backward_kernel
 from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
 from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
@@ -160,7 +160,7 @@ class _Problem(NamedTuple):
         named = zip(cls._fields, tensors, strict=True)
         of: Any = [None if name == "dlse" and value is None else operand(_NAME, name, value) for name, value in named]
         found = cls(*of)
-        check_heads(found.q, found.k, found.v)
+        check_heads(found.q, found.k, found.v, head_dims=HEAD_DIMS)
         check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)
         for like, others in (
             (found.q, (found.out, found.dout, found.dq)),

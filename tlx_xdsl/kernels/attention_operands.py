@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tlx_xdsl.kernels.attention_config import HEAD_DIMS
+from tlx_xdsl.kernels.attention_config import DIM_STEP, MAX_HEAD_DIM
 from tlx_xdsl.kernels.operands import (
     TMA_ALIGNMENT,
     Operand,
@@ -26,11 +26,12 @@ _MAX_ROWS = (1 << 31) - 1
 
 
 def check_heads(
-    q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] = HEAD_DIMS
+    q: Operand, k: Operand, v: Operand, *, dtypes: Sequence[str] = DTYPES, head_dims: Sequence[int] | None = None
 ) -> None:
     """Refuse what are no heads of queries, keys and values that fit.
 
-    Raises TypeError for other types, ValueError for shapes and places.
+    Where there are `head_dims`, heads have as many elements as one of them says, and those of `v` the same. Raises
+    TypeError for other types, ValueError for shapes and places.
     """
     check_types((q, k, v), dtypes)
     for each in (q, k, v):
@@ -38,14 +39,27 @@ def check_heads(
             raise ValueError(f"{each.what}: expected (batch, heads, length, head dim), got the shape {each.shape}")
     batch, heads, _, dim = q.shape
     kv_heads, keys = k.shape[1:3]
-    if dim not in head_dims:
+    if head_dims is not None and dim not in head_dims:
         raise ValueError(f"{q.what}: expected heads of {' or '.join(map(str, head_dims))} elements, got {dim}")
+    _check_dim(q)
     check_shape(k, (batch, kv_heads, keys, dim), "batch and head dim of 'q'")
-    check_shape(v, k.shape, "that of 'k'")
+    if head_dims is None:
+        check_shape(v, (*k.shape[:3], v.shape[3]), "batch, heads and keys of 'k'")
+        _check_dim(v)
+    else:
+        check_shape(v, k.shape, "that of 'k'")
     if not kv_heads or heads % kv_heads:
         raise ValueError(f"{k.what}: expected heads that divide the {heads} of 'q', got {kv_heads}")
     if not keys:
         raise ValueError(f"{k.what}: expected at least one key, got the shape {k.shape}")
+
+
+def _check_dim(each: Operand) -> None:
+    dim = each.shape[3]
+    if dim % DIM_STEP or not 0 < dim <= MAX_HEAD_DIM:
+        raise ValueError(
+            f"{each.what}: expected heads of a multiple of {DIM_STEP} elements, up to {MAX_HEAD_DIM}, got {dim}"
+        )
 
 
 def check_lse(q: Operand, lse: Operand) -> None:
@@ -99,9 +113,12 @@ def readable_heads(value: Any) -> Any:
     return value.clone(memory_format=torch_module().contiguous_format)
 
 
-def described_heads(each: Operand, rows: int) -> TensorDescriptor:
-    """A descriptor for blocks of so many rows of a head. Raises ValueError for memory that TMA can't read."""
-    found = described_rows(each, (1, 1, rows, each.shape[3]))
+def described_heads(each: Operand, rows: int, columns: int | None = None) -> TensorDescriptor:
+    """A descriptor for blocks of so many rows of a head, and so many columns, by default all.
+
+    Raises ValueError for memory that TMA can't read.
+    """
+    found = described_rows(each, (1, 1, rows, columns or each.shape[3]))
     if found is None:
         raise ValueError(
             f"{each.what}: expected heads that are contiguous and start at multiples of {TMA_ALIGNMENT} bytes "
