@@ -45,7 +45,17 @@ import math
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_pieces import add_values, load_pieces, scores_of, store_pieces, times, wait_for, zeros_of
+from tlx_xdsl.kernels.attention_pieces import (
+    add_values,
+    block_of,
+    load_pieces,
+    put,
+    scores_of,
+    store_pieces,
+    times,
+    wait_for,
+    zeros_of,
+)
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 LOG2_E = tl.constexpr(math.log2(math.e))
@@ -177,19 +187,24 @@ def attention(
 
                 # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
                 if not O_IN_Q:
-                    load_pieces(q_desc, b, h, row, q, 0, q_full, q_empty, turn & 1, PIECES)
-                load_pieces(k_desc, b, h_kv, kv_row, k, stage, k_full, k_empty, phase, PIECES)
+                    load_pieces(q_desc, b, h, row, block_of(q, 0, PIECES), q_full[0], q_empty[0], turn & 1)
+                k_block = block_of(k, stage, PIECES)
+                load_pieces(k_desc, b, h_kv, kv_row, k_block, k_full[stage], k_empty[stage], phase)
                 for c in tl.static_range(0 if O_IN_Q else 1, CONSUMERS):
-                    load_pieces(q_desc, b, h, row + c * ROWS, q, c, q_full, q_empty, turn & 1, PIECES)
+                    q_block = block_of(q, c, PIECES)
+                    load_pieces(q_desc, b, h, row + c * ROWS, q_block, q_full[c], q_empty[c], turn & 1)
                 for _ in range(1, num_blocks):
                     v_stage = stage
                     v_phase = phase
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                     k_row = kv_row - BLOCK_N
-                    load_pieces(k_desc, b, h_kv, k_row, k, stage, k_full, k_empty, phase, PIECES)
-                    load_pieces(v_desc, b, h_kv, kv_row, v, v_stage, v_full, v_empty, v_phase, V_PIECES)
+                    k_block = block_of(k, stage, PIECES)
+                    load_pieces(k_desc, b, h_kv, k_row, k_block, k_full[stage], k_empty[stage], phase)
+                    v_block = block_of(v, v_stage, V_PIECES)
+                    load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[v_stage], v_empty[v_stage], v_phase)
                     kv_row = k_row
-                load_pieces(v_desc, b, h_kv, kv_row, v, stage, v_full, v_empty, phase, V_PIECES)
+                v_block = block_of(v, stage, V_PIECES)
+                load_pieces(v_desc, b, h_kv, kv_row, v_block, v_full[stage], v_empty[stage], phase)
                 stage, phase = next_place(stage, phase, NUM_STAGES)
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
@@ -220,7 +235,7 @@ def attention(
 
                 tlx.barrier_wait(q_full[c], turn & 1)
                 tlx.barrier_wait(k_full[stage], phase)
-                first = scores_of(q, c, k, stage, PIECES)
+                first = scores_of(block_of(q, c, PIECES), block_of(k, stage, PIECES))
                 first = tlx.async_dot_wait(0, first)
                 tlx.barrier_arrive(k_empty[stage])
                 if MASKED:
@@ -235,9 +250,9 @@ def attention(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                     tlx.barrier_wait(k_full[stage], phase)
                     tlx.named_barrier_wait(c, TURN_THREADS)
-                    scores = scores_of(q, c, k, stage, PIECES)
+                    scores = scores_of(block_of(q, c, PIECES), block_of(k, stage, PIECES))
                     tlx.barrier_wait(v_full[v_stage], v_phase)
-                    acc = add_values(p, v, v_stage, acc)
+                    acc = add_values(p, block_of(v, v_stage, V_PIECES), acc)
                     tlx.named_barrier_arrive(NEXT, TURN_THREADS)
                     scores = tlx.async_dot_wait(V_PIECES, scores)
                     tlx.barrier_arrive(k_empty[stage])
@@ -250,7 +265,7 @@ def attention(
                     tlx.barrier_arrive(q_empty[c])
 
                 tlx.barrier_wait(v_full[stage], phase)
-                acc = wait_for(add_values(p, v, stage, acc))
+                acc = wait_for(add_values(p, block_of(v, stage, V_PIECES), acc))
                 tlx.barrier_arrive(v_empty[stage])
                 stage, phase = next_place(stage, phase, NUM_STAGES)
 
@@ -258,7 +273,9 @@ def attention(
                 if not O_IN_Q:
                     # Not after the store but before the buffer is written again: the store overlaps the next tile.
                     tlx.async_descriptor_store_wait(0)
-                store_pieces(o_desc, head // HEADS, head % HEADS, first_row, o, c, result)
+                o_block = block_of(o, c, V_PIECES)
+                put(o_block, result, dtype)
+                store_pieces(o_desc, head // HEADS, head % HEADS, first_row, o_block)
                 rows = first_row + tl.arange(0, ROWS)
                 tl.store(lse_ptr + head * Q_LENGTH + rows, (m + tl.log2(total)) * LN_2, mask=rows < Q_LENGTH)
                 if O_IN_Q:
