@@ -8,6 +8,9 @@ configurations in `attention_backward_config`. What `attention_forward` takes is
 
 `attention_forward` of torch's tensors calls it for their gradients (`operator_attention`).
 
+Heads have any multiple of 8 elements up to 128, those of V may have others than those of Q and K: zeros fill the
+kernels' blocks.
+
 Sums are in f32, of dQ too: each is rounded once. Programs add to dQ in any order, so that its last bits differ from
 call to call; `deterministic=True` computes it in a kernel of its own, in one order, with two more products.
 
@@ -20,7 +23,7 @@ import sys
 from typing import Any, NamedTuple
 
 from tlx_xdsl.kernels import operator_attention
-from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, BackwardConfig, choose_config
+from tlx_xdsl.kernels.attention_backward_config import CONSUMER_KEYS, WIDTHS, BackwardConfig, choose_config, width_of
 from tlx_xdsl.kernels.attention_backward_device import attention_backward as backward_kernel
 from tlx_xdsl.kernels.attention_backward_dq import attention_backward_dq
 from tlx_xdsl.kernels.attention_backward_rows import attention_backward_after, attention_backward_before
@@ -71,8 +74,8 @@ def attention_backward(
     (`torch.use_deterministic_algorithms`), the same bits come out at each call. A `dout` or an `out` of torch's that
     TMA can't read is copied.
 
-    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, a head dimension
-    that is not 64 or 128, a scale that is not positive, strides or addresses that TMA can't read and tensors in
+    Raises TypeError for what is no tensor of fp16 or bf16, ValueError for shapes that do not fit, head dimensions
+    that it does not take, a scale that is not positive, strides or addresses that TMA can't read and tensors in
     different places, RuntimeError on a GPU that is not Hopper.
     """
     return ATTENTION_BACKWARD((q, k, v, out, lse, dout, dlse, dq, dk, dv), (causal, scale, deterministic, config))
@@ -160,15 +163,14 @@ class _Problem(NamedTuple):
         named = zip(cls._fields, tensors, strict=True)
         of: Any = [None if name == "dlse" and value is None else operand(_NAME, name, value) for name, value in named]
         found = cls(*of)
-        check_heads(found.q, found.k, found.v)
+        check_heads(found.q, found.k, found.v, head_dims=None)
+        if (longest := max(found.q.shape[3], found.v.shape[3])) > WIDTHS[-1]:
+            raise ValueError(f"{_NAME}: expected heads of at most {WIDTHS[-1]} elements, got {longest}")
         check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)
-        for like, others in (
-            (found.q, (found.out, found.dout, found.dq)),
-            (found.k, (found.dk,)),
-            (found.v, (found.dv,)),
-        ):
-            for each in others:
-                check_shape(each, like.shape, f"that of '{like.name}'")
+        for each, like in ((found.dq, found.q), (found.dk, found.k), (found.dv, found.v)):
+            check_shape(each, like.shape, f"that of '{like.name}'")
+        for each in (found.out, found.dout):
+            check_shape(each, (*found.q.shape[:3], found.v.shape[3]), "that of 'q', with the head dim of 'v'")
         check_lse(found.q, found.lse)
         if found.dlse is not None:
             check_lse(found.q, found.dlse)
@@ -184,19 +186,21 @@ class _Problem(NamedTuple):
     ) -> Launches:
         batch, heads, queries, dim = self.q.shape
         kv_heads, keys = self.k.shape[1:3]
-        chosen = config or choose_config(dim)
+        v_dim = self.v.shape[3]
+        width = width_of(dim, v_dim)
+        chosen = config or choose_config(dim, v_dim)
         blocks = -(-queries // chosen.block_m)
         padded = blocks * chosen.block_m
         check_rows(self.q, padded)
         factor = factor_of(_NAME, scale, dim)
         check_hopper(_NAME, self.q)
         for each in (self.out, self.dout, self.dq):
-            described_heads(each, ROWS)  # threads move 16 bytes of them at a time
+            described_heads(each, ROWS, width)  # threads move 16 bytes of them at a time
 
         rows = batch * heads * padded
-        workspace = empty(self.q, (COUNTERS + (2 if deterministic else 2 + dim) * rows,), "fp32")
+        workspace = empty(self.q, (COUNTERS + (2 if deterministic else 2 + width) * rows,), "fp32")
         counter, stats = workspace[:COUNTERS], workspace[COUNTERS : COUNTERS + 2 * rows]
-        sums = None if deterministic else workspace[COUNTERS + 2 * rows :].reshape(rows, dim)
+        sums = None if deterministic else workspace[COUNTERS + 2 * rows :].reshape(rows, width)
         sizes = {"HEADS": heads, "Q_LENGTH": queries}
         grid = (batch * heads, padded // ROWS)
         before = self._launch(
@@ -215,7 +219,7 @@ class _Problem(NamedTuple):
                 **sizes,
                 "BLOCKS": blocks,
             },
-            {"BLOCK_M": chosen.block_m, "HEAD_DIM": dim, "ROWS": ROWS},
+            {"BLOCK_M": chosen.block_m, "HEAD_DIM": width, "V_DIM": width, "V_ELEMENTS": v_dim, "ROWS": ROWS},
             ("out_ptr", "dout_ptr", "stats_ptr", "sums_ptr"),
         )
         constants = {
@@ -223,7 +227,7 @@ class _Problem(NamedTuple):
             "CONSUMERS": chosen.consumers,
             "REGISTERS": chosen.registers,
             "BLOCK_M": chosen.block_m,
-            "HEAD_DIM": dim,
+            "HEAD_DIM": width,
             "NUM_STAGES": chosen.stages,
             "CAUSAL": bool(causal),
             # A causal mask hides keys after the end from all queries, where there are not more of those.
@@ -235,15 +239,15 @@ class _Problem(NamedTuple):
             backward_kernel,
             (min(tiles * batch * kv_heads, places),),
             {
-                "q_desc": described_heads(self.q, chosen.block_m),
-                "k_desc": described_heads(self.k, CONSUMER_KEYS),
-                "v_desc": described_heads(self.v, CONSUMER_KEYS),
-                "do_desc": described_heads(self.dout, chosen.block_m),
-                "dk_desc": described_heads(self.dk, CONSUMER_KEYS),
-                "dv_desc": described_heads(self.dv, CONSUMER_KEYS),
+                "q_desc": described_heads(self.q, chosen.block_m, width),
+                "k_desc": described_heads(self.k, CONSUMER_KEYS, width),
+                "v_desc": described_heads(self.v, CONSUMER_KEYS, width),
+                "do_desc": described_heads(self.dout, chosen.block_m, width),
+                "dk_desc": described_heads(self.dk, CONSUMER_KEYS, width),
+                "dv_desc": described_heads(self.dv, CONSUMER_KEYS, width),
                 "stats_ptr": stats,
                 "counter_ptr": counter,
-                "sums_desc": None if sums is None else describe(sums, (rows, dim), (dim, 1), (64, 64)),
+                "sums_desc": None if sums is None else describe(sums, (rows, width), (width, 1), (64, 64)),
                 "sm_scale": factor,
                 "BATCH_HEADS": batch * kv_heads,
                 "KV_HEADS": kv_heads,
@@ -260,11 +264,11 @@ class _Problem(NamedTuple):
                 attention_backward_dq,
                 (min(q_tiles * batch * heads, places),),
                 {
-                    "q_desc": described_heads(self.q, CONSUMER_KEYS),
-                    "k_desc": described_heads(self.k, chosen.dq_block_n),
-                    "v_desc": described_heads(self.v, chosen.dq_block_n),
-                    "do_desc": described_heads(self.dout, CONSUMER_KEYS),
-                    "dq_desc": described_heads(self.dq, CONSUMER_KEYS),
+                    "q_desc": described_heads(self.q, CONSUMER_KEYS, width),
+                    "k_desc": described_heads(self.k, chosen.dq_block_n, width),
+                    "v_desc": described_heads(self.v, chosen.dq_block_n, width),
+                    "do_desc": described_heads(self.dout, CONSUMER_KEYS, width),
+                    "dq_desc": described_heads(self.dq, CONSUMER_KEYS, width),
                     "stats_ptr": stats,
                     "counter_ptr": counter[COUNTERS // 2 :],
                     "sm_scale": factor,
@@ -281,7 +285,7 @@ class _Problem(NamedTuple):
                     "REGISTERS": chosen.registers,
                     "BLOCK_M": chosen.block_m,
                     "BLOCK_N": chosen.dq_block_n,
-                    "HEAD_DIM": dim,
+                    "HEAD_DIM": width,
                     "NUM_STAGES": chosen.stages,
                     "CAUSAL": bool(causal),
                 },
@@ -299,7 +303,7 @@ class _Problem(NamedTuple):
                 **sizes,
                 "PADDED": padded,
             },
-            {"HEAD_DIM": dim, "ROWS": ROWS},
+            {"HEAD_DIM": width, "ELEMENTS": dim, "ROWS": ROWS},
             ("sums_ptr", "dq_ptr"),
         )
         return Launches((before, main, after), workspace)
