@@ -39,7 +39,7 @@ def inside_of(rows, ELEMENTS: tl.constexpr, WIDTH: tl.constexpr):
 
 @tlx_xdsl.jit
 def attention_backward_before(
-    out_ptr, dout_ptr, lse_ptr, dlse_ptr, stats_ptr, sums_ptr, counter_ptr,
+    out_ptr, dout_ptr, lse_ptr, dlse_ptr, stats_ptr, sums_ptr, counter_ptr, added_ptr,
     out_batch, out_head, out_row, dout_batch, dout_head, dout_row, HEADS, Q_LENGTH, BLOCKS,
     BLOCK_M: tl.constexpr, HEAD_DIM: tl.constexpr, V_DIM: tl.constexpr, V_ELEMENTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
@@ -51,6 +51,8 @@ def attention_backward_before(
     head = tl.program_id(0)
     if head + first == 0:
         tl.store(counter_ptr + tl.arange(0, UNIT), 0.0)
+    if added_ptr is not None and first % BLOCK_M == 0:
+        tl.store(added_ptr + head * BLOCKS + first // BLOCK_M, 0.0)
     rows = first + tl.arange(0, ROWS)
     inside = rows < Q_LENGTH
     read = inside_of(inside, V_ELEMENTS, V_DIM)

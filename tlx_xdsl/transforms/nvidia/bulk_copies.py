@@ -2,8 +2,8 @@
 
 PTX ISA, "cp.async.bulk" and "cp.async.bulk.prefetch.tensor". A store commits a group of its own, for which
 `ttng.async_tma_store_wait` waits in the thread that has issued it; so the other threads wait for that thread after it.
-Without `read_only` it waits for the writes, too, of TMA stores as well: stock Triton before 3.9 waits for the reads alone,
-so that it becomes PTX.
+Without `read_only` it waits for the writes, too, also of TMA stores. It becomes PTX then: stock Triton before 3.9 waits
+for the reads alone.
 A tile that takes several boxes of its descriptor is prefetched box by box; cache policies of prefetches are hints to a
 hint, and are dropped.
 
