@@ -77,11 +77,9 @@ def test_results():
 
 
 def test_the_configuration_follows_the_shape():
-    assert choose_config(128, True) == AttentionConfig(consumers=2, registers=240)
-    assert choose_config(64, False) == AttentionConfig(consumers=3, registers=160)
-    assert choose_config(64, True).all_heads
-    with pytest.raises(ValueError, match="expected heads of 64 or 128 elements, got 96"):
-        choose_config(96, False)
+    assert choose_config(128, 128, True) == AttentionConfig(consumers=2, registers=240)
+    assert choose_config(64, 64, False) == AttentionConfig(consumers=3, registers=160)
+    assert choose_config(64, 64, True).all_heads
 
 
 def tensors(*shapes, dtype=np.float16):
@@ -91,7 +89,9 @@ def tensors(*shapes, dtype=np.float16):
 @pytest.mark.parametrize(
     ("inputs", "options", "error", "text"),
     [
-        (tensors((1, 1, 8, 32), (1, 1, 8, 32), (1, 1, 8, 32)), {}, ValueError, "'q': expected heads of 64 or 128"),
+        (tensors(*[(1, 1, 8, 36)] * 3), {}, ValueError, "'q': expected heads of 8, 16, ... or 256 elements, got 36"),
+        (tensors((1, 1, 8, 8), (1, 1, 8, 8), (1, 1, 8, 264)), {}, ValueError, "'v': expected heads of 8, 16, ..."),
+        (tensors((1, 1, 8, 64), (1, 1, 8, 32), (1, 1, 8, 64)), {}, ValueError, "'k': expected the shape"),
         (tensors((1, 8, 64), (1, 8, 64), (1, 8, 64)), {}, ValueError, r"'q': expected \(batch, heads, length, "),
         (tensors((1, 4, 8, 64), (1, 3, 8, 64), (1, 3, 8, 64)), {}, ValueError, "'k': expected heads that divide"),
         (tensors((1, 4, 8, 64), (2, 4, 8, 64), (2, 4, 8, 64)), {}, ValueError, "'k': expected the shape"),
@@ -101,6 +101,12 @@ def tensors(*shapes, dtype=np.float16):
         (tensors(*[(1, 1, 8, 64)] * 3), {"scale": -1.0}, ValueError, "'scale': expected a positive number, got -1.0"),
         (tensors(*[(1, 1, 8, 64)] * 3), {"scale": float("inf")}, ValueError, "'scale': expected a positive number"),
         (tensors(*[(1, 1, 8, 64)] * 3), {"out": np.ones((1, 1, 9, 64), np.float16)}, ValueError, "'out': expected the"),
+        (
+            tensors((1, 1, 8, 64), (1, 1, 8, 64), (1, 1, 8, 32)),
+            {"out": np.ones((1, 1, 8, 64), np.float16)},
+            ValueError,
+            "'out': expected the shape",
+        ),
         ([np.ones((1, 1, 64, 8), np.float16).swapaxes(2, 3)] * 3, {}, ValueError, "'q': expected heads that are"),
     ],
 )  # fmt: skip
