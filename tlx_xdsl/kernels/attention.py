@@ -89,21 +89,22 @@ def attention_launch(
     """
     problem = _problem(q, k, v)
     batch, heads, queries, dim = problem.q.shape
-    kv_heads, keys = problem.k.shape[1:3]
+    kv_heads, keys, v_dim = problem.v.shape[1:]
     result, sums = operand(_NAME, "out", out), operand(_NAME, "lse", lse)
     check_types((problem.q, result), DTYPES)
-    check_shape(result, problem.q.shape, "that of 'q'")
+    check_shape(result, (batch, heads, queries, v_dim), "that of 'q', with the head dim of 'v'")
     check_lse(problem.q, sums)
     check_rows(problem.q, queries)
     factor = factor_of(_NAME, scale, dim)
     check_hopper(_NAME, problem.q)
 
-    chosen = config or choose_config(dim, causal)
+    chosen = config or choose_config(dim, v_dim, causal)
+    pieces, v_pieces = chosen.pieces(dim, v_dim)
     arguments = {
-        "q_desc": described_heads(problem.q, CONSUMER_ROWS),
-        "k_desc": described_heads(problem.k, chosen.block_n),
-        "v_desc": described_heads(problem.v, chosen.block_n),
-        "o_desc": described_heads(result, CONSUMER_ROWS),
+        "q_desc": described_heads(problem.q, CONSUMER_ROWS, pieces.elements),
+        "k_desc": described_heads(problem.k, chosen.block_n, pieces.elements),
+        "v_desc": described_heads(problem.v, chosen.block_n, v_pieces.elements),
+        "o_desc": described_heads(result, CONSUMER_ROWS, v_pieces.elements),
         "lse_ptr": lse,
         "sm_scale": factor,
         "BATCH_HEADS": batch * heads,
@@ -117,8 +118,12 @@ def attention_launch(
         "CONSUMERS": chosen.consumers,
         "REGISTERS": chosen.registers,
         "BLOCK_N": chosen.block_n,
-        "HEAD_DIM": dim,
         "NUM_STAGES": chosen.stages,
+        "PIECE": pieces.elements,
+        "PIECES": pieces.count,
+        "V_PIECE": v_pieces.elements,
+        "V_PIECES": v_pieces.count,
+        "O_IN_Q": chosen.is_o_in_q(dim, v_dim),
         "CAUSAL": bool(causal),
         "EVEN": keys % chosen.block_n == 0,
     }
@@ -136,7 +141,7 @@ def _prepare(tensors: tuple[Any, ...], options: tuple[Any, ...]) -> Prepared:
     causal, scale, config = options
     problem = _problem(q, k, v)
     if out is None:
-        out = empty(problem.q, problem.q.shape)
+        out = empty(problem.q, (*problem.q.shape[:3], problem.v.shape[3]))
     if lse is None:
         lse = empty(problem.q, problem.q.shape[:3], "fp32")
     named = {"q": q, "k": k, "v": v, "out": out, "lse": lse}

@@ -170,7 +170,7 @@ class _Problem(NamedTuple):
         named = zip(cls._fields, tensors, strict=True)
         of: Any = [None if name == "dlse" and value is None else operand(_NAME, name, value) for name, value in named]
         found = cls(*of)
-        check_heads(found.q, found.k, found.v, head_dims=None)
+        check_heads(found.q, found.k, found.v)
         if (longest := max(found.q.shape[3], found.v.shape[3])) > WIDTHS[-1]:
             raise ValueError(f"{_NAME}: expected heads of at most {WIDTHS[-1]} elements, got {longest}")
         check_types([found.q, found.k, found.v, found.out, found.dout, found.dq, found.dk, found.dv], DTYPES)

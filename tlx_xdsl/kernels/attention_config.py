@@ -19,17 +19,52 @@ with 128 rows one head after the other is best, whose K and V then stay in the L
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-HEAD_DIMS = (64, 128)
-"""Elements of a head for which there are figures, and a configuration."""
+MAX_HEAD_DIM = 256
+"""Elements of a head."""
+
+DIM_STEP = 8
+"""Elements of a head come in multiples of it: 16 bytes, as TMA wants rows to start."""
+
+CONSUMER_ROWS = 64
+"""Rows of a consumer: those of one wgmma."""
+
+SHARED_BYTES = 226 << 10
+"""Shared memory for buffers: what a program can have, but 1 KB for barriers."""
+
+_ELEMENT_BYTES = 2
+
+
+class Pieces(NamedTuple):
+    """A head in shared memory: so many pieces of so many elements, a power of two; what is over is zero."""
+
+    elements: int
+    count: int
+
+    @property
+    def width(self) -> int:
+        """Elements in all."""
+        return self.elements * self.count
+
+
+_PIECES = (Pieces(32, 1), Pieces(64, 1), Pieces(32, 3), Pieces(128, 1), Pieces(64, 3), Pieces(256, 1))
+
+
+def pieces_of(dim: int, elements: int = 0) -> Pieces:
+    """The narrowest pieces that hold a head of `dim` elements; with `elements` pieces of that many."""
+    if elements:
+        return Pieces(elements, -(-dim // elements))
+    return next(each for each in _PIECES if dim <= each.width)
 
 
 @dataclass(frozen=True)
 class AttentionConfig:
     """A tile of 64 rows for each of so many consumers, with so many registers per thread, and blocks of keys.
 
-    `stages` are blocks of K and V in shared memory; `all_heads` says that heads take their tiles in turn.
+    `stages` are blocks of K and V in shared memory; `all_heads` says that heads take their tiles in turn. `piece` and
+    `v_piece` are the elements of a piece of Q and K, and of V (`pieces_of`), 0 for as many as fit best.
     """
 
     consumers: int
@@ -37,21 +72,34 @@ class AttentionConfig:
     block_n: int = 128
     stages: int = 2
     all_heads: bool = False
+    piece: int = 0
+    v_piece: int = 0
 
     @property
     def block_m(self) -> int:
         """Rows of a tile."""
         return self.consumers * CONSUMER_ROWS
 
+    def pieces(self, dim: int, v_dim: int) -> tuple[Pieces, Pieces]:
+        """The pieces of heads of Q and K, and of V."""
+        return pieces_of(dim, self.piece), pieces_of(v_dim, self.v_piece)
 
-CONSUMER_ROWS = 64
-"""Rows of a consumer: those of one wgmma."""
+    def shared_bytes(self, dim: int, v_dim: int, *, o_in_q: bool) -> int:
+        """The bytes of all buffers; with `o_in_q` those of Q and O are the same."""
+        qk, v = (each.width for each in self.pieces(dim, v_dim))
+        tile = max(qk, v) if o_in_q else qk + v
+        return (self.block_m * tile + self.stages * self.block_n * (qk + v)) * _ELEMENT_BYTES
+
+    def is_o_in_q(self, dim: int, v_dim: int) -> bool:
+        """Whether O has to take the bytes of Q. A tile's Q is then loaded when the O before it has left."""
+        return self.shared_bytes(dim, v_dim, o_in_q=False) > SHARED_BYTES
 
 
-def choose_config(head_dim: int, causal: bool) -> AttentionConfig:
-    """The configuration for heads of `head_dim` elements. Raises ValueError for a head that has none."""
-    if head_dim not in HEAD_DIMS:
-        raise ValueError(f"expected heads of {' or '.join(map(str, HEAD_DIMS))} elements, got {head_dim}")
-    if head_dim == 128:
-        return AttentionConfig(consumers=2, registers=240)
-    return AttentionConfig(consumers=3, registers=160, all_heads=causal)
+def choose_config(dim: int, v_dim: int, causal: bool) -> AttentionConfig:
+    """The configuration for heads of `dim` elements of Q and K, and `v_dim` of V."""
+    if max(dim, v_dim) <= 64:
+        return AttentionConfig(consumers=3, registers=160, all_heads=causal)
+    config = AttentionConfig(consumers=2, registers=240)
+    if v_dim <= 192 and config.shared_bytes(dim, v_dim, o_in_q=True) <= SHARED_BYTES:
+        return config
+    return replace(config, block_n=64)

@@ -45,26 +45,21 @@ import math
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
+from tlx_xdsl.kernels.attention_pieces import (
+    add_values,
+    load_pieces,
+    scores_of,
+    store_pieces,
+    times,
+    wait_for,
+    zeros_of,
+)
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 LOG2_E = tl.constexpr(math.log2(math.e))
 LN_2 = tl.constexpr(math.log(2))
 ROWS = tl.constexpr(64)
 """Rows of a consumer: those of one wgmma."""
-
-
-@tlx_xdsl.jit
-def load_block(desc, batch, head, row, buffer, full, empty, phase, BYTES: tl.constexpr):
-    """Producer: when `buffer` is free, load the block at `row` of a head to it."""
-    tlx.barrier_wait(empty, phase ^ 1)
-    tlx.barrier_expect_bytes(full, BYTES)
-    tlx.async_descriptor_load(desc, buffer, [batch, head, row, 0], full)
-
-
-@tlx_xdsl.jit
-def as_matrix(buffer):
-    """A buffer of one head's block, (1, 1, rows, columns), as (rows, columns)."""
-    return tlx.local_reshape(buffer, buffer.shape[2:])
 
 
 @tlx_xdsl.jit
@@ -137,27 +132,78 @@ def blocks_until(last_key, KV_LENGTH, BLOCK_N: tl.constexpr, MASKED: tl.constexp
 
 
 @tlx_xdsl.jit
+def produce(
+    loaded, buffers, fulls, empties, num_tiles, HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
+    CONSUMERS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
+    PIECES: tl.constexpr, V_PIECES: tl.constexpr, O_IN_Q: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """The producer."""
+    q_desc, k_desc, v_desc = loaded
+    q, k, v = buffers
+    q_full, k_full, v_full = fulls
+    q_empty, k_empty, v_empty = empties
+    BLOCK_M: tl.constexpr = CONSUMERS * ROWS
+    stage = 0
+    phase = 0
+    for turn in range(num_tiles):
+        head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, CAUSAL)
+        b = head // HEADS
+        h = head % HEADS
+        h_kv = h // GROUP
+        num_blocks = blocks_until(row + BLOCK_M - 1, KV_LENGTH, BLOCK_N, CAUSAL)
+        kv_row = (num_blocks - 1) * BLOCK_N
+
+        # In the order in which the consumers need them: K is a step ahead of V. Q that waits for O comes later.
+        if not O_IN_Q:
+            load_pieces(q_desc, b, h, row, q, 0, q_full, q_empty, turn & 1, PIECES)
+        load_pieces(k_desc, b, h_kv, kv_row, k, stage, k_full, k_empty, phase, PIECES)
+        for c in tl.static_range(0 if O_IN_Q else 1, CONSUMERS):
+            load_pieces(q_desc, b, h, row + c * ROWS, q, c, q_full, q_empty, turn & 1, PIECES)
+        for _ in range(1, num_blocks):
+            v_stage = stage
+            v_phase = phase
+            stage, phase = next_place(stage, phase, NUM_STAGES)
+            k_row = kv_row - BLOCK_N
+            load_pieces(k_desc, b, h_kv, k_row, k, stage, k_full, k_empty, phase, PIECES)
+            load_pieces(v_desc, b, h_kv, kv_row, v, v_stage, v_full, v_empty, v_phase, V_PIECES)
+            kv_row = k_row
+        load_pieces(v_desc, b, h_kv, kv_row, v, stage, v_full, v_empty, phase, V_PIECES)
+        stage, phase = next_place(stage, phase, NUM_STAGES)
+
+
+@tlx_xdsl.jit
 def attention(
     q_desc, k_desc, v_desc, o_desc, lse_ptr, sm_scale,
     BATCH_HEADS, HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
-    CONSUMERS: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_N: tl.constexpr, HEAD_DIM: tl.constexpr,
-    NUM_STAGES: tl.constexpr, CAUSAL: tl.constexpr, EVEN: tl.constexpr,
+    CONSUMERS: tl.constexpr, REGISTERS: tl.constexpr, BLOCK_N: tl.constexpr, NUM_STAGES: tl.constexpr,
+    PIECE: tl.constexpr, PIECES: tl.constexpr, V_PIECE: tl.constexpr, V_PIECES: tl.constexpr, O_IN_Q: tl.constexpr,
+    CAUSAL: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
-    """The kernel; see the top of the file. EVEN says that KV_LENGTH is a multiple of BLOCK_N."""
+    """The kernel; see the top of the file. EVEN says that KV_LENGTH is a multiple of BLOCK_N.
+
+    Rows of Q and K are PIECES of PIECE elements, those of V and O V_PIECES of V_PIECE.
+    """
     tl.static_assert(BLOCK_N % ROWS == 0, "one block of keys holds the diagonal of a consumer's rows")
     tl.static_assert(NUM_STAGES >= 2, "a consumer holds K of a block and V of the block before")
     BLOCK_M: tl.constexpr = CONSUMERS * ROWS
     ENDS_DIFFER: tl.constexpr = CAUSAL and BLOCK_N % BLOCK_M != 0
     MASKED: tl.constexpr = CAUSAL or not EVEN
     dtype: tl.constexpr = tlx.dtype_of(q_desc)
-    Q_BYTES: tl.constexpr = ROWS * HEAD_DIM * tlx.size_of(dtype)
-    KV_BYTES: tl.constexpr = BLOCK_N * HEAD_DIM * tlx.size_of(dtype)
     num_tiles = count_tiles(BATCH_HEADS * tl.cdiv(Q_LENGTH, BLOCK_M), CAUSAL)
 
-    q = tlx.local_alloc((1, 1, ROWS, HEAD_DIM), dtype, CONSUMERS)
-    k = tlx.local_alloc((1, 1, BLOCK_N, HEAD_DIM), dtype, NUM_STAGES)
-    v = tlx.local_alloc((1, 1, BLOCK_N, HEAD_DIM), dtype, NUM_STAGES)
-    o = tlx.local_alloc((1, 1, ROWS, HEAD_DIM), dtype, CONSUMERS)
+    tiles = tlx.storage_alias_spec(storage=tlx.storage_kind.smem) if O_IN_Q else None
+    q = tlx.local_alloc((1, 1, ROWS, PIECE), dtype, CONSUMERS * PIECES, reuse=tiles)
+    k = tlx.local_alloc((1, 1, BLOCK_N, PIECE), dtype, NUM_STAGES * PIECES)
+    v = tlx.local_alloc((1, 1, BLOCK_N, V_PIECE), dtype, NUM_STAGES * V_PIECES)
+    o = tlx.local_alloc((1, 1, ROWS, V_PIECE), dtype, CONSUMERS * V_PIECES, reuse=tiles)
+    if O_IN_Q:
+        tiles.set_buffer_overlap(
+            tlx.reuse_group(
+                tlx.reuse_group(q, group_size=PIECES),
+                tlx.reuse_group(o, group_size=V_PIECES),
+                group_type=tlx.reuse_group_type.shared,
+            )
+        )
     q_full = tlx.alloc_barriers(CONSUMERS)
     q_empty = tlx.alloc_barriers(CONSUMERS)
     k_full = tlx.alloc_barriers(NUM_STAGES)
@@ -167,33 +213,11 @@ def attention(
 
     with tlx.async_tasks():
         with tlx.async_task("default"):  # producer
-            stage = 0
-            phase = 0
-            for turn in range(num_tiles):
-                head, row = tile_of(turn, Q_LENGTH, HEADS_TOGETHER, BLOCK_M, CAUSAL)
-                b = head // HEADS
-                h = head % HEADS
-                h_kv = h // GROUP
-                num_blocks = blocks_until(row + BLOCK_M - 1, KV_LENGTH, BLOCK_N, CAUSAL)
-                kv_row = (num_blocks - 1) * BLOCK_N
-
-                # In the order in which the consumers need them: K is a step ahead of V.
-                load_block(q_desc, b, h, row, q[0], q_full[0], q_empty[0], turn & 1, Q_BYTES)
-                load_block(k_desc, b, h_kv, kv_row, k[stage], k_full[stage], k_empty[stage], phase, KV_BYTES)
-                for c in tl.static_range(1, CONSUMERS):
-                    load_block(q_desc, b, h, row + c * ROWS, q[c], q_full[c], q_empty[c], turn & 1, Q_BYTES)
-                for _ in range(1, num_blocks):
-                    v_stage = stage
-                    v_phase = phase
-                    stage, phase = next_place(stage, phase, NUM_STAGES)
-                    k_row = kv_row - BLOCK_N
-                    load_block(k_desc, b, h_kv, k_row, k[stage], k_full[stage], k_empty[stage], phase, KV_BYTES)
-                    load_block(
-                        v_desc, b, h_kv, kv_row, v[v_stage], v_full[v_stage], v_empty[v_stage], v_phase, KV_BYTES
-                    )
-                    kv_row = k_row
-                load_block(v_desc, b, h_kv, kv_row, v[stage], v_full[stage], v_empty[stage], phase, KV_BYTES)
-                stage, phase = next_place(stage, phase, NUM_STAGES)
+            produce(
+                (q_desc, k_desc, v_desc), (q, k, v), (q_full, k_full, v_full), (q_empty, k_empty, v_empty), num_tiles,
+                HEADS, GROUP, Q_LENGTH, KV_LENGTH, HEADS_TOGETHER,
+                CONSUMERS, BLOCK_N, NUM_STAGES, PIECES, V_PIECES, O_IN_Q, CAUSAL,
+            )  # fmt: skip
 
         with tlx.async_task(num_warps=4, replicate=CONSUMERS, registers=REGISTERS):  # consumers
             c: tl.constexpr = tlx.async_task_replica_id()
@@ -223,14 +247,14 @@ def attention(
 
                 tlx.barrier_wait(q_full[c], turn & 1)
                 tlx.barrier_wait(k_full[stage], phase)
-                first = tlx.async_dot(as_matrix(q[c]), tlx.local_trans(as_matrix(k[stage])))
+                first = scores_of(q, c, k, stage, PIECES)
                 first = tlx.async_dot_wait(0, first)
                 tlx.barrier_arrive(k_empty[stage])
                 if MASKED:
                     first = hide_keys(first, last_key, (num_blocks - 1) * BLOCK_N, KV_LENGTH, EVEN)
                 weights, m, total = first_softmax(first, scale)
                 p = weights.to(dtype)
-                acc = tl.zeros((ROWS, HEAD_DIM), tl.float32)
+                acc = zeros_of(ROWS, V_PIECE, V_PIECES)
 
                 for _ in range(1, num_blocks):
                     v_stage = stage
@@ -238,33 +262,35 @@ def attention(
                     stage, phase = next_place(stage, phase, NUM_STAGES)
                     tlx.barrier_wait(k_full[stage], phase)
                     tlx.named_barrier_wait(c, TURN_THREADS)
-                    scores = tlx.async_dot(as_matrix(q[c]), tlx.local_trans(as_matrix(k[stage])))
+                    scores = scores_of(q, c, k, stage, PIECES)
                     tlx.barrier_wait(v_full[v_stage], v_phase)
-                    acc = tlx.async_dot(p, as_matrix(v[v_stage]), acc)
+                    acc = add_values(p, v, v_stage, acc)
                     tlx.named_barrier_arrive(NEXT, TURN_THREADS)
-                    scores = tlx.async_dot_wait(1, scores)
+                    scores = tlx.async_dot_wait(V_PIECES, scores)
                     tlx.barrier_arrive(k_empty[stage])
                     weights, m, total, alpha = next_softmax(scores, scale, m, total)
                     p = weights.to(dtype)
-                    acc = tlx.async_dot_wait(0, acc)
+                    acc = wait_for(acc)
                     tlx.barrier_arrive(v_empty[v_stage])
-                    acc = acc * alpha[:, None]
-                tlx.barrier_arrive(q_empty[c])
+                    acc = times(acc, alpha)
+                if not O_IN_Q:
+                    tlx.barrier_arrive(q_empty[c])
 
                 tlx.barrier_wait(v_full[stage], phase)
-                acc = tlx.async_dot(p, as_matrix(v[stage]), acc)
-                acc = tlx.async_dot_wait(0, acc)
+                acc = wait_for(add_values(p, v, stage, acc))
                 tlx.barrier_arrive(v_empty[stage])
                 stage, phase = next_place(stage, phase, NUM_STAGES)
 
-                # Not after the store but before the buffer is written again: the store overlaps the next tile.
-                result = (acc * (1.0 / total)[:, None]).to(dtype)
-                tlx.async_descriptor_store_wait(0)
-                tlx.local_store(as_matrix(o[c]), result)
-                tlx.fence_async_shared()  # TMA reads through the async proxy what the threads wrote
-                tlx.async_descriptor_store(o_desc, o[c], [head // HEADS, head % HEADS, first_row, 0])
+                result = times(acc, 1.0 / total)
+                if not O_IN_Q:
+                    # Not after the store but before the buffer is written again: the store overlaps the next tile.
+                    tlx.async_descriptor_store_wait(0)
+                store_pieces(o_desc, head // HEADS, head % HEADS, first_row, o, c, result)
                 rows = first_row + tl.arange(0, ROWS)
                 tl.store(lse_ptr + head * Q_LENGTH + rows, (m + tl.log2(total)) * LN_2, mask=rows < Q_LENGTH)
+                if O_IN_Q:
+                    tlx.async_descriptor_store_wait(0)
+                    tlx.barrier_arrive(q_empty[c])
             tlx.async_descriptor_store_wait(0)
             if c == 0:
                 tlx.named_barrier_wait(0, TURN_THREADS)

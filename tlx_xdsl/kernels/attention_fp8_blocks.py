@@ -15,7 +15,7 @@ Both return the sums, the rows' maxima and totals, and the stage and phase that 
 import tlx_xdsl
 import tlx_xdsl.language as tl
 import tlx_xdsl.language.tlx as tlx
-from tlx_xdsl.kernels.attention_device import as_matrix
+from tlx_xdsl.kernels.attention_pieces import as_matrix
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 P_BITS = tl.constexpr(8)

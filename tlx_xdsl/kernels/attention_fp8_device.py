@@ -32,14 +32,13 @@ from tlx_xdsl.kernels.attention_device import (
     LN_2,
     LOG2_E,
     ROWS,
-    as_matrix,
     blocks_until,
     count_tiles,
     hide_keys,
-    load_block,
     tile_of,
 )
 from tlx_xdsl.kernels.attention_fp8_blocks import P_BITS, drained_blocks, first_weights, overlapped_blocks
+from tlx_xdsl.kernels.attention_pieces import as_matrix, load_block
 from tlx_xdsl.kernels.rings import TURN_THREADS, next_place
 
 

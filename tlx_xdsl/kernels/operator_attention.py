@@ -76,8 +76,8 @@ def _define_attention(run: Run, gradient: Gradient) -> None:
     ) -> tuple[Any, Any]:
         return run((q, k, v, out, lse), (causal, scale, from_text(config, AttentionConfig)))
 
-    def fake(q: Any, *rest: Any) -> tuple[Any, Any]:
-        return q.new_empty(q.shape), q.new_empty(q.shape[:3], dtype=torch_module().float32)
+    def fake(q: Any, k: Any, v: Any, *rest: Any) -> tuple[Any, Any]:
+        return q.new_empty((*q.shape[:3], v.shape[3])), q.new_empty(q.shape[:3], dtype=torch_module().float32)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         gradient.save(ctx, inputs[:3], inputs[3:], output)
